@@ -1,0 +1,6 @@
+/** All firmware bridges. Which one reads a frame is decided by the intake, from their topics and media types. */
+import type { Bridge } from '#contract'
+import { senml } from './senml/decoder.ts'
+
+/** Settings differ from bridge to bridge; each makes its own by `check`. */
+export const bridges: readonly Bridge<unknown>[] = [senml as Bridge<unknown>]

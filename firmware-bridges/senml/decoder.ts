@@ -1,0 +1,25 @@
+/**
+ * SenML, Sensor Measurement Lists (RFC 8428, with the secondary units of RFC 8798 and 9100), as JSON and as CBOR.
+ * The only format that needs no configuration: names, units and times are in the payload. On MQTT below `senml/`,
+ * on HTTP by media type. Streams (SenSML), XML, EXI and fetch/patch packs are not read.
+ */
+import { defineBridge, undecodable } from '#contract'
+import { packOf } from './pack.ts'
+import { resolvePack } from './resolve.ts'
+
+const root = 'senml/'
+
+export const senml = defineBridge({
+  name: 'senml',
+  version: '1.0.0',
+  summary: 'SenML packs (RFC 8428), JSON and CBOR',
+  topics: ['senml/#'],
+  contentTypes: ['application/senml+json', 'application/senml+cbor'],
+  format: 'application/senml+json',
+  decode(frame) {
+    const pack = packOf(frame)
+    if (pack.reason !== undefined) return undecodable(pack.reason)
+    const local = frame.topic.startsWith(root) ? frame.topic.slice(root.length) : ''
+    return resolvePack(pack.value, frame, local)
+  },
+})

@@ -1,0 +1,76 @@
+/**
+ * Named failpoints: places where a test may kill the process, make it fail, or slow it down. They do nothing
+ * unless SELVEDGE_FAILPOINTS arms them, as `name=action` pairs separated by commas:
+ *
+ *   kill        SIGKILL at the first passage;  kill(n)  at the n-th
+ *   sleep(ms)   block this thread at every passage (emulates slow flash)
+ *   throw       raise store.failed at every passage;  throw(n)  at the n-th only
+ */
+import { GatewayError } from './errors.ts'
+
+export const failpointNames = [
+  'door:before-send',
+  'writer:before-commit',
+  'writer:after-commit',
+  'writer:after-checkpoint',
+  'writer:mid-fold',
+  'door:before-publish',
+  'door:before-answer',
+  'door:mid-answer',
+  'writeback:after-write',
+  'delivery:after-send',
+  'delivery:before-settle',
+  'mqtt:after-puback',
+  'migrate:between-steps',
+  'start:mid-replay',
+  'http:internal',
+] as const
+
+export type Failpoint = (typeof failpointNames)[number]
+
+interface Armed {
+  action: 'kill' | 'sleep' | 'throw'
+  argument: number
+  passages: number
+}
+
+const armed = parseArmed(process.env['SELVEDGE_FAILPOINTS'])
+
+/** Passes a named place; free of cost unless a failpoint is armed. */
+export function failpoint(name: Failpoint): void {
+  if (armed !== undefined) pass(name, armed)
+}
+
+function pass(name: Failpoint, table: Map<string, Armed>): void {
+  const point = table.get(name)
+  if (point === undefined) return
+  point.passages++
+  if (point.action === 'sleep') {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, point.argument)
+    return
+  }
+  const due = point.argument === 0 ? point.action === 'throw' || point.passages === 1 : point.passages === point.argument
+  if (!due) return
+  if (point.action === 'kill') {
+    process.kill(process.pid, 'SIGKILL')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  }
+  throw new GatewayError('store.failed', `failpoint ${name}`)
+}
+
+function parseArmed(text: string | undefined): Map<string, Armed> | undefined {
+  if (text === undefined || text === '') return undefined
+  const table = new Map<string, Armed>()
+  for (const part of text.split(',')) {
+    const match = /^([a-z:-]+)=(kill|sleep|throw)(?:\((\d+)\))?$/.exec(part.trim())
+    if (match === null || !(failpointNames as readonly string[]).includes(match[1]!)) {
+      throw new GatewayError('config.invalid', `SELVEDGE_FAILPOINTS: "${part}" is not name=kill|sleep(ms)|throw`)
+    }
+    table.set(match[1]!, {
+      action: match[2] as Armed['action'],
+      argument: Number(match[3] ?? 0),
+      passages: 0,
+    })
+  }
+  return table
+}

@@ -1,0 +1,66 @@
+/**
+ * Structured log lines, one JSON object each, with a closed set of event names, so that a reader can search
+ * for them and a test can list them. Secrets never enter a line.
+ */
+import type { Clock } from './clock.ts'
+
+export const logEvents = {
+  'gateway.starting': 'The process begins; version and data folder.',
+  'gateway.ready': 'All listeners are open and the log is replayed.',
+  'gateway.stopping': 'A signal asked for the end.',
+  'gateway.stopped': 'Everything is closed.',
+  'gateway.fault': 'A failure that no part could handle.',
+  'gateway.internal-error': 'A request failed by our fault; the id is in the answer.',
+  'config.absent-part': 'A setting names a part that this version does not have.',
+  'store.opened': 'A tenant database is open.',
+  'store.migrated': 'The data format was brought forward.',
+  'store.lock-taken-over': 'A stale lock of a dead process was removed.',
+  'store.commit-failed': 'A group could not be written and is retried work by work.',
+  'store.replayed': 'Unfolded log rows were read back.',
+  'store.full': 'The disk is full; writes are refused until there is room.',
+  'http.listening': 'An HTTP listener is open.',
+  'mqtt.listening': 'The MQTT listener is open.',
+  'mqtt.client-error': 'A client broke the protocol or was refused.',
+  'mqtt.session-evicted': 'Messages of an absent session were dropped at a ceiling.',
+  'bridge-in.connected': 'Connected to an external broker.',
+  'bridge-in.lost': 'Connection to an external broker lost.',
+  'intake.quarantined': 'A frame could not be decoded; reason and topic.',
+  'intake.provisioned': 'A device was seen for the first time.',
+  'delivery.endpoint-down': 'An endpoint stopped answering.',
+  'delivery.endpoint-up': 'An endpoint answers again.',
+  'delivery.dead': 'A notification was given up.',
+  'access.token-created': 'A new HTTP token was written to the data folder.',
+} as const satisfies Record<string, string>
+
+export type LogEvent = keyof typeof logEvents
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface Log {
+  debug(event: LogEvent, facts?: Record<string, unknown>): void
+  info(event: LogEvent, facts?: Record<string, unknown>): void
+  warn(event: LogEvent, facts?: Record<string, unknown>): void
+  error(event: LogEvent, facts?: Record<string, unknown>): void
+}
+
+const ranks: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
+
+/** A log that hands complete lines to `write`; lines below `level` cost one comparison. */
+export function createLog(options: { level: LogLevel; clock: Clock; write: (line: string) => void }): Log {
+  const least = ranks[options.level]
+  const line = (level: LogLevel, event: LogEvent, facts: Record<string, unknown> = {}): void => {
+    if (ranks[level] < least) return
+    const at = new Date(options.clock.now()).toISOString()
+    options.write(`${JSON.stringify({ at, level, event, ...facts }, plain)}\n`)
+  }
+  return {
+    debug: (event, facts) => line('debug', event, facts),
+    info: (event, facts) => line('info', event, facts),
+    warn: (event, facts) => line('warn', event, facts),
+    error: (event, facts) => line('error', event, facts),
+  }
+}
+
+function plain(_key: string, value: unknown): unknown {
+  if (value instanceof Error) return { name: value.name, message: value.message, stack: value.stack }
+  return typeof value === 'bigint' ? String(value) : value
+}

@@ -1,0 +1,29 @@
+/** Which hosts count as this machine. */
+import { describe, expect, it } from 'vitest'
+import { isLoopback, lookupElsewhere } from './loopback.ts'
+
+describe('isLoopback', () => {
+  it.each([
+    '127.0.0.1',
+    '127.255.0.3',
+    '0.0.0.0',
+    '::1',
+    '[::1]',
+    '::',
+    '::ffff:127.0.0.1',
+    'localhost',
+    'LocalHost.',
+    'a.localhost',
+  ])('says yes for %s', (host) => expect(isLoopback(host)).toBe(true))
+  it.each(['192.168.1.2', '10.0.0.1', '2001:db8::1', 'example.org', 'localhost.example.org', '128.0.0.1'])(
+    'says no for %s',
+    (host) => expect(isLoopback(host)).toBe(false),
+  )
+})
+
+describe('lookupElsewhere', () => {
+  it('fails for a name that is this machine', async () => {
+    const error = await new Promise((resolve) => lookupElsewhere('localhost', {}, resolve))
+    expect(error).toMatchObject({ code: 'peer.loopback' })
+  })
+})

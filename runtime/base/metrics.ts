@@ -1,0 +1,129 @@
+/**
+ * Counters, gauges and histograms, registered once by name, and their Prometheus text exposition
+ * (text format 0.0.4). A counter is a plain mutable cell, so that counting costs one addition.
+ */
+import { assert } from './errors.ts'
+
+/** Every metric of the gateway: kind, and the help line. Names end in their unit. */
+export const metricRegister = {
+  selvedge_build_info: ['gauge', 'Always 1; the version is in the label.'],
+  selvedge_uptime_seconds: ['gauge', 'Seconds since start.'],
+  selvedge_resident_memory_bytes: ['gauge', 'Resident memory of the process.'],
+  selvedge_event_loop_lag_p99_seconds: ['gauge', '99th percentile of event-loop delay since the last scrape.'],
+  selvedge_commits_total: ['counter', 'Commits on disk.'],
+  selvedge_commit_seconds: ['histogram', 'Time from sending a group to the writer until it is on disk.'],
+  selvedge_commit_works_total: ['counter', 'Works answered, all doors.'],
+  selvedge_commit_works_refused_total: ['counter', 'Works refused while deciding or writing.'],
+  selvedge_commit_retries_total: ['counter', 'Groups undone and retried work by work.'],
+  selvedge_queue_works: ['gauge', 'Works waiting in the FIFO.'],
+  selvedge_observations_total: ['counter', 'Observations committed.'],
+  selvedge_observations_duplicate_total: ['counter', 'Observations recognised as repeats.'],
+  selvedge_observations_late_total: ['counter', 'Observations older than the current value.'],
+  selvedge_log_number: ['gauge', 'Highest number of the log.'],
+  selvedge_log_bytes: ['gauge', 'Bytes of the log kept.'],
+  selvedge_tail_observations: ['gauge', 'Observations not yet folded into chunks.'],
+  selvedge_folds_total: ['counter', 'Chunks written by the folder.'],
+  selvedge_writebacks_total: ['counter', 'Entity documents written back.'],
+  selvedge_streams_live: ['gauge', 'Streams held in memory.'],
+  selvedge_entities: ['gauge', 'Entities stored.'],
+  selvedge_write_bytes_total: ['counter', 'Bytes handed to the disk by this process (/proc/self/io).'],
+  selvedge_mqtt_clients: ['gauge', 'MQTT clients connected.'],
+  selvedge_mqtt_publishes_total: ['counter', 'PUBLISH packets received.'],
+  selvedge_mqtt_dropped_total: ['counter', 'QoS 0 frames dropped because a queue was full.'],
+  selvedge_mqtt_offline_messages: ['gauge', 'Messages kept for absent persistent sessions.'],
+  selvedge_mqtt_offline_evicted_total: ['counter', 'Offline messages dropped at a session or total ceiling.'],
+  selvedge_mqtt_retained_messages: ['gauge', 'Retained messages.'],
+  selvedge_frames_total: ['counter', 'Frames claimed by a bridge.'],
+  selvedge_frames_quarantined_total: ['counter', 'Frames put into quarantine.'],
+  selvedge_frames_unclaimed_total: ['counter', 'Frames that no bridge claims.'],
+  selvedge_readings_rejected_total: ['counter', 'Readings refused: not finite, outside the time window, not allowed.'],
+  selvedge_deliveries_waiting: ['gauge', 'Notifications not yet delivered.'],
+  selvedge_deliveries_sent_total: ['counter', 'Notifications answered with 2xx.'],
+  selvedge_deliveries_failed_total: ['counter', 'Attempts that failed.'],
+  selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],
+  selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
+  selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],
+  selvedge_http_errors_total: ['counter', 'HTTP requests answered with 5xx.'],
+} as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>
+
+export type MetricName = keyof typeof metricRegister
+
+/** A counter: add by `count.value += n`. */
+export interface Counter {
+  value: number
+}
+
+export interface Histogram {
+  /** Records one duration in seconds. */
+  observe(seconds: number): void
+}
+
+export interface Metrics {
+  counter(name: MetricName): Counter
+  /** A gauge is read when scraped. */
+  gauge(name: MetricName, read: () => number, labels?: string): void
+  histogram(name: MetricName): Histogram
+  /** Text exposition of everything registered so far. */
+  expose(): string
+}
+
+const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
+export function createMetrics(): Metrics {
+  const counters = new Map<MetricName, Counter>()
+  const gauges = new Map<MetricName, { read: () => number; labels: string }[]>()
+  const histograms = new Map<MetricName, { counts: Float64Array; sum: number }>()
+
+  return {
+    counter(name) {
+      assert(metricRegister[name][0] === 'counter', `${name} is a counter`)
+      let counter = counters.get(name)
+      if (counter === undefined) counters.set(name, (counter = { value: 0 }))
+      return counter
+    },
+    gauge(name, read, labels = '') {
+      const list = gauges.get(name) ?? []
+      list.push({ read, labels })
+      gauges.set(name, list)
+    },
+    histogram(name) {
+      let cell = histograms.get(name)
+      if (cell === undefined) {
+        histograms.set(name, (cell = { counts: new Float64Array(bucketsSeconds.length + 1), sum: 0 }))
+      }
+      const found = cell
+      return {
+        observe(seconds) {
+          let bucket = 0
+          while (bucket < bucketsSeconds.length && seconds > bucketsSeconds[bucket]!) bucket++
+          found.counts[bucket]!++
+          found.sum += seconds
+        },
+      }
+    },
+    expose() {
+      const lines: string[] = []
+      const head = (name: MetricName): void => {
+        lines.push(`# HELP ${name} ${metricRegister[name][1]}`, `# TYPE ${name} ${metricRegister[name][0]}`)
+      }
+      for (const [name, counter] of counters) {
+        head(name)
+        lines.push(`${name} ${counter.value}`)
+      }
+      for (const [name, list] of gauges) {
+        head(name)
+        for (const { read, labels } of list) lines.push(`${name}${labels} ${read()}`)
+      }
+      for (const [name, { counts, sum }] of histograms) {
+        head(name)
+        let total = 0
+        counts.forEach((count, index) => {
+          total += count
+          lines.push(`${name}_bucket{le="${bucketsSeconds[index] ?? '+Inf'}"} ${total}`)
+        })
+        lines.push(`${name}_sum ${sum}`, `${name}_count ${total}`)
+      }
+      return `${lines.join('\n')}\n`
+    },
+  }
+}

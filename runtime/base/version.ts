@@ -1,0 +1,6 @@
+/** The one place that knows which version runs; read from package.json and fixed into the bundle. */
+import manifest from '../../package.json' with { type: 'json' }
+
+export const version: string = manifest.version
+/** How the running version names itself on the wire and in files. */
+export const productToken = `selvedge/${version}`

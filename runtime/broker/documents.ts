@@ -1,0 +1,278 @@
+/**
+ * Entity documents in the making: loads what a deciding work sees (stored, staged by earlier works of the group, and
+ * live values), and stages a new version with its index rows, its log record and its effects on streams. Nothing
+ * else writes documents. A document includes all values up to its log number.
+ */
+import { assert, GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { type AttributeChange, shapeOf } from '#ngsi-ld/merge.ts'
+import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
+import type { Entities, EntityRow } from '#store/entities.ts'
+import type { LiveStream } from './live.ts'
+import type { Names } from './names.ts'
+import type { Stage } from './stage.ts'
+import type { Streams } from './streams.ts'
+import type { Origin } from './types.ts'
+import { layValue, type StoredTimes, timesKey } from './view.ts'
+
+/** An entity as a deciding work sees it. */
+export interface Draft {
+  readonly rid: number
+  readonly id: string
+  /** With all values staged so far. */
+  readonly entity: Entity
+  /** What the index rows in the database (or earlier in this group) were made from. */
+  readonly indexed: Entity
+  readonly created: number
+  readonly modified: number
+  readonly times: StoredTimes
+}
+
+/** What happened to an entity, for the log, the matcher and followers. */
+export interface EntityChange {
+  readonly kind: 'created' | 'updated' | 'deleted'
+  readonly number: number
+  readonly rid: number
+  readonly id: string
+  readonly before: Entity | undefined
+  readonly after: Entity | undefined
+  readonly changes: readonly AttributeChange[]
+  readonly by: Origin
+}
+
+export interface DocumentsPorts {
+  readonly entities: Entities
+  readonly names: Names
+  readonly streams: Streams
+  /** Told of each change while it is decided, to match subscriptions. */
+  readonly onChange: (stage: Stage, change: EntityChange) => void
+}
+
+export function createDocuments(ports: DocumentsPorts) {
+  const { entities, names, streams } = ports
+  let lastRid = entities.lastRid()
+  let lastPlace = entities.lastPlace()
+  let count = entities.count()
+
+  function find(stage: Stage, id: string): Draft | undefined {
+    const staged = stage.scratch.get(`entity ${id}`) as Draft | null | undefined
+    if (staged !== undefined) return staged === null ? undefined : withStagedValues(staged)
+    const row = entities.byId(id)
+    return row === undefined ? undefined : draftOf(row)
+  }
+
+  function draftOf(row: EntityRow): Draft {
+    const indexed = JSON.parse(row.doc) as Entity
+    return withStagedValues({
+      rid: row.rid,
+      id: row.id,
+      entity: indexed,
+      indexed,
+      created: row.created,
+      modified: row.modified,
+      times: JSON.parse(row.sys) as StoredTimes,
+    })
+  }
+
+  function withStagedValues(draft: Draft): Draft {
+    const newer = streams.liveOf(draft.rid)?.streams.filter((stream) => !stream.gone && hasNewer(stream)) ?? []
+    if (newer.length === 0) return draft
+    const entity = { ...draft.entity }
+    const times = { ...draft.times }
+    let { modified } = draft
+    for (const stream of newer) {
+      layValue(entity, stream, stream.nextTime, stream.nextValue)
+      const key = timesKey(stream.name, stream.dataset)
+      times[key] = [times[key]?.[0] ?? stream.nextModified, stream.nextModified]
+      modified = Math.max(modified, stream.nextModified)
+    }
+    return { ...draft, entity, times, modified }
+  }
+
+  function create(stage: Stage, entity: Entity, by: Origin): Draft {
+    if (find(stage, entity.id) !== undefined) {
+      throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} exists already`)
+    }
+    const rid = ++lastRid
+    count++
+    stage.undone(() => count--)
+    const changes = instancesOf(entity).map(({ name, instance }): AttributeChange => changeOf(name, undefined, instance))
+    const times = timesAfter({}, changes, stage.at)
+    const draft: Draft = { rid, id: entity.id, entity, indexed: entity, created: stage.at, modified: stage.at, times }
+    const doc = documentText(entity)
+    const number = record(stage, 'created', draft, changes, by)
+    stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
+    writeIndex(stage, rid, indexRows(entity), emptyRows)
+    stage.scratch.set(`entity ${entity.id}`, draft)
+    ports.onChange(stage, { kind: 'created', number, rid, id: entity.id, before: undefined, after: entity, changes, by })
+    return draft
+  }
+
+  /** Stages a new version of an entity. `changes` are the instances that became something else. */
+  function update(stage: Stage, draft: Draft, entity: Entity, changes: readonly AttributeChange[], by: Origin): Draft {
+    const times = timesAfter(draft.times, changes, stage.at)
+    const next: Draft = { ...draft, entity, indexed: entity, modified: stage.at, times }
+    const doc = documentText(entity)
+    const number = record(stage, 'updated', next, changes, by)
+    stage.write('entity.update', number, stage.at, JSON.stringify(times), doc, draft.rid)
+    const difference = diffIndexRows(draft.indexed, entity)
+    writeIndex(stage, draft.rid, difference.add, difference.remove)
+    stage.scratch.set(`entity ${draft.id}`, next)
+    streams.documentWritten(stage, draft.rid, number)
+    for (const change of changes) carryToStream(stage, next, change, number)
+    ports.onChange(stage, {
+      kind: 'updated',
+      number,
+      rid: draft.rid,
+      id: draft.id,
+      before: draft.entity,
+      after: entity,
+      changes,
+      by,
+    })
+    return next
+  }
+
+  function remove(stage: Stage, draft: Draft, by: Origin): void {
+    const changes = instancesOf(draft.entity).map(({ name, instance }) => changeOf(name, instance, undefined))
+    const number = record(stage, 'deleted', draft, changes, by)
+    count--
+    stage.undone(() => count++)
+    stage.write('tombstone.insert', number, draft.id, draft.rid, stage.at, JSON.stringify(draft.entity))
+    stage.write('entity.delete', draft.rid)
+    writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
+    streams.retireEntity(stage, draft.rid)
+    stage.scratch.set(`entity ${draft.id}`, null)
+    ports.onChange(stage, {
+      kind: 'deleted',
+      number,
+      rid: draft.rid,
+      id: draft.id,
+      before: draft.entity,
+      after: undefined,
+      changes,
+      by,
+    })
+  }
+
+  /** Writes live values of an entity into its document without a new log number: nothing new happened. */
+  function writeBack(stage: Stage, rid: number): boolean {
+    const row = entities.byRid(rid)
+    if (row === undefined) return false
+    const live = streams.liveOf(rid)
+    const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
+    if (number === row.n) return false
+    const draft = draftOf(row)
+    stage.write('entity.update', number, draft.modified, JSON.stringify(draft.times), documentText(draft.entity), rid)
+    const difference = diffIndexRows(draft.indexed, draft.entity)
+    writeIndex(stage, rid, difference.add, difference.remove)
+    streams.documentWritten(stage, rid, number)
+    return true
+  }
+
+  function record(
+    stage: Stage,
+    kind: EntityChange['kind'],
+    draft: Draft,
+    changes: readonly AttributeChange[],
+    by: Origin,
+  ): number {
+    const instances = changes.map(({ name, datasetId, after }) => [name, datasetId ?? '', after ?? null])
+    const body = { kind, id: draft.id, at: stage.at, by, type: draft.entity.type, instances }
+    const number = stage.record(draft.rid, JSON.stringify(body))
+    streams.recorded(stage, draft.rid, number)
+    return number
+  }
+
+  /** An entity write on an observed attribute changes the stream behind it: its current value, shape, or its end. */
+  function carryToStream(stage: Stage, draft: Draft, change: AttributeChange, number: number): void {
+    const stream = streams.existing(draft.rid, change.name, change.datasetId ?? '', draft)
+    if (stream === undefined) return
+    if (change.after === undefined) {
+      streams.retire(stage, stream)
+      return
+    }
+    streams.overwrite(stage, stream, {
+      shape: shapeOf(change.after),
+      value: (change.after.value ?? null) as Json,
+      time: dateTimeToMs(change.after.observedAt ?? '') ?? stage.at,
+      number,
+    })
+  }
+
+  function writeIndex(stage: Stage, rid: number, add: IndexRows, drop: IndexRows): void {
+    const intern = (text: string): number => names.intern(stage, text)
+    for (const type of drop.types) stage.write('type.delete', intern(type), rid)
+    for (const name of drop.attributes) stage.write('attribute.delete', intern(name), rid)
+    for (const [name, kind, value] of drop.scalars) stage.write('scalar.delete', intern(name), kind, value, rid)
+    for (const name of new Set(drop.places.map((place) => place.name))) {
+      stage.write('place.delete', rid, intern(name))
+      stage.write('place.forget', rid, intern(name))
+    }
+    for (const type of add.types) stage.write('type.insert', intern(type), rid)
+    for (const name of add.attributes) stage.write('attribute.insert', intern(name), rid)
+    for (const [name, kind, value] of add.scalars) stage.write('scalar.insert', intern(name), kind, value, rid)
+    for (const { name, box, lon, lat } of add.places) {
+      const i = ++lastPlace
+      stage.write('place.insert', i, box.x0, box.x1, box.y0, box.y1, rid, intern(name), lon ?? null, lat ?? null)
+      stage.write('place.note', rid, intern(name), i)
+    }
+  }
+
+  return Object.freeze({ find, create, update, remove, writeBack, draftOf, count: () => count })
+}
+
+export type Documents = ReturnType<typeof createDocuments>
+
+const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [] }
+
+function hasNewer(stream: LiveStream): boolean {
+  return stream.dirtyAt >= 0 || stream.touched
+}
+
+function changeOf(
+  name: string,
+  before: AttributeInstance | undefined,
+  after: AttributeInstance | undefined,
+): AttributeChange {
+  const datasetId = (after ?? before)?.datasetId
+  return {
+    name,
+    ...(datasetId === undefined ? {} : { datasetId }),
+    ...(before === undefined ? {} : { before }),
+    ...(after === undefined ? {} : { after }),
+  }
+}
+
+/** Every attribute instance of an entity with its name. */
+function instancesOf(entity: Entity): { name: string; instance: AttributeInstance }[] {
+  const all: { name: string; instance: AttributeInstance }[] = []
+  for (const [name, attribute] of Object.entries(entity)) {
+    if (name === 'id' || name === 'type' || name === 'scope') continue
+    const instances = Array.isArray(attribute) ? attribute : [attribute]
+    for (const instance of instances as AttributeInstance[]) all.push({ name, instance })
+  }
+  return all
+}
+
+function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at: number): StoredTimes {
+  const next = { ...times }
+  for (const { name, datasetId, after } of changes) {
+    const key = timesKey(name, datasetId ?? '')
+    if (after === undefined) delete next[key]
+    else next[key] = [next[key]?.[0] ?? at, at]
+  }
+  return next
+}
+
+function documentText(entity: Entity): string {
+  const text = JSON.stringify(entity)
+  if (text.length > limits.entityBytesMax.value) {
+    throw new GatewayError('http.body-too-large', `the entity ${entity.id} would exceed ${limits.entityBytesMax.value} bytes`)
+  }
+  assert(text.startsWith('{"id":'), 'documents begin with their id')
+  return text
+}

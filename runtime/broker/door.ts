@@ -1,0 +1,289 @@
+/**
+ * The door: the only way anything is written. All writes of a tenant, from MQTT, HTTP and inside, are works in
+ * one FIFO. When the previous group is on disk, the waiting works are decided in order against committed state
+ * plus their own group, the finished rows go to the writer thread, and only after the flush is staged state
+ * published and every waiter answered: acknowledged means on disk and readable.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError, toGatewayError } from '#base/errors.ts'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Writer } from '#store/writer.ts'
+import { createGroup, type Group, type Stage } from './stage.ts'
+
+export type { Stage } from './stage.ts'
+
+/** One thing to be written. `decide` runs synchronously in FIFO order and may throw to refuse itself alone. */
+export interface Work {
+  /** False for observations of sensors, which may linger for company; everything else ends the linger. */
+  readonly urgent: boolean
+  /** Bytes it holds in memory while it waits. */
+  readonly bytes: number
+  decide(stage: Stage): void
+  /** Called once, after the flush (no argument), or with why it was refused or could not be written. */
+  answer(error?: GatewayError): void
+}
+
+export interface Door {
+  /** Queues a work; false when the queue is full (nothing was taken). */
+  submit(work: Work): boolean
+  /** Calls back once when a full queue has room again. */
+  whenRoom(action: () => void): void
+  /** Queues an urgent work and settles when it is on disk. @throws store.busy when the queue is full. */
+  commit<T>(decide: (stage: Stage) => T, options?: { urgent?: boolean; bytes?: number }): Promise<T>
+  /** Works waiting, and the highest log number on disk. */
+  status(): { waiting: number; number: number; full: boolean }
+  /** Sets a group going even without a work, for upkeep that is due. */
+  nudge(): void
+  /** Finishes what is queued, then refuses everything. */
+  close(): Promise<void>
+}
+
+export interface DoorPorts {
+  readonly tenant: string
+  readonly writer: Pick<Writer, 'write'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  /** The highest log number on disk at start. */
+  readonly number: number
+  /** Latest commit time on disk at start, ms; commit times never decrease. */
+  readonly at: number
+  /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
+  readonly upkeep: (group: Group) => void
+}
+
+const now = (): number => performance.now()
+
+export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Door {
+  const { clock, log, metrics } = ports
+  const commits = metrics.counter('selvedge_commits_total')
+  const answered = metrics.counter('selvedge_commit_works_total')
+  const refusedTotal = metrics.counter('selvedge_commit_works_refused_total')
+  const retries = metrics.counter('selvedge_commit_retries_total')
+  const seconds = metrics.histogram('selvedge_commit_seconds')
+
+  let queue: Work[] = []
+  let head = 0
+  let queuedBytes = 0
+  let urgent = 0
+  let firstAt = 0
+  let inFlight = false
+  let nudged = false
+  let closed = false
+  let diskFull = false
+  let lingerTimer: NodeJS.Timeout | undefined
+  let roomWaiters: (() => void)[] = []
+  let idleWaiters: (() => void)[] = []
+  let lastNumber = ports.number
+  let lastAt = ports.at
+  /** Works to be tried one by one after a failed group; they come before the queue. */
+  let singly: Work[] = []
+
+  const waiting = (): number => queue.length - head + singly.length
+
+  function submit(work: Work): boolean {
+    if (closed || waiting() >= limits.queueWorksMax.value) return false
+    if (queuedBytes + work.bytes > limits.queueBytesMax.value && queuedBytes > 0) return false
+    if (waiting() === 0) firstAt = now()
+    queue.push(work)
+    queuedBytes += work.bytes
+    if (work.urgent) urgent++
+    if (!inFlight) schedule()
+    return true
+  }
+
+  /** Starts a group now, or arms the linger when only observations wait and they are few. */
+  function schedule(): void {
+    if (inFlight) return
+    if (waiting() === 0 && !nudged) {
+      for (const waiter of idleWaiters.splice(0)) waiter()
+      return
+    }
+    const ready = nudged || closed || urgent > 0 || singly.length > 0 || waiting() >= limits.lingerObservationsMax.value
+    const rest = ready ? 0 : firstAt + settings.lingerMs - now()
+    if (rest > 0) {
+      lingerTimer ??= setTimeout(() => {
+        lingerTimer = undefined
+        nudged = true
+        schedule()
+      }, rest)
+      return
+    }
+    // Works submitted in this turn of the event loop join the group.
+    inFlight = true
+    if (lingerTimer !== undefined) clearTimeout(lingerTimer)
+    lingerTimer = undefined
+    setImmediate(start)
+  }
+
+  function start(): void {
+    nudged = false
+    const at = Math.max(clock.now(), lastAt)
+    const group = createGroup({ at, number: lastNumber })
+    const taken = singly.length > 0 ? [singly.shift()!] : take()
+    const refused = decideAll(taken, group)
+    if (singly.length === 0) ports.upkeep(group)
+    send(group, taken, refused)
+  }
+
+  function take(): Work[] {
+    const taken: Work[] = []
+    let entityWorks = 0
+    let bytes = 0
+    while (head < queue.length) {
+      const work = queue[head]!
+      if (taken.length >= limits.groupObservationsMax.value || bytes + work.bytes > limits.groupBytesMax.value) {
+        if (taken.length > 0) break
+      }
+      if (work.urgent && ++entityWorks > limits.groupEntityWorksMax.value) break
+      head++
+      bytes += work.bytes
+      queuedBytes -= work.bytes
+      if (work.urgent) urgent--
+      taken.push(work)
+    }
+    if (head === queue.length) {
+      queue = []
+      head = 0
+    } else if (head > 4096) {
+      queue = queue.slice(head)
+      head = 0
+    }
+    if (head < queue.length) firstAt = now()
+    return taken
+  }
+
+  /**
+   * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
+   * group is undone and decided again without it, because nothing less would take its traces back.
+   */
+  function decideAll(works: readonly Work[], group: Group): Map<Work, GatewayError> {
+    const refused = new Map<Work, GatewayError>()
+    for (let i = 0; i < works.length; i++) {
+      const work = works[i]!
+      if (refused.has(work)) continue
+      const mark = group.mark()
+      try {
+        work.decide(group.stage)
+      } catch (error) {
+        refused.set(work, toGatewayError(error))
+        if (group.mark() === mark) continue
+        group.undo()
+        i = -1
+      }
+    }
+    return refused
+  }
+
+  function send(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>): void {
+    if (group.isEmpty()) {
+      settle(group, works, refused)
+      return
+    }
+    failpoint('door:before-send')
+    const sentAt = now()
+    ports.writer.write({ tenant: ports.tenant, ...group.message() }, (error, outcome) => {
+      if (error !== undefined) {
+        failed(group, works, refused, error)
+        return
+      }
+      diskFull = false
+      commits.value++
+      seconds.observe((now() - sentAt) / 1000)
+      lastNumber = group.number()
+      lastAt = group.stage.at
+      group.written(outcome)
+      settle(group, works, refused)
+    })
+  }
+
+  function failed(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>, error: GatewayError): void {
+    group.undo()
+    if (error.code === 'store.full' && !diskFull) log.error('store.full', { error: error.message })
+    diskFull = error.code === 'store.full'
+    const tried = works.filter((work) => !refused.has(work))
+    if (works.length > 1 && !diskFull) {
+      log.warn('store.commit-failed', { error: error.message, works: works.length })
+      retries.value++
+      singly.push(...tried)
+    } else {
+      for (const work of tried) refused.set(work, error)
+    }
+    answer(works.filter((work) => refused.has(work)), refused)
+  }
+
+  function settle(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>): void {
+    failpoint('door:before-publish')
+    group.publish()
+    failpoint('door:before-answer')
+    answer(works, refused)
+  }
+
+  /** Answers in slices, so that a thousand acknowledgements never hold the event loop. The next group starts at once. */
+  function answer(works: readonly Work[], refused: Map<Work, GatewayError>): void {
+    inFlight = false
+    answered.value += works.length
+    refusedTotal.value += refused.size
+    schedule()
+    let next = 0
+    const slice = (): void => {
+      const end = Math.min(next + limits.answersPerTurn.value, works.length)
+      for (; next < end; next++) works[next]!.answer(refused.get(works[next]!))
+      failpoint('door:mid-answer')
+      if (next < works.length) setImmediate(slice)
+    }
+    slice()
+    if (roomWaiters.length > 0 && waiting() < limits.queueWorksMax.value / 2 && queuedBytes < limits.queueBytesMax.value / 2) {
+      for (const waiter of roomWaiters.splice(0)) waiter()
+    }
+  }
+
+  return Object.freeze({
+    submit,
+    whenRoom(action) {
+      if (waiting() === 0) setImmediate(action)
+      else roomWaiters.push(action)
+    },
+    commit<T>(decide: (stage: Stage) => T, options: { urgent?: boolean; bytes?: number } = {}): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        let result: T
+        const taken = submit({
+          urgent: options.urgent ?? true,
+          bytes: options.bytes ?? 256,
+          decide(stage) {
+            result = decide(stage)
+          },
+          answer(error) {
+            if (error === undefined) resolve(result)
+            else reject(error)
+          },
+        })
+        if (!taken) {
+          reject(
+            closed
+              ? new GatewayError('store.closed', 'the gateway is stopping')
+              : new GatewayError('store.busy', 'the write queue is full', { retryAfterSeconds: 1 }),
+          )
+        }
+      })
+    },
+    status: () => ({ waiting: waiting(), number: lastNumber, full: diskFull }),
+    nudge() {
+      nudged = true
+      schedule()
+    },
+    async close() {
+      closed = true
+      for (const waiter of roomWaiters.splice(0)) waiter()
+      if (inFlight || waiting() > 0) {
+        await new Promise<void>((resolve) => {
+          idleWaiters.push(resolve)
+          schedule()
+        })
+      }
+    },
+  } satisfies Door)
+}

@@ -1,0 +1,284 @@
+/**
+ * Live state: current values of observed attributes, in memory over the stored documents, and the unfolded tail of
+ * each stream. A value is *staged* while its group is being written and *published* when the group is on disk; readers
+ * see published state only. Memory wins over a document only where its log number is newer, which makes replay
+ * after a crash idempotent.
+ */
+import { assert } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+
+/** An entity that has live streams. */
+export interface LiveEntity {
+  readonly rid: number
+  readonly id: string
+  types: readonly string[]
+  readonly streams: LiveStream[]
+  /** Monotonic ms since when it has values that its document does not include; undefined when none. */
+  dirtySince: number | undefined
+}
+
+/** Instances not yet folded, in arrival order; the first `committed` of them are on disk. */
+export interface Tail {
+  times: number[]
+  modified: number[]
+  values: Json[]
+  /** Shape from an index on; the first entry starts at 0. */
+  shapes: { from: number; shape: string }[]
+  committed: number
+  /** No instance of the tail has a smaller log number; 0 when the tail is empty. */
+  firstNumber: number
+  /** Monotonic ms when the oldest instance came. */
+  since: number
+}
+
+/** One observed attribute instance. Fields named `next...` and `newest...` are staged, the others published. */
+export interface LiveStream {
+  readonly s: number
+  readonly entity: LiveEntity
+  readonly name: string
+  readonly dataset: string
+  shape: string
+  /** Attribute rendered from observedAt (sosa:resultTime), if any. */
+  readonly mirror: string | undefined
+  time: number
+  value: Json
+  modified: number
+  number: number
+  nextTime: number
+  nextValue: Json
+  nextModified: number
+  nextNumber: number
+  newestTime: number
+  newestValue: Json
+  newestTimeBefore: number
+  newestValueBefore: Json
+  touched: boolean
+  /** Position in the dirty list of its attribute name; -1 when the document includes the value. */
+  dirtyAt: number
+  readonly tail: Tail
+  /** True when this object may no longer be used: deleted, or dropped from memory. */
+  gone: boolean
+  /** Subscriptions that may care, and the matcher's version they were found at. */
+  candidates: readonly unknown[]
+  candidatesVersion: number
+}
+
+export interface StreamSeed {
+  readonly s: number
+  readonly entity: LiveEntity
+  readonly name: string
+  readonly dataset: string
+  readonly shape: string
+  readonly mirror: string | undefined
+  /** What the document says. */
+  readonly time: number
+  readonly value: Json
+  readonly modified: number
+  readonly number: number
+  /** Newest observedAt anywhere in its history. */
+  readonly newestTime: number
+}
+
+export function createLiveState() {
+  const entities = new Map<number, LiveEntity>()
+  const streams = new Map<number, LiveStream>()
+  const dirtyByName = new Map<string, LiveStream[]>()
+  let dirtyEntities = new Set<LiveEntity>()
+  let tailTotal = 0
+
+  const addDirty = (stream: LiveStream, now: number): void => {
+    if (stream.dirtyAt < 0) {
+      let list = dirtyByName.get(stream.name)
+      if (list === undefined) dirtyByName.set(stream.name, (list = []))
+      stream.dirtyAt = list.push(stream) - 1
+    }
+    if (stream.entity.dirtySince === undefined) {
+      stream.entity.dirtySince = now
+      dirtyEntities.add(stream.entity)
+    }
+  }
+  const removeDirty = (stream: LiveStream): void => {
+    if (stream.dirtyAt < 0) return
+    const list = dirtyByName.get(stream.name)!
+    const last = list.pop()!
+    if (last !== stream) {
+      list[stream.dirtyAt] = last
+      last.dirtyAt = stream.dirtyAt
+    }
+    stream.dirtyAt = -1
+  }
+  const drop = (stream: LiveStream): void => {
+    removeDirty(stream)
+    tailTotal -= stream.tail.times.length
+    stream.gone = true
+    streams.delete(stream.s)
+    const siblings = stream.entity.streams
+    siblings.splice(siblings.indexOf(stream), 1)
+    if (siblings.length === 0) {
+      entities.delete(stream.entity.rid)
+      dirtyEntities.delete(stream.entity)
+    }
+  }
+
+  return Object.freeze({
+    entity: (rid: number) => entities.get(rid),
+    stream: (s: number) => streams.get(s),
+    streams: () => streams.values(),
+    streamCount: () => streams.size,
+    tailCount: () => tailTotal,
+    /** Streams whose published value is newer than the document's, by attribute name. */
+    dirty: (name: string): readonly LiveStream[] => dirtyByName.get(name) ?? [],
+    dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
+
+    enterEntity(rid: number, id: string, types: readonly string[]): LiveEntity {
+      let entity = entities.get(rid)
+      if (entity === undefined) {
+        entity = { rid, id, types, streams: [], dirtySince: undefined }
+        entities.set(rid, entity)
+      }
+      return entity
+    },
+
+    enterStream(seed: StreamSeed): LiveStream {
+      assert(!streams.has(seed.s), 'a stream enters memory once')
+      const stream: LiveStream = {
+        s: seed.s,
+        entity: seed.entity,
+        name: seed.name,
+        dataset: seed.dataset,
+        shape: seed.shape,
+        mirror: seed.mirror,
+        time: seed.time,
+        value: seed.value,
+        modified: seed.modified,
+        number: seed.number,
+        nextTime: seed.time,
+        nextValue: seed.value,
+        nextModified: seed.modified,
+        nextNumber: seed.number,
+        newestTime: seed.newestTime,
+        newestValue: seed.newestTime === seed.time ? seed.value : null,
+        newestTimeBefore: seed.newestTime,
+        newestValueBefore: seed.newestTime === seed.time ? seed.value : null,
+        touched: false,
+        dirtyAt: -1,
+        tail: { times: [], modified: [], values: [], shapes: [], committed: 0, firstNumber: 0, since: 0 },
+        gone: false,
+        candidates: [],
+        candidatesVersion: -1,
+      }
+      streams.set(seed.s, stream)
+      seed.entity.streams.push(stream)
+      return stream
+    },
+
+    /** Stages one instance: into the tail, and as the next current value when `current`. */
+    stage(stream: LiveStream, time: number, value: Json, modified: number, number: number, current: boolean, now: number): void {
+      const { tail } = stream
+      if (tail.times.length === 0) {
+        tail.firstNumber = number
+        tail.since = now
+        tail.shapes = [{ from: 0, shape: stream.shape }]
+      } else if (tail.shapes.at(-1)!.shape !== stream.shape) {
+        tail.shapes.push({ from: tail.times.length, shape: stream.shape })
+      }
+      tail.times.push(time)
+      tail.modified.push(modified)
+      tail.values.push(value)
+      tailTotal++
+      if (current) {
+        stream.nextTime = time
+        stream.nextValue = value
+        stream.nextModified = modified
+        stream.nextNumber = number
+      }
+      if (time >= stream.newestTime) {
+        stream.newestTime = time
+        stream.newestValue = value
+      }
+    },
+
+    /** Stages a current value whose instance is in chunks already (replay). */
+    setCurrent(stream: LiveStream, time: number, value: Json, modified: number, number: number): void {
+      stream.nextTime = time
+      stream.nextValue = value
+      stream.nextModified = modified
+      stream.nextNumber = number
+    },
+
+    /** Publishes what was staged in a stream: the group is on disk. */
+    publish(stream: LiveStream, now: number): void {
+      stream.touched = false
+      if (stream.gone) return
+      stream.tail.committed = stream.tail.times.length
+      stream.newestTimeBefore = stream.newestTime
+      stream.newestValueBefore = stream.newestValue
+      if (stream.nextNumber === stream.number) return
+      stream.time = stream.nextTime
+      stream.value = stream.nextValue
+      stream.modified = stream.nextModified
+      stream.number = stream.nextNumber
+      addDirty(stream, now)
+    },
+
+    /** Takes back what was staged in a stream: the group left no trace. */
+    undo(stream: LiveStream): void {
+      stream.touched = false
+      const { tail } = stream
+      tailTotal -= tail.times.length - tail.committed
+      tail.times.length = tail.modified.length = tail.values.length = tail.committed
+      tail.shapes = tail.shapes.filter((shape) => shape.from < tail.committed)
+      stream.nextTime = stream.time
+      stream.nextValue = stream.value
+      stream.nextModified = stream.modified
+      stream.nextNumber = stream.number
+      stream.newestTime = stream.newestTimeBefore
+      stream.newestValue = stream.newestValueBefore
+    },
+
+    /** The document now includes everything published up to `number`: the entity is clean where that holds. */
+    settle(entity: LiveEntity, number: number, now: number): void {
+      let clean = true
+      for (const stream of entity.streams) {
+        if (stream.number <= number) removeDirty(stream)
+        else clean = false
+      }
+      dirtyEntities.delete(entity)
+      entity.dirtySince = clean ? undefined : now
+      if (!clean) dirtyEntities.add(entity)
+    },
+
+    /** Removes the first `count` instances of a tail: they are in chunks. `number` is the log number they reach. */
+    folded(stream: LiveStream, count: number, number: number, now: number): void {
+      const { tail } = stream
+      tail.times.splice(0, count)
+      tail.modified.splice(0, count)
+      tail.values.splice(0, count)
+      tail.committed -= count
+      tail.shapes = tail.shapes
+        .map(({ from, shape }) => ({ from: Math.max(0, from - count), shape }))
+        .filter(({ from }, i, all) => all[i + 1]?.from !== from)
+      tail.firstNumber = tail.times.length === 0 ? 0 : number + 1
+      tail.since = now
+      tailTotal -= count
+    },
+
+    /** Forgets a stream whose entity or attribute was deleted. */
+    drop,
+
+    /** Drops idle streams from memory when there are too many: no tail, nothing unwritten. */
+    evictIdle(): void {
+      if (streams.size <= limits.streamsLiveMax.value) return
+      let excess = streams.size - limits.streamsLiveMax.value
+      for (const stream of streams.values()) {
+        if (excess <= 0) break
+        if (stream.touched || stream.dirtyAt >= 0 || stream.tail.times.length > 0) continue
+        drop(stream)
+        excess--
+      }
+    },
+  })
+}
+
+export type LiveState = ReturnType<typeof createLiveState>

@@ -1,0 +1,140 @@
+/**
+ * A group in the making: rows, log blobs and folds of one commit, and what must happen in memory when it is on disk
+ * or when it left no trace. The stage is the part of it that a deciding work sees.
+ *
+ * Log numbers are given here, in arrival order: a run of observations shares one blob, which a change record ends.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { EntityFold, StreamFold } from '#store/fold.ts'
+import type { Row, SqlValue, WriteStatement } from '#store/rows.ts'
+import type { WriteOutcome } from '#store/writer.ts'
+import type { BlobMessage } from '#store/writer-protocol.ts'
+
+/** What a work may do while it is decided. Everything is undone when the group fails. */
+export interface Stage {
+  /** Commit time in ms, the same for the whole group, never decreasing. */
+  readonly at: number
+  /** Adds a row to the group. */
+  write(statement: WriteStatement, ...parameters: SqlValue[]): void
+  /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
+  observation(stream: number, time: number, value: Json, late: boolean): number
+  /** Adds a change record (JSON) of an entity to the log and returns its number. */
+  record(rid: number, body: string): number
+  /** Packs the tail of a stream into chunks within this commit. */
+  foldStream(fold: StreamFold): void
+  /** Runs when the group is on disk, before the answers: publish in-memory state here. */
+  published(action: () => void): void
+  /** Runs when the group (or this work) is undone: take back in-memory state that was changed while deciding. */
+  undone(action: () => void): void
+  /** Values kept for the length of one group, so that later works see what earlier ones staged. */
+  readonly scratch: Map<string, unknown>
+}
+
+export interface Group {
+  readonly stage: Stage
+  /** Changes whenever something is staged. */
+  mark(): number
+  isEmpty(): boolean
+  number(): number
+  /** The first log number this group may give. */
+  firstNumber(): number
+  foldEntity(fold: EntityFold): void
+  message(): { rows: readonly Row[]; blobs: readonly BlobMessage[]; streamFolds: StreamFold[]; entityFolds: EntityFold[] }
+  /** Called with what the writer reports, before `publish`. */
+  onWritten(action: (outcome: WriteOutcome) => void): void
+  written(outcome: WriteOutcome): void
+  publish(): void
+  undo(): void
+}
+
+interface OpenBlob {
+  readonly n: number
+  readonly triples: number[]
+  readonly others: [number, Json][]
+}
+
+export function createGroup(start: { at: number; number: number }): Group {
+  let number = start.number
+  let rows: Row[] = []
+  let blobs: OpenBlob[] = []
+  let open: OpenBlob | undefined
+  let streamFolds: StreamFold[] = []
+  let entityFolds: EntityFold[] = []
+  let publishers: (() => void)[] = []
+  let undoers: (() => void)[] = []
+  let writtens: ((outcome: WriteOutcome) => void)[] = []
+  let staged = 0
+  const scratch = new Map<string, unknown>()
+
+  const stage: Stage = {
+    at: start.at,
+    scratch,
+    write(...row) {
+      staged++
+      rows.push(row)
+    },
+    observation(stream, time, value, late) {
+      staged++
+      if (open === undefined || open.triples.length >= limits.groupObservationsMax.value * 3) {
+        blobs.push((open = { n: ++number, triples: [], others: [] }))
+      }
+      const isNumber = typeof value === 'number'
+      if (!isNumber) open.others.push([open.triples.length / 3, value])
+      open.triples.push(stream * 2 + (late ? 1 : 0), time, isNumber ? value : Number.NaN)
+      return open.n
+    },
+    record(rid, body) {
+      staged++
+      open = undefined
+      rows.push(['log.insert', ++number, start.at, 2, rid, Buffer.from(body)])
+      return number
+    },
+    foldStream(fold) {
+      staged++
+      streamFolds.push(fold)
+    },
+    published(action) {
+      publishers.push(action)
+    },
+    undone(action) {
+      staged++
+      undoers.push(action)
+    },
+  }
+
+  return {
+    stage,
+    mark: () => staged,
+    isEmpty: () => rows.length === 0 && blobs.length === 0 && streamFolds.length === 0 && entityFolds.length === 0,
+    number: () => number,
+    firstNumber: () => start.number + 1,
+    foldEntity: (fold) => entityFolds.push(fold),
+    message: () => ({
+      rows,
+      blobs: blobs.map(({ n, triples, others }) => ({ n, at: start.at, triples: Float64Array.from(triples), others })),
+      streamFolds,
+      entityFolds,
+    }),
+    onWritten: (action) => writtens.push(action),
+    written(outcome) {
+      for (const action of writtens) action(outcome)
+    },
+    publish() {
+      for (const action of publishers) action()
+    },
+    undo() {
+      for (const action of undoers.toReversed()) action()
+      number = start.number
+      rows = []
+      blobs = []
+      open = undefined
+      streamFolds = []
+      entityFolds = []
+      publishers = []
+      undoers = []
+      writtens = []
+      scratch.clear()
+    },
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * The values that cross the broker's door: who writes, what a use-case answers, how an entity is read.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { GeoQuery } from '#ngsi-ld/geo.ts'
+import type { Pattern } from '#ngsi-ld/pattern.ts'
+import type { QueryTree } from '#ngsi-ld/query.ts'
+import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+
+/** By whose hand a change was made; kept in the log. */
+export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import'
+
+/** createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name datasetId`. */
+export interface SystemTimes {
+  readonly created: number
+  readonly modified: number
+  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+}
+
+/** A stored entity with its newest values laid over it. Reading it is lazy: text costs nothing when nothing is newer. */
+export interface EntityView {
+  readonly id: string
+  /** The document as JSON text: core-compacted, normalized, without system attributes and @context. */
+  text(): string
+  entity(): Entity
+  times(): SystemTimes
+}
+
+/** Attribute names (core-compacted) that changed and those refused (GS CIM 009, 5.2.18). */
+export interface UpdateResult {
+  readonly updated: readonly string[]
+  readonly notUpdated: readonly { readonly attributeName: string; readonly reason: string }[]
+}
+
+export interface BatchItemError {
+  readonly entityId: string
+  readonly error: unknown
+}
+
+/** Outcome per item (GS CIM 009, 5.2.17). `created` is the subset of `success` that did not exist before. */
+export interface BatchResult {
+  readonly success: readonly string[]
+  readonly created: readonly string[]
+  readonly errors: readonly BatchItemError[]
+}
+
+export interface QueryPage {
+  readonly entities: readonly EntityView[]
+  /** All that match, when count was asked for. */
+  readonly count?: number
+  /** True when more follow after this page. */
+  readonly more: boolean
+}
+
+/** One historical instance of an attribute. `observedAt` is absent where the instance had none. */
+export interface HistoricInstance {
+  readonly instance: AttributeInstance
+  readonly observedAt?: number
+  readonly modifiedAt: number
+  readonly instanceId: string
+  readonly deleted?: boolean
+}
+
+/** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */
+export interface Provision {
+  create(entity: Entity, by: Origin): Promise<void>
+  /** POST attrs: adds; existing ones are replaced unless `noOverwrite`. */
+  append(id: string, fragment: Fragment, options: { noOverwrite: boolean; by: Origin }): Promise<UpdateResult>
+  /** PATCH attrs: replaces; a missing attribute is appended or refused by the conformance profile. */
+  update(id: string, fragment: Fragment, options: { appendMissing: boolean; by: Origin }): Promise<UpdateResult>
+  /** PATCH attrs/{name}: overwrites given members of one instance, keeps the others. */
+  partial(id: string, name: string, instance: Readonly<Record<string, Json | undefined>>, by: Origin): Promise<void>
+  deleteAttribute(
+    id: string,
+    name: string,
+    options: { datasetId?: string | undefined; deleteAll: boolean; by: Origin },
+  ): Promise<void>
+  remove(id: string, by: Origin): Promise<void>
+  batchCreate(entities: readonly Entity[], by: Origin): Promise<BatchResult>
+  batchUpsert(
+    entities: readonly Entity[],
+    options: { update: boolean; by: Origin },
+  ): Promise<BatchResult>
+  batchUpdate(
+    entities: readonly Entity[],
+    options: { noOverwrite: boolean; by: Origin },
+  ): Promise<BatchResult>
+  batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
+}
+
+/** What a query asks for; names core-compacted, members joined by AND, absent ones do not restrict. */
+export interface EntityQuery {
+  readonly selection?: TypeSelection | undefined
+  readonly ids?: readonly string[] | undefined
+  readonly idPattern?: Pattern | undefined
+  /** Entities that have at least one of these attributes. */
+  readonly attrs?: readonly string[] | undefined
+  readonly q?: QueryTree | undefined
+  readonly geo?: GeoQuery | undefined
+  readonly limit: number
+  readonly offset: number
+  readonly count: boolean
+}
+
+/** What a retrieval of history asks for. Times are ms UTC; `limit` bounds the instances of all attributes together. */
+export interface TemporalQuery {
+  /** before: t < timeAt; after: t >= timeAt; between: timeAt <= t < endTimeAt (GS CIM 009, 4.11). */
+  readonly timerel?: 'before' | 'after' | 'between' | undefined
+  readonly timeAtMs?: number | undefined
+  readonly endTimeAtMs?: number | undefined
+  readonly timeproperty: 'observedAt' | 'createdAt' | 'modifiedAt' | 'deletedAt'
+  readonly attrs?: ReadonlySet<string> | undefined
+  /** The newest N instances of each attribute. */
+  readonly lastN?: number | undefined
+  readonly limit: number
+}
+
+/** History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected. */
+export interface EntityHistory {
+  readonly id: string
+  readonly type: string | readonly string[]
+  readonly attributes: ReadonlyMap<string, readonly HistoricInstance[]>
+  /** True when `limit` cut instances off: the newest ones, with `lastN` the oldest ones. */
+  readonly truncated: boolean
+}
+
+/** Counters of a subscription's deliveries; times are ms UTC, absent until they happen (GS CIM 009, 5.2.14). */
+export interface SubscriptionStats {
+  readonly timesSent: number
+  readonly timesFailed: number
+  readonly lastNotification?: number | undefined
+  readonly lastSuccess?: number | undefined
+  readonly lastFailure?: number | undefined
+  readonly createdAt: number
+  readonly modifiedAt: number
+}
+
+export interface SubscriptionView {
+  readonly subscription: Subscription
+  readonly stats: SubscriptionStats
+}
+
+/** The use-cases on subscriptions of one tenant. Every promise settles when on disk. */
+export interface SubscriptionBroker {
+  /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results at `limits.subscriptionsMax`. */
+  create(subscription: Subscription): Promise<void>
+  get(id: string): SubscriptionView | undefined
+  /** In order of creation. */
+  list(page: { limit: number; offset: number }): { views: readonly SubscriptionView[]; count: number }
+  /** Applies a parsed fragment. @throws ngsi-ld.not-found, ngsi-ld.bad-request-data. */
+  patch(id: string, change: (before: Subscription) => Subscription): Promise<void>
+  /** @throws ngsi-ld.not-found */
+  delete(id: string): Promise<void>
+}
+
+/** Everything the HTTP room may ask of one tenant. Reads see what is committed. */
+export interface TenantBroker extends Provision {
+  retrieve(id: string): EntityView | undefined
+  query(query: EntityQuery): QueryPage
+  history(id: string, query: TemporalQuery): EntityHistory | undefined
+  readonly subscriptions: SubscriptionBroker
+}
+
+/** The tenants; the default one has the name ''. */
+export interface Broker {
+  tenant(name: string): TenantBroker | undefined
+  /** Opens the tenant, making it when it does not exist. @throws ngsi-ld.too-many-results at `limits.tenantsMax`. */
+  tenantForCreate(name: string): TenantBroker | Promise<TenantBroker>
+}

@@ -1,0 +1,66 @@
+/**
+ * Reading an entity: the stored document with newer observed values laid over it. What nobody asks for is not
+ * computed: where nothing is newer the stored text goes out untouched.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { EntityRow } from '#store/entities.ts'
+import type { LiveEntity, LiveStream } from './live.ts'
+import type { EntityView, SystemTimes } from './types.ts'
+
+/** Attribute times as stored: [created, modified] per `name` or `name datasetId`. */
+export type StoredTimes = Record<string, [created: number, modified: number]>
+
+export const timesKey = (name: string, dataset: string): string => (dataset === '' ? name : `${name} ${dataset}`)
+
+export function createView(row: EntityRow, live: LiveEntity | undefined): EntityView {
+  const newer = live?.dirtySince === undefined ? [] : live.streams.filter((stream) => stream.number > row.n)
+  return {
+    id: row.id,
+    text: () => (newer.length === 0 ? row.doc : JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer))),
+    entity: () => overlay(JSON.parse(row.doc) as Entity, newer),
+    times: () => timesOf(row, newer),
+  }
+}
+
+/** Lays published values over a freshly parsed document (which it changes and returns). */
+export function overlay(entity: Entity, streams: readonly LiveStream[]): Entity {
+  for (const stream of streams) layValue(entity, stream, stream.time, stream.value)
+  return entity
+}
+
+/** Sets the value and observedAt of one stream's instance, and the attribute rendered from it, in a fresh document. */
+export function layValue(
+  entity: Entity,
+  stream: Pick<LiveStream, 'name' | 'dataset' | 'mirror'>,
+  time: number,
+  value: Json,
+): void {
+  const target = entity as Record<string, Attribute>
+  const attribute = target[stream.name]
+  if (attribute === undefined) return
+  const observedAt = msToDateTime(time)
+  target[stream.name] = Array.isArray(attribute)
+    ? (attribute as AttributeInstance[]).map((instance) =>
+        (instance.datasetId ?? '') === stream.dataset ? { ...instance, value, observedAt } : instance,
+      )
+    : { ...(attribute as AttributeInstance), value, observedAt }
+  if (stream.mirror === undefined) return
+  const mirror = target[stream.mirror] as AttributeInstance | undefined
+  if (mirror !== undefined) target[stream.mirror] = { ...mirror, value: observedAt }
+}
+
+function timesOf(row: EntityRow, newer: readonly LiveStream[]): SystemTimes {
+  const attributes = JSON.parse(row.sys) as StoredTimes
+  let modified = row.modified
+  for (const stream of newer) {
+    for (const key of [timesKey(stream.name, stream.dataset), stream.mirror]) {
+      if (key === undefined) continue
+      const created = attributes[key]?.[0] ?? stream.modified
+      attributes[key] = [created, stream.modified]
+    }
+    modified = Math.max(modified, stream.modified)
+  }
+  return { created: row.created, modified, attributes }
+}

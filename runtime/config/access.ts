@@ -1,0 +1,77 @@
+/**
+ * The floor of authentication: which addresses are loopback, and the HTTP token in its file. The token is made once,
+ * readable by its owner only; a file that others may read is refused, because its secret is none any more.
+ */
+import { randomBytes } from 'node:crypto'
+import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { GatewayError } from '#base/errors.ts'
+
+/** Whether listening at this host reaches this machine only. */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '').toLowerCase()
+  return bare === 'localhost' || bare === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(bare)
+}
+
+/**
+ * The token of an existing file, else a new one of 192 bits, written with mode 0600. `created` is true once in the
+ * life of the file: only then may the token be shown.
+ * @throws config.invalid when the file is open to others, empty, or cannot be read or made.
+ */
+export function readOrCreateToken(file: string): { token: string; created: boolean } {
+  const existing = readSecretFile(file)
+  if (existing !== undefined) return { token: existing, created: false }
+  const token = randomBytes(24).toString('base64url')
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const descriptor = openSync(file, 'wx', 0o600)
+    writeSync(descriptor, `${token}\n`)
+    fsyncSync(descriptor)
+    closeSync(descriptor)
+  } catch (error) {
+    throw new GatewayError(
+      'config.invalid',
+      `${file} cannot be made: ${(error as Error).message}`,
+      { file },
+      error,
+    )
+  }
+  return { token, created: true }
+}
+
+/**
+ * The first line of a file that only its owner may read; undefined when there is no such file.
+ * @throws config.invalid when others may read or write it, when it is empty, or cannot be read.
+ */
+export function readSecretFile(file: string): string | undefined {
+  let descriptor: number
+  try {
+    descriptor = openSync(file, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new GatewayError(
+      'config.invalid',
+      `${file} cannot be read: ${(error as Error).message}`,
+      { file },
+      error,
+    )
+  }
+  try {
+    refuseOpenMode(file, fstatSync(descriptor).mode)
+    const line = readFileSync(descriptor, 'utf8').split(/\r?\n/, 1)[0]!.trim()
+    if (line === '') throw new GatewayError('config.invalid', `${file} is empty`, { file })
+    return line
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** @throws config.invalid when anybody but the owner has any right. */
+export function refuseOpenMode(file: string, mode: number): void {
+  if ((mode & 0o077) === 0) return
+  const octal = (mode & 0o777).toString(8).padStart(4, '0')
+  throw new GatewayError('config.invalid', `${file} has mode ${octal}; it must be 0600`, {
+    file,
+    mode: octal,
+  })
+}

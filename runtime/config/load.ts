@@ -1,0 +1,180 @@
+/**
+ * File, environment and flags, in this order of rising weight, become one frozen value, or a list of all mistakes
+ * at once. A mistake anywhere means no settings at all: nothing is guessed, and nothing is ignored in silence.
+ */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import * as v from 'valibot'
+import { isLoopbackHost } from './access.ts'
+import { type Absent, type Environment, fromText, type Given, readEnvironment } from './environment.ts'
+import { type Keys, type Mistake, pathText, shown } from './mistakes.ts'
+import { nearest } from './nearest.ts'
+import { relationMistakes, relationWarnings } from './relations.ts'
+import { type Settings, settingsSchema } from './schema.ts'
+import { readSettingsFile } from './settings-file.ts'
+import { expectedAt, fixedSettings } from './settings-tree.ts'
+import { isGroup, sift } from './sift.ts'
+
+/** A setting given on the command line. */
+export interface SettingFlag {
+  /** Path of the setting, such as `http.port`. */
+  readonly path: string
+  readonly text: string
+  /** As it was written, for messages. */
+  readonly source: string
+}
+
+export interface Sources {
+  /** The settings file. Left out: SELVEDGE_CONFIG, else `selvedge.yaml` or `selvedge.json` of the working folder. */
+  readonly file?: string | undefined
+  readonly env: Environment
+  readonly flags?: readonly SettingFlag[] | undefined
+  /** Where relative names start; the working folder of the process unless given. */
+  readonly folder?: string | undefined
+}
+
+export interface LoadedSettings {
+  readonly settings: Settings
+  /** The file that was read, if any. */
+  readonly file: string | undefined
+  /** Legal settings that hardly mean what they say. */
+  readonly warnings: readonly string[]
+  /** Names that were accepted although their part is not built. */
+  readonly absent: readonly Absent[]
+  readonly mistakes?: undefined
+}
+
+export type Loaded = LoadedSettings | { readonly mistakes: readonly Mistake[] }
+
+/** Settings as gathered, not yet checked. */
+interface Raw {
+  readonly value: unknown
+  readonly mistakes: Mistake[]
+  readonly absent: Absent[]
+  /** Who said what stands at a place. */
+  sourceOf(keys: Keys): string
+}
+
+/** Never throws; everything that is wrong is in `mistakes`. */
+export async function loadSettings(sources: Sources): Promise<Loaded> {
+  const folder = resolve(sources.folder ?? '.')
+  const file = findFile(sources, folder)
+  const raw = await gather(file, sources)
+  const { mistakes } = raw
+  const result = v.safeParse(settingsSchema, raw.value)
+  if (!result.success) mistakes.push(...valueMistakes(result.issues, raw))
+  if (!result.success) return { mistakes }
+  const settings = withFullNames(result.output, folder)
+  mistakes.push(...relationMistakes(settings, raw.sourceOf))
+  if (mistakes.length > 0) return { mistakes }
+  return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
+}
+
+function findFile({ file, env }: Sources, folder: string): string | undefined {
+  const named = file ?? env['SELVEDGE_CONFIG']
+  if (named !== undefined && named !== '') return resolve(folder, named)
+  return ['selvedge.yaml', 'selvedge.json']
+    .map((name) => resolve(folder, name))
+    .find((name) => existsSync(name))
+}
+
+async function gather(file: string | undefined, { env, flags }: Sources): Promise<Raw> {
+  const source = file ?? 'default'
+  const read = file === undefined ? { value: {}, mistakes: [] } : await readSettingsFile(file)
+  const environment = readEnvironment(env)
+  const flagged = readFlags(flags ?? [])
+  const sifted = sift(read.value, source)
+  const raw = sifted.value
+  const mistakes = [...read.mistakes, ...sifted.mistakes, ...environment.mistakes, ...flagged.mistakes]
+  const given = [...environment.given, ...flagged.given]
+  for (const one of given) {
+    const inner = sift(one.value, one.source, one.setting)
+    mistakes.push(...inner.mistakes)
+    place(raw, one.setting.path.split('.'), inner.value)
+  }
+  fillDependentDefaults(raw)
+  const sourceOf = (keys: Keys): string => {
+    const path = `${keys.join('.')}.`
+    return given.findLast(({ setting }) => path.startsWith(`${setting.path}.`))?.source ?? source
+  }
+  return { value: raw, mistakes, absent: [...sifted.absent, ...environment.absent], sourceOf }
+}
+
+function readFlags(flags: readonly SettingFlag[]): { given: Given[]; mistakes: Mistake[] } {
+  const settings = new Map(fixedSettings().map((setting) => [setting.path, setting]))
+  const given: Given[] = []
+  const mistakes: Mistake[] = []
+  for (const { path, text, source } of flags) {
+    const setting = settings.get(path)
+    if (setting !== undefined) given.push({ setting, value: fromText(setting, text), source })
+    else {
+      const meant = nearest(path, [...settings.keys()])
+      mistakes.push({ path, expected: 'the path of a setting', nearest: meant, source })
+    }
+  }
+  return { given, mistakes }
+}
+
+/** Puts a value where its path leads; where a group should be and something else is, that is a mistake of its own. */
+function place(raw: unknown, path: readonly string[], value: unknown): void {
+  let group = raw
+  for (const name of path.slice(0, -1)) {
+    if (!isGroup(group)) return
+    group = group[name] ??= {}
+  }
+  if (isGroup(group)) group[path.at(-1)!] = value
+}
+
+/** Defaults that follow from others: what is safe on loopback is not safe elsewhere. */
+function fillDependentDefaults(raw: unknown): void {
+  if (!isGroup(raw) || typeof raw['host'] !== 'string' || isLoopbackHost(raw['host'])) return
+  const fill = (section: string, name: string, value: unknown): void => {
+    raw[section] ??= {}
+    const group = raw[section]
+    if (isGroup(group)) group[name] ??= value
+  }
+  fill('provisioning', 'mode', 'quarantine')
+  fill('outbound', 'allowLoopback', false)
+}
+
+/** One mistake per place, however many rules it breaks there. */
+function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mistake[] {
+  const byPlace = new Map<string, Mistake>()
+  for (const issue of issues) {
+    const all = (issue.path ?? []).map(({ key }) => key as string | number)
+    const { expected, depth } = expectedAt(all)
+    const keys = all.slice(0, depth)
+    const path = pathText(keys)
+    const value = keys.reduce<unknown>(
+      (at, key) => (at as Record<string, unknown> | undefined)?.[key],
+      raw.value,
+    )
+    if (!byPlace.has(path))
+      byPlace.set(path, { path, value: shown(value, keys), expected, source: raw.sourceOf(keys) })
+  }
+  return [...byPlace.values()]
+}
+
+/** Relative file names start in the data folder, which itself starts in the working folder. */
+function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: string): Settings {
+  const data = resolve(folder, given.data)
+  const full = (name: string): string => resolve(data, name)
+  const maybeFull = (name: string | undefined) => (name === undefined ? undefined : full(name))
+  return {
+    ...given,
+    data,
+    http: { ...given.http, tokenFile: full(given.http.tokenFile) },
+    mqtt: { ...given.mqtt, passwordFile: full(given.mqtt.passwordFile) },
+    bridgeIn: given.bridgeIn.map((one) => ({
+      ...one,
+      passwordFile: maybeFull(one.passwordFile),
+      caFile: maybeFull(one.caFile),
+    })),
+  }
+}
+
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const member of Object.values(value)) frozen(member)
+  return Object.freeze(value)
+}

@@ -1,0 +1,261 @@
+/**
+ * Every setting with title, description, default, bounds and whether a change takes a restart. The reference page,
+ * the example file, the environment names and the messages about mistakes are made from this one value. It names
+ * no setting of a part that is not built; those are in `foreign-names.ts`.
+ */
+import * as v from 'valibot'
+import { limits } from '#base/limits.ts'
+import * as kind from './kinds.ts'
+
+/** What a setting says about itself, beside its kind and default. */
+interface About {
+  readonly title: string
+  readonly description: string
+  /** The default in words, where it depends on other settings. */
+  readonly defaultText?: string
+  /** False where a change takes effect at once. */
+  readonly restart?: false
+}
+
+/** Words change neither what a schema takes nor what it gives, so its type stays. */
+const about = <S extends v.GenericSchema>(schema: S, { title, description, ...more }: About): S =>
+  v.pipe(
+    schema,
+    v.title(title),
+    v.description(description),
+    v.metadata({ restart: true, ...more }),
+  ) as unknown as S
+
+/** A setting with a default. */
+const setting = <S extends v.GenericSchema, const D extends v.InferInput<S>>(
+  schema: S,
+  byDefault: D,
+  words: About,
+): v.OptionalSchema<S, D> => v.optional(about(schema, words), byDefault)
+
+/** A setting that may be left out, and then means what its description says. */
+const maybe = <S extends v.GenericSchema>(schema: S, words: About): v.OptionalSchema<S, undefined> =>
+  v.optional(about(schema, words), undefined)
+
+/** A section; left out, all its defaults hold. */
+const section = <E extends v.ObjectEntries>(title: string, entries: E) =>
+  v.optional(v.pipe(kind.groupOf('a group of settings', entries), v.title(title)), {} as never)
+
+const commit = section('How writes reach the disk', {
+  lingerMs: setting(kind.wholeNumber(0, limits.lingerMsMax.value, 'ms'), 20, {
+    title: 'Linger',
+    description:
+      'How long a group of nothing but observations waits for company before it is flushed. More spares flash memory and delays acknowledgements.',
+  }),
+  synchronous: setting(kind.oneOf('FULL', 'NORMAL'), 'FULL', {
+    title: 'Durability of a commit',
+    description:
+      'FULL: what is acknowledged survives a power cut. NORMAL: it survives the end of the process, but a power cut may take what came after the last checkpoint.',
+  }),
+})
+
+const http = section('HTTP', {
+  port: setting(kind.listenPort(), 9090, {
+    title: 'HTTP port',
+    description: 'Serves /ngsi-ld/v1, /senml, /health, /metrics.',
+  }),
+  tokenFile: setting(kind.fileName(), 'http-token', {
+    title: 'File of the HTTP token',
+    description:
+      'Made at the first start where the listener is not loopback; requests then need it as Bearer token. Mode 0600.',
+  }),
+  defaultMediaType: setting(kind.oneOf('application/json', 'application/ld+json'), 'application/json', {
+    title: 'Media type without Accept',
+    description: 'What a client gets that sends no Accept header, or */*.',
+  }),
+})
+
+const mqtt = section('MQTT', {
+  port: setting(kind.listenPort(), 1883, {
+    title: 'MQTT port',
+    description: 'The embedded broker, MQTT 3.1.1 and 5.',
+  }),
+  passwordFile: setting(kind.fileName(), 'mqtt-passwords', {
+    title: 'File of MQTT user names and passwords',
+    description:
+      'One `user:password` a line. Needed where the listener is not loopback, and then made with one user at the first start. Where the file exists, it holds on loopback, too. Mode 0600.',
+  }),
+  maxClients: setting(
+    kind.wholeNumber(1, limits.mqttClientsMax.value, 'clients'),
+    limits.mqttClientsMax.value,
+    {
+      title: 'Most MQTT clients at a time',
+      description: 'A client beyond is refused.',
+    },
+  ),
+})
+
+const field = kind.groupOf('a group of settings of a field', {
+  label: maybe(kind.text(256), {
+    title: 'Label of the observed property',
+    description:
+      'rdfs:label of the ObservableProperty, written in lower case. Left out: the name of the field.',
+  }),
+  unitCode: maybe(kind.text(32), {
+    title: 'Unit',
+    description:
+      'UN/CEFACT common code (Recommendation 20), such as CEL. Stands where the payload names no unit.',
+  }),
+  min: maybe(kind.finiteNumber(), { title: 'Least expected value', description: 'Becomes qoi:min.' }),
+  max: maybe(kind.finiteNumber(), { title: 'Greatest expected value', description: 'Becomes qoi:max.' }),
+  updateInterval: maybe(kind.seconds(), {
+    title: 'Seconds between two observations',
+    description: 'Becomes qoi:updateinterval.',
+  }),
+  valueType: maybe(kind.oneOf('int', 'float', 'string', 'boolean'), {
+    title: 'Kind of value',
+    description: 'Becomes qoi:valuetype. Left out: told from the first value.',
+  }),
+  regexp: maybe(kind.text(limits.patternCharactersMax.value), {
+    title: 'Pattern of expected text',
+    description: 'Becomes qoi:regexp, for values that are text.',
+  }),
+})
+
+const device = kind.groupOf('a group of settings of a device', {
+  name: maybe(kind.text(256), { title: 'Name', description: 'Name of the Platform.' }),
+  location: maybe(kind.place(), {
+    title: 'Place',
+    description: 'Longitude first. Location of the Platform and of its sensors.',
+  }),
+  fields: setting(
+    kind.mapOf('a group of fields, by name', field),
+    {},
+    {
+      title: 'Fields',
+      description: 'What is known of the quantities of this device, by field name.',
+    },
+  ),
+})
+
+const deviceIds = (words: About) =>
+  setting(kind.listOf('device ids', limits.channelsMax.value, kind.text()), [], words)
+
+const provisioning = section('Devices', {
+  mode: setting(kind.oneOf('auto', 'quarantine', 'allow-list'), 'auto', {
+    title: 'What happens to a device seen for the first time',
+    defaultText: 'auto while all listeners are loopback, else quarantine',
+    description:
+      'auto: it is taken. quarantine: it waits until it is accepted. allow-list: only listed ones are taken.',
+  }),
+  allow: deviceIds({ title: 'Accepted devices', description: 'Taken in every mode.' }),
+  ignore: deviceIds({ title: 'Ignored devices', description: 'Never taken; their frames are dropped.' }),
+  shareObservableProperty: setting(kind.flag(), false, {
+    title: 'Share observable properties',
+    description: 'One ObservableProperty per label instead of one per field of a device.',
+  }),
+  devices: setting(
+    kind.mapOf('a group of devices, by id', device),
+    {},
+    {
+      title: 'Declared devices',
+      description: 'What people know of a device and its payload does not say, by hardware id.',
+    },
+  ),
+})
+
+const bridgeIn = kind.groupOf('a group with url and topics', {
+  url: about(kind.brokerUrl(), { title: 'Address', description: 'The external broker.' }),
+  topics: about(kind.filledListOf('topic filters', 256, kind.topicFilter()), {
+    title: 'Topic filters',
+    description: 'What is subscribed there.',
+  }),
+  qos: setting(kind.qualityOfService(), 1, {
+    title: 'Quality of service',
+    description: 'With 1 and 2 the broker keeps what was not committed here.',
+  }),
+  clientId: maybe(kind.text(256), {
+    title: 'Client identifier',
+    description: 'The session at the broker goes by it. Left out: made once and kept in the data folder.',
+  }),
+  username: maybe(kind.text(), { title: 'User name', description: 'Left out: none is sent.' }),
+  passwordFile: maybe(kind.fileName(), {
+    title: 'File of the password',
+    description: 'Its first line. Mode 0600.',
+  }),
+  caFile: maybe(kind.fileName(), {
+    title: 'Certificate authorities',
+    description: 'PEM file for mqtts. Left out: those of the system.',
+  }),
+})
+
+const history = section('History', {
+  maxBytes: setting(kind.wholeNumber(1024 * 1024, 2 ** 50, 'bytes'), 4 * 1024 ** 3, {
+    title: 'Most bytes of history',
+    description: 'Per tenant. The oldest chunks are removed beyond, and the gap is recorded.',
+  }),
+  maxAgeDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
+    title: 'Greatest age of history',
+    description: 'Left out: kept whatever its age.',
+  }),
+})
+
+const outbound = section('Requests to others', {
+  allowLoopback: setting(kind.flag(), true, {
+    title: 'Loopback targets',
+    defaultText: 'true while all listeners are loopback, else false',
+    description: 'Whether notifications and context documents may be at addresses of this machine.',
+  }),
+  fetchContexts: setting(kind.flag(), true, {
+    title: 'Fetch context documents',
+    description: 'Whether a user @context that is not kept may be fetched. The core contexts never are.',
+  }),
+})
+
+export const settingsSchema = kind.groupOf('a group of settings', {
+  data: setting(kind.fileName(), '.selvedge', {
+    title: 'Data folder',
+    description: 'Holds everything the gateway keeps. Other relative file names in settings start there.',
+  }),
+  host: setting(kind.hostName(), '127.0.0.1', {
+    title: 'Address of the listeners',
+    description: 'Anything that is not loopback needs credentials, which are made at the first start.',
+  }),
+  http,
+  mqtt,
+  commit,
+  conformance: section('Conformance', {
+    profile: setting(kind.versionOf('1.9', '1.8', '1.1.2'), '1.9', {
+      title: 'Version of the NGSI-LD specification',
+      description: 'Decides where versions differ.',
+    }),
+  }),
+  provisioning,
+  bridges: section('Firmware bridges', {
+    json: setting(kind.listOf('mappings', 256, v.unknown()), [], {
+      title: 'Plain JSON devices',
+      description: 'Topic patterns and the paths of device, fields, unit and time in their payloads.',
+    }),
+  }),
+  bridgeIn: setting(kind.listOf('external brokers', 16, bridgeIn), [], {
+    title: 'External MQTT brokers',
+    description: 'Subscribed to; acknowledged there when committed here.',
+  }),
+  history,
+  outbound,
+  log: section('Log', {
+    level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {
+      title: 'Least level',
+      description: 'Lines below it are not written.',
+    }),
+  }),
+})
+
+/** All settings, complete and checked; file names are absolute. Frozen to the leaves. */
+export type Settings = Frozen<v.InferOutput<typeof settingsSchema>>
+
+export type ListenPort = Settings['http']['port']
+export type DeviceSettings = Settings['provisioning']['devices'][string]
+export type FieldSettings = DeviceSettings['fields'][string]
+export type BridgeInSettings = Settings['bridgeIn'][number]
+
+type Frozen<T> = T extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T

@@ -1,0 +1,39 @@
+/**
+ * Whether something listens: one TCP connect, closed at once. It says nothing about what listens there; the next
+ * delivery finds that out.
+ */
+import { connect } from 'node:net'
+import { limits } from '#base/limits.ts'
+
+/** Where to connect. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'mqtt:': 1883, 'mqtts:': 8883 }
+
+/** Scheme, host and port of a URI as one key, and where to connect; undefined when it is no such URI. */
+export function originOf(uri: string): { key: string; address: Address } | undefined {
+  if (!URL.canParse(uri)) return undefined
+  const { protocol, hostname, port } = new URL(uri)
+  const number = port === '' ? defaultPorts[protocol] : Number(port)
+  if (number === undefined || hostname === '') return undefined
+  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+  return { key: `${protocol}//${hostname}:${number}`, address: { host, port: number } }
+}
+
+/** True when a connection could be made within `deliveryConnectMs`. Never rejects. */
+export function probe(address: Address): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ ...address, autoSelectFamilyAttemptTimeout: 1000 })
+    const end = (isUp: boolean): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(isUp)
+    }
+    const timer = setTimeout(() => end(false), limits.deliveryConnectMs.value)
+    socket.once('connect', () => end(true))
+    socket.on('error', () => end(false))
+  })
+}

@@ -1,0 +1,175 @@
+/**
+ * The deliveries of one endpoint that are in memory, in the order they may leave: strictly one after the other for
+ * each pair of subscription and entity, pairs in turn. A pair that keeps failing holds its head only, so that it
+ * never fills the window against the others. Knows no clock and no table.
+ */
+import type { Delivery } from '#store/deliveries.ts'
+
+/** One subscription and one entity of it. */
+export interface Pair {
+  readonly key: string
+  /** In order of d, without the one in flight. */
+  readonly waiting: Delivery[]
+  isFlying: boolean
+  /** Later deliveries of it were left in the table. */
+  isBehind: boolean
+  /** When its head failed last, monotonic ms. */
+  failedAt: number | undefined
+  /** Failures in a row that are its own doing, and since when, monotonic ms. */
+  failures: number
+  failingSince: number
+  /** Answers in a row that call its head wrong. */
+  poisonTries: number
+  pausedUntil: number
+}
+
+/** A delivery on its way. */
+export interface Flight {
+  readonly delivery: Delivery
+  readonly pair: Pair
+  readonly startedAt: number
+  readonly generation: number
+}
+
+export interface Queue {
+  /** Takes a delivery in. False when its pair is behind: it has to be read later. */
+  add(delivery: Delivery): boolean
+  /** The next one that may leave at `now`. */
+  take(now: number): Flight | undefined
+  /** It is settled; the next one of its pair may leave. */
+  finish(flight: Flight): void
+  /** It failed and stays first of its pair. False when it is from before the last `clear`; then it is let go. */
+  putBack(flight: Flight, pausedUntil?: number): boolean
+  /** Lets go of a waiting delivery. */
+  remove(delivery: Pick<Delivery, 'd' | 'sub' | 'entity'>): void
+  pairOf(delivery: Pick<Delivery, 'sub' | 'entity'>): Pair | undefined
+  /** Lets go of all that wait. What is in flight stays so. */
+  clear(): void
+  has(d: number): boolean
+  isFlying(d: number): boolean
+  /** Earliest monotonic ms at which one may leave: 0 now, Infinity never without a change. */
+  dueAt(): number
+  readonly size: number
+  readonly flights: number
+  readonly bytes: number
+}
+
+const overheadBytes = 256
+const weigh = (delivery: Delivery): number =>
+  overheadBytes + (delivery.body?.length ?? 0) + (delivery.value?.length ?? 0) + delivery.entity.length
+const keyOf = (delivery: Pick<Delivery, 'sub' | 'entity'>): string => `${delivery.sub} ${delivery.entity}`
+
+export function createQueue(): Queue {
+  const pairs = new Map<string, Pair>()
+  const held = new Set<number>()
+  const flying = new Set<number>()
+  let ready: Pair[] = []
+  let paused: Pair[] = []
+  let bytes = 0
+  let generation = 0
+
+  const letGo = (delivery: Delivery): void => {
+    held.delete(delivery.d)
+    bytes -= weigh(delivery)
+  }
+  const land = (flight: Flight): void => {
+    flying.delete(flight.delivery.d)
+    flight.pair.isFlying = false
+  }
+  /** A pair that can go on is ready; one with nothing left is forgotten, unless the table has more of it. */
+  const settleDown = (pair: Pair): void => {
+    if (pair.waiting.length > 0) ready.push(pair)
+    else if (!pair.isBehind) pairs.delete(pair.key)
+  }
+
+  return Object.freeze({
+    add(delivery) {
+      const pair = pairs.get(keyOf(delivery)) ?? newPair(pairs, keyOf(delivery))
+      if (pair.isBehind) return false
+      held.add(delivery.d)
+      bytes += weigh(delivery)
+      if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
+      return true
+    },
+    take(now) {
+      if (paused.length > 0) {
+        ready.push(...paused.filter((pair) => pair.pausedUntil <= now))
+        paused = paused.filter((pair) => pair.pausedUntil > now)
+      }
+      const pair = ready.shift()
+      const delivery = pair?.waiting.shift()
+      if (pair === undefined || delivery === undefined) return undefined
+      pair.isFlying = true
+      flying.add(delivery.d)
+      return { delivery, pair, startedAt: now, generation }
+    },
+    finish(flight) {
+      const { pair } = flight
+      land(flight)
+      letGo(flight.delivery)
+      Object.assign(pair, untroubled)
+      settleDown(pair)
+    },
+    putBack(flight, pausedUntil) {
+      const { pair, delivery } = flight
+      land(flight)
+      if (flight.generation !== generation) {
+        letGo(delivery)
+        settleDown(pair)
+        return false
+      }
+      pair.waiting.unshift(delivery)
+      if (pausedUntil === undefined) {
+        ready.push(pair)
+        return true
+      }
+      const rest = pair.waiting.splice(1)
+      for (const later of rest) letGo(later)
+      pair.isBehind ||= rest.length > 0
+      pair.pausedUntil = pausedUntil
+      paused.push(pair)
+      return true
+    },
+    remove(delivery) {
+      const pair = pairs.get(keyOf(delivery))
+      const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
+      if (pair === undefined || index < 0) return
+      for (const removed of pair.waiting.splice(index, 1)) letGo(removed)
+      if (pair.waiting.length > 0 || pair.isFlying) return
+      ready = ready.filter((other) => other !== pair)
+      paused = paused.filter((other) => other !== pair)
+      if (!pair.isBehind) pairs.delete(pair.key)
+    },
+    pairOf: (delivery) => pairs.get(keyOf(delivery)),
+    clear() {
+      generation++
+      ready = []
+      paused = []
+      for (const pair of pairs.values()) {
+        for (const delivery of pair.waiting.splice(0)) letGo(delivery)
+        pair.isBehind = false
+        if (!pair.isFlying) pairs.delete(pair.key)
+      }
+    },
+    has: (d) => held.has(d),
+    isFlying: (d) => flying.has(d),
+    dueAt: () => (ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity)),
+    get size() {
+      return held.size
+    },
+    get flights() {
+      return flying.size
+    },
+    get bytes() {
+      return bytes
+    },
+  } satisfies Queue)
+}
+
+const untroubled = { failedAt: undefined, failures: 0, failingSince: 0, poisonTries: 0, pausedUntil: 0 } as const
+
+function newPair(pairs: Map<string, Pair>, key: string): Pair {
+  const pair: Pair = { key, waiting: [], isFlying: false, isBehind: false, ...untroubled }
+  pairs.set(key, pair)
+  return pair
+}

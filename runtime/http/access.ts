@@ -1,0 +1,42 @@
+/**
+ * The floor of authentication: a listener that is not loopback answers only who knows the token of the data folder.
+ * The liveness probe alone is open. It knows no callers and no rights; those come with an identity.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { GatewayError } from '#base/errors.ts'
+import type { HttpEnv } from './server.ts'
+
+type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
+
+const openPath = '/health/live'
+const bearer = /^bearer\s+(.+)$/i
+
+/**
+ * Puts a guard before `fetch`. The token is taken from `Authorization: Bearer` or `X-Auth-Token` and compared in
+ * constant time. Refusals leave by `refuse`, as http.unauthorized.
+ */
+export function guard(fetch: Fetch, token: string, refuse: (error: GatewayError) => Response): Fetch {
+  const expected = digest(token)
+  return (request, env) => {
+    const { headers, url } = request
+    const given = bearer.exec(headers.get('authorization') ?? '')?.[1] ?? headers.get('x-auth-token')
+    if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
+    if (isOpen(url)) return fetch(request, env)
+    return refuse(
+      new GatewayError(
+        'http.unauthorized',
+        given === null ? 'a token is needed' : 'the token is not the right one',
+      ),
+    )
+  }
+}
+
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+function isOpen(url: string): boolean {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const path = url.slice(start).split('?', 1)[0]!
+  return path === openPath || path === `${openPath}/`
+}

@@ -1,0 +1,63 @@
+/**
+ * The only place where an error becomes an answer. Every error leaves as JSON with type, title, detail and status
+ * (GS CIM 009, 5.5.3); one that is our fault says only an id, under which the log has the whole truth.
+ */
+import { randomUUID } from 'node:crypto'
+import { type ErrorCode, type GatewayError, toGatewayError } from '#base/errors.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import { productToken } from '#base/version.ts'
+import { type Problem, problemOf } from '#ngsi-ld/problem.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
+
+export interface ProblemPorts {
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly rules: ProfileRules
+}
+
+export interface Problems {
+  /** The answer to a failed request. */
+  answer(error: unknown): Response
+  /** The body alone, for the parts of a 207 (5.2.17). */
+  body(error: unknown): Problem
+}
+
+/** Faults whose truth is no business of the client's: bugs of ours, and what a disk or a file says. */
+const isPrivate = (code: ErrorCode): boolean => code === 'gateway.internal' || code === 'store.failed'
+
+export function createProblems({ log, metrics, rules }: ProblemPorts): Problems {
+  const failures = metrics.counter('selvedge_http_errors_total')
+
+  const body = (thrown: unknown): Problem & { instance?: string } => {
+    const error = toGatewayError(thrown)
+    const problem = problemOf(error, rules)
+    if (!isPrivate(error.code)) return problem
+    const id = randomUUID()
+    log.error('gateway.internal-error', { id, code: error.code, error, cause: error.cause })
+    const detail = `the gateway could not do this; its log has more under ${id}`
+    return { ...problem, detail, instance: `urn:uuid:${id}` }
+  }
+
+  return Object.freeze({
+    body,
+    answer(thrown: unknown) {
+      const error = toGatewayError(thrown)
+      const problem = body(error)
+      if (problem.status >= 500) failures.value++
+      return new Response(JSON.stringify(problem), {
+        status: problem.status,
+        headers: { 'Content-Type': 'application/json', Server: productToken, ...extraHeaders(error) },
+      })
+    },
+  })
+}
+
+/** Headers that belong to a status [RFC 9110 15.5]. */
+function extraHeaders({ code, entry, details }: GatewayError): Record<string, string> {
+  if (code === 'http.method-not-allowed') return { Allow: String(details['allow']) }
+  if (code === 'http.unauthorized') return { 'WWW-Authenticate': 'Bearer realm="selvedge"' }
+  if (code === 'http.unsupported-media-type') return { Accept: String(details['allowed']) }
+  if (entry.status === 503) return { 'Retry-After': String(details['retryAfterSeconds'] ?? 1) }
+  return {}
+}

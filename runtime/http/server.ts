@@ -1,0 +1,138 @@
+/**
+ * One HTTP listener: opens a socket, holds its ceilings (connections, header bytes, time to send a request) and
+ * drains on close: in-flight requests finish within the deadline, idle keep-alive sockets end at once.
+ * It knows no route; what a request means is the business of the `fetch` function it is given.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { getRequestListener } from '@hono/node-server'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { productToken } from '#base/version.ts'
+
+/** What a route may know of the connection; absent when a test calls the app without a socket. */
+export interface HttpEnv {
+  readonly incoming?: IncomingMessage | undefined
+}
+
+export interface HttpServerPorts {
+  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+  /** The answer to a request so malformed that no Request could be made of it. */
+  refuse(error: unknown): Response
+  readonly log: Log
+}
+
+export interface HttpAddress {
+  readonly host: string
+  /** 0 = any free port. */
+  readonly port: number
+}
+
+export interface HttpServer {
+  /** The port that is really open. */
+  readonly port: number
+  readonly url: string
+  /** Settles when every connection is gone: after the last answer, at the latest after `limits.closeMs`. */
+  close(): Promise<void>
+}
+
+/** How often a closing server looks for connections that became idle. */
+const drainStepMs = 20
+
+/**
+ * Opens the listener.
+ * @throws GatewayError config.invalid when the address cannot be bound.
+ */
+export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
+  const state = { closing: false }
+  const listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
+    errorHandler: ports.refuse,
+  })
+  const server = createServer(
+    {
+      maxHeaderSize: limits.httpHeaderBytesMax.value,
+      headersTimeout: limits.httpHeadersMs.value,
+      requestTimeout: limits.httpRequestMs.value,
+      keepAliveTimeout: limits.httpKeepAliveMs.value,
+      noDelay: true,
+    },
+    (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      if (state.closing) outgoing.shouldKeepAlive = false
+      void listener(incoming, outgoing)
+    },
+  )
+  server.maxConnections = limits.httpConnectionsMax.value
+  server.on('clientError', refuseMalformed)
+  // A body that is announced as too large is refused before it is sent.
+  server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (Number(incoming.headers['content-length'] ?? 0) <= limits.bodyBytesMax.value) outgoing.writeContinue()
+    void listener(incoming, outgoing)
+  })
+  const port = await listen(server, address)
+  const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`
+  ports.log.info('http.listening', { url })
+  return Object.freeze({
+    port,
+    url,
+    close() {
+      state.closing = true
+      return drain(server)
+    },
+  })
+}
+
+function listen(server: Server, { host, port }: HttpAddress): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      reject(
+        new GatewayError(
+          'config.invalid',
+          `cannot listen on ${host}:${port}: ${cause.message}`,
+          { host, port },
+          cause,
+        ),
+      )
+    })
+    server.listen({ host, port }, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+function drain(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const step = setInterval(() => server.closeIdleConnections(), drainStepMs)
+    const deadline = setTimeout(() => server.closeAllConnections(), limits.closeMs.value)
+    server.close(() => {
+      clearInterval(step)
+      clearTimeout(deadline)
+      resolve()
+    })
+  })
+}
+
+/** Bytes that are no HTTP get a plain answer and the connection ends. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const [status, title] = malformed[error.code ?? ''] ?? ([400, 'Bad Request'] as const)
+  const body = JSON.stringify({
+    type: 'https://uri.etsi.org/ngsi-ld/errors/InvalidRequest',
+    title,
+    detail: 'the bytes received are no acceptable HTTP request',
+    status,
+  })
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nServer: ${productToken}\r\nConnection: close\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}
+
+const malformed: Readonly<Record<string, readonly [status: number, title: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'Payload Too Large'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
+}

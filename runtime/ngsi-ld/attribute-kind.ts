@@ -1,0 +1,159 @@
+/**
+ * The kinds of attributes (GS CIM 009, 4.5.2 to 4.5.24): which member carries the value of each, and what may
+ * stand in it. A kind is one row of the table; nothing else in the house lists them.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from './context.ts'
+import { checkGeometry, isGeometry } from './geometry.ts'
+import { isObject, type JsonObject, listOf, own } from './json.ts'
+import { checkUri } from './name.ts'
+import { badRequestData } from './problem.ts'
+
+/** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so. */
+export const ngsiLdNull = 'urn:ngsi-ld:null'
+
+/** How a body is read. */
+export interface Reading {
+  readonly context: Context
+  /** Whether NGSI-LD Null is allowed: in merge, update and partial update. */
+  readonly nulls: boolean
+  /** Whether every value is bare, as with `options=keyValues`; otherwise normalized and concise both are read. */
+  readonly simplified: boolean
+}
+
+/** @param depth level of JSON nesting at which the value stands. */
+type Check = (value: Json, field: string, reading: Reading, depth: number) => Json
+
+export interface Kind {
+  readonly name: string
+  /** The member that carries the value. */
+  readonly member: string
+  /** The value as it is kept. @throws ngsi-ld.bad-request-data naming the part at fault. */
+  readonly check: Check
+}
+
+const kindList: readonly Kind[] = [
+  { name: 'Property', member: 'value', check: checkValue },
+  { name: 'GeoProperty', member: 'value', check: unlessNull(checkGeometryValue) },
+  { name: 'Relationship', member: 'object', check: unlessNull(checkTargets) },
+  { name: 'LanguageProperty', member: 'languageMap', check: unlessNull(checkLanguageMap) },
+  { name: 'VocabProperty', member: 'vocab', check: unlessNull(checkVocab) },
+  { name: 'JsonProperty', member: 'json', check: checkValue },
+  { name: 'ListProperty', member: 'valueList', check: unlessNull(checkValueList) },
+  { name: 'ListRelationship', member: 'objectList', check: unlessNull(checkTargetList) },
+]
+
+const kindsByName: ReadonlyMap<string, Kind> = new Map([
+  ...kindList.map((kind) => [kind.name, kind] as const),
+  // The name it had in the core context of 1.7 only.
+  ['VocabularyProperty', kindList.find(({ name }) => name === 'VocabProperty')!],
+])
+
+/** First kind of each value member: a bare `value` belongs to a Property until it proves to be a geometry. */
+export const kindsByMember: ReadonlyMap<string, Kind> = new Map(
+  kindList.toReversed().map((kind) => [kind.member, kind]),
+)
+
+export const property = kindList[0]!
+export const geoProperty = kindList[1]!
+
+/** Kind of a name, canonical or from an old core. */
+export const kindNamed = (name: string): Kind | undefined => kindsByName.get(name)
+
+/** Kind of a stored instance. */
+export const kindOf = (instance: { readonly type: string }): Kind =>
+  kindsByName.get(instance.type) ?? property
+
+/** Kind of a concise attribute, by the first value member it has (4.5.0, table of concise representations). */
+export function inferKind(raw: JsonObject): Kind | undefined {
+  for (const kind of kindsByMember.values()) {
+    if (Object.hasOwn(raw, kind.member))
+      return kind === property && isGeometry(raw['value']!) ? geoProperty : kind
+  }
+  return undefined
+}
+
+/** Any JSON but null itself: numbers finite, not too deep, no NGSI-LD Null where nothing may be deleted. */
+export function checkValue(value: Json, field: string, reading: Reading, depth: number): Json {
+  if (value === null) throw badRequestData(`null is not a value; ${ngsiLdNull} deletes`, field)
+  checkInside(value, field, reading, depth)
+  return value
+}
+
+function checkInside(value: Json, field: string, reading: Reading, depth: number): void {
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw badRequestData('number out of range', field)
+  } else if (typeof value === 'string') {
+    if (value === ngsiLdNull && !reading.nulls)
+      throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
+  } else if (typeof value === 'object' && value !== null) {
+    if (depth > limits.jsonDepthMax.value) {
+      throw badRequestData(`nested more than ${limits.jsonDepthMax.value} deep`, field)
+    }
+    for (const item of Object.values(value)) checkInside(item, field, reading, depth + 1)
+  }
+}
+
+function unlessNull(check: Check): Check {
+  return (value, field, reading, depth) =>
+    value === ngsiLdNull && reading.nulls ? value : check(value, field, reading, depth)
+}
+
+function checkGeometryValue(value: Json, field: string, reading: Reading, depth: number): Json {
+  return checkValue(checkGeometry(value, field), field, reading, depth)
+}
+
+/** One target, or several in one instance (since 1.8). */
+function checkTargets(value: Json, field: string): Json {
+  if (!Array.isArray(value)) return checkTarget(value, field)
+  if (value.length === 0) throw badRequestData('names no target', field)
+  return value.map((target: Json, index) => checkTarget(target, `${field}[${index}]`))
+}
+
+function checkTarget(value: Json | undefined, field: string): string {
+  const target = checkUri(value, field)
+  if (target === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
+  return target
+}
+
+const languageTag = /^(?:[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*|@none)$/
+
+function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
+  if (!isObject(value)) throw badRequestData('must be an object with a text per language', field)
+  for (const [language, texts] of Object.entries(value)) {
+    if (!languageTag.test(language))
+      throw badRequestData('not a language tag (RFC 5646)', `${field}.${language}`)
+    for (const text of listOf(texts)) {
+      if (typeof text !== 'string')
+        throw badRequestData('must be a text or a list of texts', `${field}.${language}`)
+      checkInside(text, `${field}.${language}`, reading, 0)
+    }
+  }
+  return value
+}
+
+/** Terms of a vocabulary, kept as canonical names; unlike names of attributes they may have any form. */
+function checkVocab(value: Json, field: string, reading: Reading): Json {
+  const terms = listOf(value)
+  if (terms.length === 0 || !terms.every((term) => typeof term === 'string')) {
+    throw badRequestData('must be a term or a list of terms', field)
+  }
+  for (const term of terms) checkInside(term, field, reading, 0)
+  const names = terms.map((term) => reading.context.expand(term as string))
+  return Array.isArray(value) ? names : names[0]!
+}
+
+function checkValueList(value: Json, field: string, reading: Reading, depth: number): Json {
+  if (!Array.isArray(value)) throw badRequestData('must be an array', field)
+  return checkValue(value, field, reading, depth)
+}
+
+/** Kept as a list of `{object}`; a list of URIs is read as the same. */
+function checkTargetList(value: Json, field: string): Json {
+  if (!Array.isArray(value)) throw badRequestData('must be an array', field)
+  return value.map((item: Json, index) => {
+    const target = isObject(item) ? own(item, 'object') : item
+    return { object: checkTarget(target, `${field}[${index}].object`) }
+  })
+}

@@ -1,0 +1,156 @@
+/**
+ * The entity value: what an NGSI-LD entity is inside the gateway, and how unknown JSON becomes one.
+ *
+ * Names are *core-compacted*: terms of the core context and of the default context
+ * (https://uri.etsi.org/ngsi-ld/default-context/) are short, every other name is a full IRI. Each IRI has exactly
+ * one such name, so names compare as strings. Attributes are in normalized representation without createdAt,
+ * modifiedAt and instanceId, which live beside the document.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { addAttribute, outputOnly, readAttribute, readPartial, readTypes } from './attribute.ts'
+import { ngsiLdNull, type Reading } from './attribute-kind.ts'
+import type { Context } from './context.ts'
+import { isObject, type JsonObject, own } from './json.ts'
+import { checkName, checkScope, checkUri } from './name.ts'
+import { badRequestData, notSupported } from './problem.ts'
+
+/** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
+export interface AttributeInstance {
+  readonly type: string
+  readonly value?: Json
+  readonly object?: Json
+  readonly observedAt?: string
+  readonly unitCode?: string
+  readonly datasetId?: string
+  readonly [member: string]: Json | undefined
+}
+
+/** An attribute is one instance, or several told apart by datasetId (GS CIM 009, 4.5.5). */
+export type Attribute = AttributeInstance | readonly AttributeInstance[]
+
+export interface Entity {
+  readonly id: string
+  readonly type: string | readonly string[]
+  readonly scope?: string | readonly string[]
+  readonly [name: string]: Attribute | string | readonly string[] | undefined
+}
+
+/** Attributes of a request body without id: what append, update and merge take. */
+export interface Fragment {
+  readonly type?: string | readonly string[]
+  readonly scope?: string | readonly string[]
+  readonly [name: string]: Attribute | string | readonly string[] | undefined
+}
+
+/** How a body may be written. Normalized and concise are always understood. */
+export interface ParseOptions {
+  /** Id of the path; a body with another one is refused. */
+  readonly id?: string | undefined
+  /** Values are bare, as with `options=keyValues`. */
+  readonly simplified?: boolean | undefined
+  /** NGSI-LD Null may stand for values to delete: in update, partial update and merge. */
+  readonly nulls?: boolean | undefined
+}
+
+/** Names of the attributes of an entity or fragment: every member but id, type and scope. */
+export const attributeNames = (entity: Entity | Fragment): string[] =>
+  Object.keys(entity).filter((name) => name !== 'id' && name !== 'type' && name !== 'scope')
+
+/** Instances of the attribute of that name; none when there is no such attribute. */
+export function instancesOf(entity: Entity | Fragment, name: string): readonly AttributeInstance[] {
+  const attribute = own(entity, name) as Attribute | undefined
+  if (attribute === undefined) return []
+  return Array.isArray(attribute) ? attribute : [attribute as AttributeInstance]
+}
+
+/**
+ * An entity with id and type.
+ * @throws ngsi-ld.bad-request-data naming the member at fault, by the name the body gives it.
+ */
+export function parseEntity(json: unknown, context: Context, options: ParseOptions = {}): Entity {
+  const body = objectOf(json, 'an entity')
+  const id = readId(body, options)
+  if (id === undefined) throw badRequestData('is missing', 'id')
+  const type = readTypes(own(body, 'type') ?? own(body, '@type'), 'type', { context })
+  return readAttributes(body, { id, type }, readingOf(context, options)) as Entity
+}
+
+/**
+ * The attributes of an entity. An id is not needed; types and scopes are kept, since updates add them.
+ * @throws ngsi-ld.bad-request-data naming the member at fault, or when there is nothing in the body.
+ */
+export function parseFragment(json: unknown, context: Context, options: ParseOptions = {}): Fragment {
+  const body = objectOf(json, 'a fragment of an entity')
+  readId(body, options)
+  const type = own(body, 'type') ?? own(body, '@type')
+  const members: Record<string, Json> =
+    type === undefined ? {} : { type: readTypes(type, 'type', { context }) }
+  const fragment = readAttributes(body, members, readingOf(context, options))
+  if (Object.keys(fragment).length === 0) throw badRequestData('names no attribute')
+  return fragment as Fragment
+}
+
+/** The whole attribute `name` (canonical) of a body that holds only its members. */
+export function parseAttribute(
+  json: unknown,
+  name: string,
+  context: Context,
+  options: ParseOptions = {},
+): Attribute {
+  if (!isObject(json)) return readAttribute(json as Json, name, readingOf(context, options), 1)
+  return readAttribute(withoutContext(json), name, readingOf(context, options), 1)
+}
+
+/** What a partial update gives for the attribute `name`: canonical members, a type only when the body has one. */
+export function parsePartial(json: unknown, name: string, context: Context): JsonObject {
+  const body = withoutContext(objectOf(json, 'an attribute'))
+  return readPartial(body, name, readingOf(context, { nulls: true }))
+}
+
+const readingOf = (context: Context, { nulls = false, simplified = false }: ParseOptions): Reading => ({
+  context,
+  nulls,
+  simplified,
+})
+
+function objectOf(json: unknown, what: string): JsonObject {
+  if (!isObject(json)) throw badRequestData(`must be ${what}: a JSON object`, 'body')
+  return json
+}
+
+function withoutContext(body: JsonObject): JsonObject {
+  if (!Object.hasOwn(body, '@context')) return body
+  const { '@context': _, ...rest } = body
+  return rest
+}
+
+function readId(body: JsonObject, options: ParseOptions): string | undefined {
+  const id = own(body, 'id') ?? own(body, '@id')
+  if (id === undefined) return options.id
+  const uri = checkUri(id, 'id')
+  if (options.id !== undefined && uri !== options.id) throw badRequestData(`is not ${options.id}`, 'id')
+  return uri
+}
+
+function readAttributes(body: JsonObject, members: Record<string, Json>, reading: Reading): JsonObject {
+  let count = 0
+  for (const key of Object.keys(body)) {
+    if (key === '@context') continue
+    const name = reading.context.expand(key)
+    if (name === 'id' || name === 'type' || outputOnly.has(name)) continue
+    const value = body[key]!
+    if (name === 'scope') {
+      members['scope'] = value === ngsiLdNull && reading.nulls ? value : (checkScope(value) as Json)
+    } else if (name === 'expiresAt') {
+      throw notSupported('expiresAt: entities that expire are not built yet')
+    } else {
+      if (++count > limits.attributesPerEntityMax.value) {
+        throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
+      }
+      checkName(name, key)
+      addAttribute(members, name, readAttribute(value, key, reading, 2), key)
+    }
+  }
+  return members
+}

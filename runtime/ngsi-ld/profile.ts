@@ -1,0 +1,22 @@
+/**
+ * The conformance profile: which version of GS CIM 009 decides where versions contradict each other. Everything
+ * that no version forbids is always on; only contradictions stand in this table.
+ */
+import type { CoreVersion } from './core-context.ts'
+
+export type ConformanceProfile = '1.1.2' | '1.8' | '1.9'
+
+export interface ProfileRules {
+  /** Core @context named in answers. Names are always those of the newest core (see core-context.ts). */
+  readonly coreVersion: CoreVersion
+  /** PATCH attrs of a missing attribute: appended (5.6.2 since 1.6), or refused in a 207. */
+  readonly updateAppendsMissing: boolean
+  /** Status of LdContextNotAvailable (table 6.3.2-1): 503 until 1.7, 504 since. */
+  readonly contextNotAvailableStatus: 503 | 504
+}
+
+export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
+  '1.1.2': { coreVersion: '1.0', updateAppendsMissing: false, contextNotAvailableStatus: 503 },
+  '1.8': { coreVersion: '1.8', updateAppendsMissing: true, contextNotAvailableStatus: 504 },
+  '1.9': { coreVersion: '1.9', updateAppendsMissing: true, contextNotAvailableStatus: 504 },
+}

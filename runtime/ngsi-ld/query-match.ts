@@ -1,0 +1,223 @@
+/**
+ * Does an entity satisfy a query [NGSI-LD 4.9]? Any instance of an attribute may decide, any item of an array too;
+ * an absent target satisfies nothing but `!attr`. Values of another type are unequal and otherwise never match;
+ * relationships know only == and !=. Text is ordered by code point, times are compared to the millisecond.
+ * Terms on linked entities need other entities and are refused here.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { dateTimeToMs, isDate, msToDateTime } from './datetime.ts'
+import type { AttributeInstance, Entity } from './entity.ts'
+import { isObject, listOf, own } from './json.ts'
+import { compilePattern } from './pattern.ts'
+import { notSupported } from './problem.ts'
+import {
+  hasLinked,
+  type Interval,
+  intervalsOf,
+  isSystemTime,
+  type QueryComparison,
+  type QueryMatch,
+  type QueryPath,
+  type QueryTerm,
+  type QueryTree,
+  textMembers,
+  timeMembers,
+  timeToMs,
+} from './query.ts'
+
+/** createdAt and modifiedAt in milliseconds, which live beside the document; keyed `name` or `name datasetId`. */
+export interface QueryTimes {
+  readonly created: number
+  readonly modified: number
+  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+}
+
+export type QueryPredicate = (entity: Entity, times?: QueryTimes) => boolean
+
+/** Whether the entity satisfies the query. Compile once where many entities are asked. */
+export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes): boolean {
+  return compileQuery(tree)(entity, times)
+}
+
+/**
+ * The query as a function.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities.
+ */
+export function compileQuery(tree: QueryTree): QueryPredicate {
+  if (hasLinked(tree)) throw notSupported('q: terms on linked entities, attr{...}, are not built yet')
+  return compileTree(tree)
+}
+
+function compileTree(tree: QueryTree): QueryPredicate {
+  if (tree.kind === 'and' || tree.kind === 'or') {
+    const parts = tree.parts.map(compileTree)
+    return tree.kind === 'and'
+      ? (entity, times) => parts.every((part) => part(entity, times))
+      : (entity, times) => parts.some((part) => part(entity, times))
+  }
+  const test = compileTerm(tree)
+  const { path } = tree
+  if (tree.kind === 'absent') return (entity, times) => targetsOf(path, entity, times).length === 0
+  return (entity, times) => targetsOf(path, entity, times).some(test)
+}
+
+/** What a path leads to in one attribute instance. */
+interface Target {
+  readonly items: readonly Json[]
+  readonly isRelationship: boolean
+}
+
+function compileTerm(term: QueryTerm): (target: Target) => boolean {
+  if (term.kind === 'compare') return compileComparison(term)
+  if (term.kind === 'match') return compileMatch(term)
+  return () => true
+}
+
+function compileComparison(term: QueryComparison): (target: Target) => boolean {
+  const intervals = intervalsOf(term)
+  const fits = (item: Json): boolean => intervals.some((interval) => isWithin(interval, item))
+  if (term.operator === '==') return ({ items }) => items.some(fits)
+  if (term.operator === '!=') return ({ items }) => !items.some(fits)
+  return ({ items, isRelationship }) => !isRelationship && items.some(fits)
+}
+
+function compileMatch(term: QueryMatch): (target: Target) => boolean {
+  const pattern = compilePattern(term.pattern)
+  const fits = (item: Json): boolean => typeof item === 'string' && pattern.test(item)
+  return ({ items, isRelationship }) => {
+    if (isRelationship || !items.some((item) => typeof item === 'string')) return false
+    return items.some(fits) !== term.negated
+  }
+}
+
+// ---- Where a path leads
+
+function targetsOf(path: QueryPath, entity: Entity, times: QueryTimes | undefined): readonly Target[] {
+  const [name, ...below] = path.names as [string, ...string[]]
+  if (isSystemTime(path)) return times === undefined ? [] : [timeTarget(name, times.created, times.modified)]
+  const targets: Target[] = []
+  for (const instance of instancesOf(entity, name)) {
+    const known = times?.attributes[instance.datasetId === undefined ? name : `${name} ${instance.datasetId}`]
+    for (const target of descend(instance, below, path, known)) targets.push(target)
+  }
+  return targets
+}
+
+function descend(
+  instance: AttributeInstance,
+  below: readonly string[],
+  path: QueryPath,
+  times: readonly [created: number, modified: number] | undefined,
+): readonly Target[] {
+  const [name, ...rest] = below
+  if (name === undefined) return valueTarget(instance, path.member)
+  if (timeMembers.has(name) || textMembers.has(name)) {
+    if (rest.length > 0 || path.member !== undefined) return []
+    if (name === 'createdAt' || name === 'modifiedAt')
+      return times === undefined ? [] : [timeTarget(name, ...times)]
+    const value = own(instance, name)
+    return value === undefined ? [] : [{ items: listOf(value), isRelationship: false }]
+  }
+  const parts = listOf(own(instance, name) as AttributeInstance | undefined)
+  return parts.filter(isInstance).flatMap((part) => descend(part, rest, path, undefined))
+}
+
+function timeTarget(name: string, created: number, modified: number): Target {
+  return { items: [msToDateTime(name === 'createdAt' ? created : modified)], isRelationship: false }
+}
+
+function valueTarget(instance: AttributeInstance, member: readonly string[] | undefined): readonly Target[] {
+  const value = memberOf(instance, member)
+  if (value === undefined) return []
+  const isRelationship = instance.object !== undefined || instance['objectList'] !== undefined
+  return [{ items: listOf(value).map(unwrap), isRelationship: isRelationship && member === undefined }]
+}
+
+function memberOf(instance: AttributeInstance, member: readonly string[] | undefined): Json | undefined {
+  let value = contentOf(instance)
+  if (member === undefined) return value
+  if (instance['languageMap'] !== undefined && member.length === 1 && member[0] === '*') {
+    return isObject(value) ? Object.values(value).flatMap((text) => listOf(text)) : undefined
+  }
+  for (const key of member) {
+    const isContainer = isObject(value) || Array.isArray(value)
+    value = isContainer ? own(value as { readonly [key: string]: Json }, key) : undefined
+  }
+  return value
+}
+
+/** The instances of a first-level attribute; none for id, type and scope. */
+export function instancesOf(entity: Entity, name: string): readonly AttributeInstance[] {
+  const attribute = own(entity, name)
+  return Array.isArray(attribute) ? attribute.filter(isInstance) : isInstance(attribute) ? [attribute] : []
+}
+
+function isInstance(part: unknown): part is AttributeInstance {
+  return isObject(part)
+}
+
+/** The value an instance carries, whatever its kind; targets of a ListRelationship as plain URIs. */
+export function contentOf(instance: AttributeInstance): Json | undefined {
+  const list = instance['objectList']
+  if (list !== undefined)
+    return listOf(list).map((item) => (isObject(item) ? (item['object'] ?? item) : item))
+  return (
+    instance.value ??
+    instance.object ??
+    instance['languageMap'] ??
+    instance['vocab'] ??
+    instance['json'] ??
+    instance['valueList']
+  )
+}
+
+/** A JSON-LD typed value stands for its content. */
+export function unwrap(item: Json): Json {
+  return isObject(item) ? (own(item, '@value') ?? item) : item
+}
+
+// ---- Comparing
+
+function isWithin(interval: Interval, item: Json): boolean {
+  const value = comparable(interval.type, item)
+  if (value === undefined) return false
+  const { low, high } = interval
+  if (low === high) return value === low
+  if (low !== undefined) {
+    const order = compare(value, low)
+    if (order < 0 || (order === 0 && interval.lowOpen === true)) return false
+  }
+  if (high === undefined) return true
+  const order = compare(value, high)
+  return order < 0 || (order === 0 && interval.highOpen !== true)
+}
+
+function comparable(type: Interval['type'], item: Json): number | string | boolean | undefined {
+  if (type === 'number') return typeof item === 'number' ? item : undefined
+  if (type === 'boolean') return typeof item === 'boolean' ? item : undefined
+  if (typeof item !== 'string') return undefined
+  if (type === 'dateTime') return dateTimeToMs(item)
+  if (type === 'time') return timeToMs(item)
+  if (type === 'date') return isDate(item) ? item : undefined
+  return item.toWellFormed()
+}
+
+function compare<T extends number | string | boolean>(a: T, b: T): number {
+  if (a === b) return 0
+  return typeof a === 'string' ? compareText(a, b as string) : a < b ? -1 : 1
+}
+
+/** Order by code point, as SQLite compares UTF-8; UTF-16 units differ where surrogates meet U+E000 to U+FFFF. */
+function compareText(a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let at = 0; at < length; at++) {
+    const left = a.charCodeAt(at)
+    const right = b.charCodeAt(at)
+    if (left === right) continue
+    const leftIsPair = left >= 0xd800 && left < 0xe000
+    const rightIsPair = right >= 0xd800 && right < 0xe000
+    if (leftIsPair !== rightIsPair) return leftIsPair ? 1 : -1
+    return left - right
+  }
+  return a.length - b.length
+}

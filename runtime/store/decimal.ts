@@ -1,0 +1,27 @@
+/**
+ * Decimal sensor values are small integers in disguise: 21.37 is 2137 at scale 2. A value is scaled only when the
+ * way back is bit-exact; everything else stays a float64.
+ */
+
+/** Highest scale tried; sensors rarely give more decimals. */
+export const scaleMax = 6
+const powers = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000] as const
+const integerMax = 2 ** 46
+
+/** The smallest scale at which `value` is an integer, not below `from`; -1 when there is none. */
+export function scaleOf(value: number, from = 0): number {
+  if (Object.is(value, -0)) return -1
+  for (let scale = from; scale <= scaleMax; scale++) {
+    const integer = Math.round(value * powers[scale]!)
+    if (Math.abs(integer) < integerMax && integer / powers[scale]! === value) return scale
+  }
+  return -1
+}
+
+export function toScaled(value: number, scale: number): number {
+  return Math.round(value * powers[scale]!)
+}
+
+export function fromScaled(integer: number, scale: number): number {
+  return integer / powers[scale]!
+}

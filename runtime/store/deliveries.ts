@@ -1,0 +1,117 @@
+/**
+ * The outbox and its dead letters as rows. A delivery is owed as long as its row stands; `d` grows in commit
+ * order and is never used twice. Who matched, and when a delivery is sent, is decided in rooms above.
+ */
+import type { Database } from './database.ts'
+
+export const deliveryWrites = {
+  'delivery.insert':
+    'INSERT INTO delivery (d, sub, endpoint, entity, at, stream, t, value, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)',
+  // ?1 is a JSON array of d
+  'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?1))',
+  'delivery.forget': 'DELETE FROM delivery WHERE endpoint = ?1 AND sub = ?2',
+  'delivery.redirect': 'UPDATE delivery SET endpoint = ?3 WHERE endpoint = ?1 AND sub = ?2',
+  'dead_letter.insert':
+    'INSERT OR REPLACE INTO dead_letter (d, sub, endpoint, entity, at, buried, reason, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)',
+  // Keeps the newest ?1
+  'dead_letter.trim':
+    'DELETE FROM dead_letter WHERE d <= (SELECT d FROM dead_letter ORDER BY d DESC LIMIT 1 OFFSET ?1)',
+} as const
+
+/** Something owed to a subscriber: an observation (stream, t, value as JSON text) or a rendered data member (body). */
+export interface Delivery {
+  readonly d: number
+  /** Number of the subscription. */
+  readonly sub: number
+  /** URI it is owed to. */
+  readonly endpoint: string
+  readonly entity: string
+  /** Time of the commit that made it, ms. */
+  readonly at: number
+  readonly stream: number | null
+  readonly t: number | null
+  readonly value: string | null
+  readonly body: string | null
+}
+
+export interface DeadLetter {
+  readonly d: number
+  readonly sub: number
+  readonly endpoint: string
+  readonly entity: string
+  readonly at: number
+  /** When it was given up, ms. */
+  readonly buried: number
+  readonly reason: string
+  readonly body: string
+}
+
+/** How many rows an endpoint has, and the highest d among them. */
+export interface Backlog {
+  readonly endpoint: string
+  readonly count: number
+  readonly last: number
+}
+
+/** Which part of an endpoint's rows to read, in order of d: those above `after`, `count` at most. */
+export interface Span {
+  readonly endpoint: string
+  readonly after: number
+  readonly count: number
+}
+
+const columns = 'd, sub, endpoint, entity, at, stream, t, value, body'
+
+/** Read access to the outbox and the dead letters. */
+export function createDeliveries(database: Database) {
+  const backlogs = database.prepare<[], Backlog>(
+    'SELECT endpoint, count(*) AS count, max(d) AS last FROM delivery GROUP BY endpoint',
+  )
+  const backlog = database.prepare<[string], { count: number; last: number | null }>(
+    'SELECT count(*) AS count, max(d) AS last FROM delivery WHERE endpoint = ?1',
+  )
+  const next = database.prepare<[string, number, number], Delivery>(
+    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3`,
+  )
+  const nextOfPair = database.prepare<[string, number, number, number, string], Delivery>(
+    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 AND sub = ?4 AND entity = ?5 ORDER BY d LIMIT ?3`,
+  )
+  const heads = database.prepare<[string, number, number], Pick<Delivery, 'd' | 'sub' | 'entity'>>(
+    'SELECT d, sub, entity FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3',
+  )
+  const last = database.prepare<[], { last: number }>(
+    'SELECT max(ifnull((SELECT max(d) FROM delivery), 0), ifnull((SELECT max(d) FROM dead_letter), 0)) AS last',
+  )
+  const deadLetters = database.prepare<[number, number], DeadLetter>(
+    'SELECT d, sub, endpoint, entity, at, buried, reason, body FROM dead_letter WHERE d < ?1 ORDER BY d DESC LIMIT ?2',
+  )
+  return Object.freeze({
+    /** The highest d that is taken; the next delivery must be above it. */
+    last: (): number => last.get()!.last,
+    backlogs: (): Backlog[] => backlogs.all(),
+    backlog(endpoint: string): Backlog {
+      const { count, last: highest } = backlog.get(endpoint)!
+      return { endpoint, count, last: highest ?? 0 }
+    },
+    /** The next deliveries of an endpoint; ends early once `bytes` of bodies and values are passed. */
+    next(span: Span, bytes: number): Delivery[] {
+      const rows: Delivery[] = []
+      let left = bytes
+      for (const row of next.iterate(span.endpoint, span.after, span.count)) {
+        rows.push(row)
+        left -= (row.body?.length ?? 0) + (row.value?.length ?? 0)
+        if (left <= 0) break
+      }
+      return rows
+    },
+    /** The next deliveries of one subscription and entity. */
+    nextOfPair: (span: Span, pair: Pick<Delivery, 'sub' | 'entity'>): Delivery[] =>
+      nextOfPair.all(span.endpoint, span.after, span.count, pair.sub, pair.entity),
+    /** The oldest deliveries of an endpoint without their content. */
+    heads: (span: Span): Pick<Delivery, 'd' | 'sub' | 'entity'>[] => heads.all(span.endpoint, span.after, span.count),
+    /** Dead letters below `before`, newest first. */
+    deadLetters: (count: number, before = Number.MAX_SAFE_INTEGER): DeadLetter[] => deadLetters.all(before, count),
+  })
+}
+
+export type Deliveries = ReturnType<typeof createDeliveries>

@@ -1,0 +1,67 @@
+/**
+ * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
+ * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
+ */
+import type { Database } from './database.ts'
+
+export const entityWrites = {
+  'entity.insert': 'INSERT INTO entity (rid, id, n, created, modified, sys, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
+  'entity.delete': 'DELETE FROM entity WHERE rid = ?',
+  'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',
+  'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
+  'type.delete': 'DELETE FROM entity_type WHERE type = ? AND rid = ?',
+  'scalar.insert': 'INSERT OR IGNORE INTO scalar (name, kind, value, rid) VALUES (?, ?, ?, ?)',
+  'scalar.delete': 'DELETE FROM scalar WHERE name = ? AND kind = ? AND value = ? AND rid = ?',
+  'attribute.insert': 'INSERT OR IGNORE INTO has_attribute (name, rid) VALUES (?, ?)',
+  'attribute.delete': 'DELETE FROM has_attribute WHERE name = ? AND rid = ?',
+  'place.insert':
+    'INSERT INTO place (i, x0, x1, y0, y1, rid, name, lon, lat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  'place.note': 'INSERT INTO place_of (rid, name, i) VALUES (?, ?, ?)',
+  'place.delete': 'DELETE FROM place WHERE i IN (SELECT i FROM place_of WHERE rid = ? AND name = ?)',
+  'place.forget': 'DELETE FROM place_of WHERE rid = ? AND name = ?',
+} as const
+
+export interface EntityRow {
+  readonly rid: number
+  readonly id: string
+  readonly n: number
+  readonly created: number
+  readonly modified: number
+  readonly sys: string
+  readonly doc: string
+}
+
+export interface TombstoneRow {
+  readonly n: number
+  readonly id: string
+  readonly rid: number
+  readonly at: number
+  readonly doc: string
+}
+
+const columns = 'rid, id, n, created, modified, sys, doc'
+
+/** Read access to entity documents. */
+export function createEntities(database: Database) {
+  const byId = database.prepare<[string], EntityRow>(`SELECT ${columns} FROM entity WHERE id = ?`)
+  const byRid = database.prepare<[number], EntityRow>(`SELECT ${columns} FROM entity WHERE rid = ?`)
+  const lastRid = database.prepare<[], { rid: number | null }>(
+    'SELECT max((SELECT coalesce(max(rid), 0) FROM entity), (SELECT coalesce(max(rid), 0) FROM tombstone)) AS rid',
+  )
+  const lastPlace = database.prepare<[], { i: number | null }>('SELECT max(rowid) AS i FROM place_rowid')
+  const total = database.prepare<[], { c: number }>('SELECT count(*) AS c FROM entity')
+  const graves = database.prepare<[string], TombstoneRow>(
+    'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
+  )
+  return Object.freeze({
+    byId: (id: string) => byId.get(id),
+    byRid: (rid: number) => byRid.get(rid),
+    lastRid: () => lastRid.get()?.rid ?? 0,
+    lastPlace: () => lastPlace.get()?.i ?? 0,
+    count: () => total.get()?.c ?? 0,
+    tombstones: (id: string) => graves.all(id),
+  })
+}
+
+export type Entities = ReturnType<typeof createEntities>

@@ -1,0 +1,182 @@
+/**
+ * The folder: packs the unfolded tail of one stream into chunks, and the log records of one entity into its change
+ * history. It runs in the writer thread inside the commit that carries it. After it, chunks of the stream are still
+ * disjoint in time: late instances are merged into the chunk whose span they fall into.
+ */
+import { zstdCompressSync } from 'node:zlib'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { decodeChunk, encodeChunk, type Series } from './chunk-codec.ts'
+import { slotOf } from './chunk-key.ts'
+import { type ChunkRow, decodeEntityChanges, type History } from './history.ts'
+import type { Row } from './rows.ts'
+
+/** The tail of one stream, in arrival order. `folded` is the log number it reaches to. */
+export interface StreamFold {
+  readonly s: number
+  readonly folded: number
+  readonly times: Float64Array
+  readonly modified: Float64Array
+  /** NaN where the value is no number; then it stands in `others` by position. */
+  readonly values: Float64Array
+  readonly others: readonly (readonly [position: number, value: Json])[]
+  readonly shapes: readonly string[]
+  readonly shapeOf?: readonly number[] | undefined
+}
+
+/** Log records of one entity, oldest first, as JSON texts. */
+export interface EntityFold {
+  readonly rid: number
+  readonly n0: number
+  readonly n1: number
+  readonly records: readonly string[]
+}
+
+interface Instance {
+  readonly time: number
+  readonly modified: number
+  readonly value: Json
+  readonly shape: string
+}
+
+/** 9999-12-31, the last DateTime there is. */
+const latestMs = 253_402_300_799_999
+
+type Run = (row: Row) => void
+
+/** Writes the chunks of one stream and its cursor. Returns how many chunks were written. */
+export function foldStream(fold: StreamFold, history: History, run: Run): number {
+  const instances = sortInstances(instancesOf(fold))
+  const last = history.lastChunk(fold.s)
+  const fresh: Instance[] = []
+  const late = new Map<number, { chunk: ChunkRow; instances: Instance[] }>()
+  for (const instance of instances) {
+    const chunk = last !== undefined && slotOf(instance.time) <= slotOf(last.t1) ? chunkFor(fold.s, instance, history) : undefined
+    if (chunk === undefined) fresh.push(instance)
+    else {
+      const group = late.get(chunk.t0) ?? { chunk, instances: [] }
+      group.instances.push(instance)
+      late.set(chunk.t0, group)
+    }
+  }
+  let written = 0
+  for (const { chunk, instances: more } of late.values()) {
+    run(['chunk.delete', fold.s, slotOf(chunk.t0)])
+    written += insertChunks(fold.s, sortInstances([...instancesOfChunk(chunk), ...more]), run)
+  }
+  if (fresh.length > 0) {
+    const open = history.lastChunk(fold.s)
+    const joins = open !== undefined && open.count < limits.chunkPartialMin.value
+    if (joins) run(['chunk.delete', fold.s, slotOf(open.t0)])
+    written += insertChunks(fold.s, joins ? [...instancesOfChunk(open), ...fresh] : fresh, run)
+  }
+  failpoint('writer:mid-fold')
+  run(['stream.folded', fold.folded, fold.s])
+  return written
+}
+
+/** Appends the records of one entity to its change history, joining the last part while that is small. */
+export function foldEntity(fold: EntityFold, history: History, run: Run): void {
+  const last = history.lastEntityChanges(fold.rid)
+  const joins = last !== undefined && last.count < entityRecordsPerPart
+  if (joins) run(['entity-history.delete', fold.rid, last.n0])
+  const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
+  const n0 = joins ? last.n0 : fold.n0
+  run(['entity-history.insert', fold.rid, n0, fold.n1, records.length, zstdCompressSync(Buffer.from(records.join('\n')))])
+}
+
+const entityRecordsPerPart = 64
+
+/** Cuts at shape changes, codec changes (number or not) and the chunk ceiling; slots stay unique. */
+function insertChunks(s: number, instances: readonly Instance[], run: Run): number {
+  let written = 0
+  let from = 0
+  while (from < instances.length) {
+    const to = cutAfter(instances, from)
+    const chunk = encodeChunk(seriesOf(instances.slice(from, to)))
+    run([
+      'chunk.insert',
+      s,
+      slotOf(chunk.t0),
+      chunk.t0,
+      chunk.t1,
+      chunk.count,
+      chunk.min,
+      chunk.max,
+      chunk.sum,
+      chunk.sumsq,
+      chunk.codec,
+      chunk.shapes,
+      chunk.body,
+    ])
+    written++
+    from = to
+  }
+  return written
+}
+
+function cutAfter(instances: readonly Instance[], from: number): number {
+  const first = instances[from]!
+  let to = from + 1
+  for (; to < instances.length; to++) {
+    const next = instances[to]!
+    const cut =
+      to - from >= limits.chunkObservations.value ||
+      next.shape !== first.shape ||
+      (typeof next.value === 'number') !== (typeof first.value === 'number')
+    // A slot holds one chunk at most, so instances of one slot stay together whatever their shape.
+    if (cut && slotOf(next.time) > slotOf(instances[to - 1]!.time)) break
+  }
+  return to
+}
+
+function chunkFor(s: number, instance: Instance, history: History): ChunkRow | undefined {
+  return history.chunkAt(s, instance.time) ?? history.chunks(s, instance.time, latestMs)[0] ?? undefined
+}
+
+function instancesOf(fold: StreamFold): Instance[] {
+  const others = new Map(fold.others)
+  return Array.from(fold.times, (time, i) => ({
+    time,
+    modified: fold.modified[i]!,
+    value: others.has(i) ? others.get(i)! : fold.values[i]!,
+    shape: fold.shapes[fold.shapeOf?.[i] ?? 0]!,
+  }))
+}
+
+function instancesOfChunk(chunk: ChunkRow): Instance[] {
+  const series = decodeChunk(chunk)
+  return Array.from(series.times, (time, i) => ({
+    time,
+    modified: series.modified[i]!,
+    value: series.values[i]!,
+    shape: series.shapes[series.shapeOf?.[i] ?? 0]!,
+  }))
+}
+
+/** Ordered by observedAt; equal times keep their order of arrival; exact repeats are dropped. */
+function sortInstances(instances: Instance[]): Instance[] {
+  const sorted = instances.toSorted((a, b) => a.time - b.time)
+  return sorted.filter((instance, i) => {
+    for (let j = i - 1; j >= 0 && sorted[j]!.time === instance.time; j--) {
+      if (sameValue(sorted[j]!.value, instance.value)) return false
+    }
+    return true
+  })
+}
+
+function sameValue(a: Json, b: Json): boolean {
+  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+}
+
+function seriesOf(instances: readonly Instance[]): Series {
+  const shapes = [...new Set(instances.map((instance) => instance.shape))]
+  return {
+    times: Float64Array.from(instances, (instance) => instance.time),
+    modified: Float64Array.from(instances, (instance) => instance.modified),
+    values: instances.map((instance) => instance.value),
+    shapes,
+    shapeOf: shapes.length > 1 ? instances.map((instance) => shapes.indexOf(instance.shape)) : undefined,
+  }
+}

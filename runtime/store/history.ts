@@ -1,0 +1,104 @@
+/**
+ * Folded history as rows: streams, chunks per stream, entity changes per entity. Chunks of one stream are disjoint
+ * in time and ordered by key; readers merge them with the unfolded tail, which lives in memory.
+ */
+import { zstdDecompressSync } from 'node:zlib'
+import { keySql, slotMax, slotOf } from './chunk-key.ts'
+import type { Database } from './database.ts'
+
+export const historyWrites = {
+  'stream.insert':
+    'INSERT INTO stream (s, rid, name, dataset, folded, shape, mirror) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'stream.shape': 'UPDATE stream SET shape = ? WHERE s = ?',
+  'stream.retire': 'UPDATE stream SET retired = 1 WHERE s = ?',
+  'stream.retire-entity': 'UPDATE stream SET retired = 1 WHERE rid = ?',
+  'stream.folded': 'UPDATE stream SET folded = ? WHERE s = ?',
+  'chunk.insert': `INSERT INTO chunk (k, t0, t1, count, min, max, sum, sumsq, codec, shapes, body)
+     VALUES (${keySql('?', '?')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'chunk.delete': `DELETE FROM chunk WHERE k = ${keySql('?', '?')}`,
+  'entity-history.insert': 'INSERT INTO entity_history (rid, n0, n1, count, body) VALUES (?, ?, ?, ?, ?)',
+  'entity-history.delete': 'DELETE FROM entity_history WHERE rid = ? AND n0 = ?',
+} as const
+
+export interface StreamRow {
+  readonly s: number
+  readonly rid: number
+  readonly name: number
+  readonly dataset: string
+  readonly folded: number
+  readonly retired: number
+  readonly shape: string
+  readonly mirror: number | null
+}
+
+export interface ChunkRow {
+  readonly t0: number
+  readonly t1: number
+  readonly count: number
+  readonly min: number | null
+  readonly max: number | null
+  readonly sum: number | null
+  readonly sumsq: number | null
+  readonly codec: number
+  readonly shapes: string
+  readonly body: Uint8Array
+}
+
+export interface EntityHistoryRow {
+  readonly n0: number
+  readonly n1: number
+  readonly count: number
+  readonly body: Uint8Array
+}
+
+const streamColumns = 's, rid, name, dataset, folded, retired, shape, mirror'
+const chunkColumns = 't0, t1, count, min, max, sum, sumsq, codec, shapes, body'
+
+/** Read access to streams and folded history. */
+export function createHistory(database: Database) {
+  const byNumber = database.prepare<[number], StreamRow>(`SELECT ${streamColumns} FROM stream WHERE s = ?`)
+  const ofEntity = database.prepare<[number], StreamRow>(`SELECT ${streamColumns} FROM stream WHERE rid = ?`)
+  const ofInstance = database.prepare<[number, number, string], StreamRow>(
+    `SELECT ${streamColumns} FROM stream WHERE rid = ? AND name = ? AND dataset = ? AND retired = 0`,
+  )
+  const last = database.prepare<[], { s: number | null }>('SELECT max(s) AS s FROM stream')
+  const lastChunk = database.prepare<[number, number], ChunkRow>(
+    `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', String(slotMax))} ORDER BY k DESC LIMIT 1`,
+  )
+  const before = database.prepare<[number, number, number], ChunkRow>(
+    `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', '?')} ORDER BY k DESC LIMIT 1`,
+  )
+  const between = database.prepare<[number, number, number, number], ChunkRow>(
+    `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '?')} AND ${keySql('?', '?')} ORDER BY k`,
+  )
+  const changes = database.prepare<[number], EntityHistoryRow>(
+    'SELECT n0, n1, count, body FROM entity_history WHERE rid = ? ORDER BY n0',
+  )
+  const lastChanges = database.prepare<[number], EntityHistoryRow>(
+    'SELECT n0, n1, count, body FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1',
+  )
+  return Object.freeze({
+    stream: (s: number) => byNumber.get(s),
+    streamsOf: (rid: number) => ofEntity.all(rid),
+    streamOf: (rid: number, name: number, dataset: string) => ofInstance.get(rid, name, dataset),
+    lastStream: () => last.get()?.s ?? 0,
+    lastChunk: (s: number) => lastChunk.get(s, s),
+    /** The chunk that would contain `ms`: the last one that begins at or before its slot. */
+    chunkAt: (s: number, ms: number) => before.get(s, s, slotOf(ms)),
+    /** All chunks that may hold instances with from <= observedAt <= to, in order of time. */
+    chunks(s: number, from: number, to: number): ChunkRow[] {
+      const first = before.get(s, s, slotOf(from))
+      const start = first === undefined ? slotOf(from) : slotOf(first.t0)
+      return between.all(s, start, s, slotOf(to)).filter((chunk) => chunk.t1 >= from && chunk.t0 <= to)
+    },
+    entityChanges: (rid: number) => changes.all(rid),
+    lastEntityChanges: (rid: number) => lastChanges.get(rid),
+  })
+}
+
+export type History = ReturnType<typeof createHistory>
+
+/** Log records of one entity, as they were logged: one JSON object per line. */
+export function decodeEntityChanges(row: EntityHistoryRow): string[] {
+  return zstdDecompressSync(row.body).toString().split('\n')
+}

@@ -1,0 +1,103 @@
+/**
+ * Small records of a tenant: facts about the file, interned names, the log, contexts, devices, quarantine,
+ * subscriptions. Statements only; the shapes they carry belong to the rooms above.
+ */
+import type { Database } from './database.ts'
+
+export const recordWrites = {
+  'meta.put': 'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+  'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
+  'log.insert': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, ?)',
+  'log.trim': 'DELETE FROM log WHERE n <= ?',
+  'context.put':
+    'INSERT INTO context (url, kind, fetched, expires, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET kind = excluded.kind, fetched = excluded.fetched, expires = excluded.expires, body = excluded.body',
+  'context.delete': 'DELETE FROM context WHERE url = ?',
+  'device.put':
+    'INSERT INTO device (id, state, seen, facts) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, seen = excluded.seen, facts = excluded.facts',
+  'quarantine.insert':
+    'INSERT INTO quarantine (q, at, topic, source, content_type, retained, transport, bridge, reason, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  'quarantine.trim': 'DELETE FROM quarantine WHERE q <= ?',
+  'quarantine.delete': 'DELETE FROM quarantine WHERE q = ?',
+  'subscription.insert': 'INSERT INTO subscription (i, id, doc, stats) VALUES (?, ?, ?, ?)',
+  'subscription.update': 'UPDATE subscription SET doc = ? WHERE i = ?',
+  'subscription.stats': 'UPDATE subscription SET stats = ? WHERE i = ?',
+  'subscription.delete': 'DELETE FROM subscription WHERE i = ?',
+} as const
+
+export interface NameRow {
+  readonly i: number
+  readonly text: string
+}
+
+export interface LogRow {
+  readonly n: number
+  readonly at: number
+  readonly kind: number
+  readonly rid: number | null
+  readonly body: Uint8Array
+}
+
+export interface SubscriptionRow {
+  readonly i: number
+  readonly id: string
+  readonly doc: string
+  readonly stats: string
+}
+
+export interface ContextRow {
+  readonly url: string
+  readonly kind: string
+  readonly fetched: number
+  readonly expires: number | null
+  readonly body: string
+}
+
+export interface DeviceRow {
+  readonly id: string
+  readonly state: string
+  readonly seen: number
+  readonly facts: string
+}
+
+/** Read access to the records. */
+export function createRecords(database: Database) {
+  const names = database.prepare<[], NameRow>('SELECT i, text FROM name ORDER BY i')
+  const metaGet = database.prepare<[string], { value: string | number }>('SELECT value FROM meta WHERE key = ?')
+  const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
+  const logAfter = database.prepare<[number, number], LogRow>(
+    'SELECT n, at, kind, rid, body FROM log WHERE n > ? ORDER BY n LIMIT ?',
+  )
+  const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body FROM log WHERE n = ?')
+  const logAged = database.prepare<[number], { n: number | null }>(
+    // Commit times never decrease with the number, so the first younger row bounds the older ones.
+    'SELECT n - 1 AS n FROM log WHERE at >= ? ORDER BY n LIMIT 1',
+  )
+  const logSize = database.prepare<[], { bytes: number; count: number; last: number }>(
+    'SELECT coalesce(sum(length(body)), 0) AS bytes, count(*) AS count, coalesce(max(n), 0) AS last FROM log',
+  )
+  const subscriptions = database.prepare<[], SubscriptionRow>('SELECT i, id, doc, stats FROM subscription ORDER BY i')
+  const contextGet = database.prepare<[string], ContextRow>(
+    'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
+  )
+  const devices = database.prepare<[], DeviceRow>('SELECT id, state, seen, facts FROM device')
+  return Object.freeze({
+    names: () => names.all(),
+    meta: (key: string) => metaGet.get(key)?.value,
+    logLast: () => logLast.get()?.n ?? 0,
+    logAfter: (n: number, limit: number) => logAfter.all(n, limit),
+    logAt: (n: number) => logAt.get(n),
+    /** The log number up to which rows are older than `before` (ms) or beyond `bytes` kept; 0 when within bounds. */
+    logExcess(before: number, bytes: number): number {
+      const aged = logAged.get(before)?.n ?? 0
+      const size = logSize.get()
+      if (size === undefined || size.bytes <= bytes || size.count === 0) return aged
+      return Math.max(aged, size.last - Math.floor((size.count * bytes) / size.bytes))
+    },
+    subscriptions: () => subscriptions.all(),
+    context: (url: string) => contextGet.get(url),
+    devices: () => devices.all(),
+    quarantineLast: () => (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
+  })
+}
+
+export type Records = ReturnType<typeof createRecords>

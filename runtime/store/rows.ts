@@ -1,0 +1,25 @@
+/**
+ * What the main thread sends to the writer: named statements with their parameters. Every write statement of the
+ * system is in this register, prepared once by the writer at first use; the main thread never writes itself.
+ */
+import { entityWrites } from './entities.ts'
+import { deliveryWrites } from './deliveries.ts'
+import { sessionWrites } from './sessions.ts'
+import { historyWrites } from './history.ts'
+import { recordWrites } from './records.ts'
+
+export const writeStatements = {
+  ...recordWrites,
+  ...entityWrites,
+  ...historyWrites,
+  ...deliveryWrites,
+  ...sessionWrites,
+} as const satisfies Record<string, string>
+
+export type WriteStatement = keyof typeof writeStatements
+
+/** What SQLite stores. Booleans travel as 0 and 1. */
+export type SqlValue = null | number | string | bigint | Uint8Array
+
+/** One row to write: statement name and its positional parameters. */
+export type Row = readonly [statement: WriteStatement, ...parameters: SqlValue[]]

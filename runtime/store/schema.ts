@@ -1,0 +1,103 @@
+/**
+ * The data format of one tenant's database file: numbered migrations, one idea each, never edited once
+ * released. `formatVersion` is the last number; a file with a higher one is refused.
+ *
+ * What lives where: `log` is the one numbered log (observation blobs and entity changes, in arrival order);
+ * `entity` the documents; `scalar`, `place` and `entity_type` the indexes over them; `chunk` the folded
+ * history; `delivery` the outbox. Times are integer milliseconds UTC.
+ */
+
+export interface Migration {
+  readonly version: number
+  readonly title: string
+  readonly sql: string
+}
+
+export const migrations: readonly Migration[] = [
+  {
+    version: 1,
+    title: 'entities, log, history, subscriptions, deliveries, MQTT sessions',
+    sql: `
+-- Facts about the file itself: format version, cursors, counters.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+
+-- Interned attribute and type names (core-compacted).
+CREATE TABLE name (i INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
+
+-- Entity documents: normalized representation, core-compacted names, without system attributes.
+-- n is the log number the document includes; sys holds createdAt/modifiedAt of its attributes as JSON.
+CREATE TABLE entity (
+  rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, n INTEGER NOT NULL,
+  created INTEGER NOT NULL, modified INTEGER NOT NULL, sys TEXT NOT NULL, doc TEXT NOT NULL
+) STRICT;
+CREATE TABLE entity_type (type INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (type, rid)) STRICT, WITHOUT ROWID;
+-- First-level scalars: number, text, boolean as 0/1 in kind; kind orders unlike types apart.
+CREATE TABLE scalar (
+  name INTEGER NOT NULL, kind INTEGER NOT NULL, value ANY NOT NULL, rid INTEGER NOT NULL,
+  PRIMARY KEY (name, kind, value, rid)
+) STRICT, WITHOUT ROWID;
+-- Which entities have an attribute at all (existence terms, attrs selection).
+CREATE TABLE has_attribute (name INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (name, rid)) STRICT, WITHOUT ROWID;
+-- Bounding boxes of GeoProperties; lon and lat are exact for points, NULL otherwise.
+CREATE VIRTUAL TABLE place USING rtree (i, x0, x1, y0, y1, +rid INTEGER, +name INTEGER, +lon REAL, +lat REAL);
+CREATE TABLE place_of (rid INTEGER NOT NULL, name INTEGER NOT NULL, i INTEGER NOT NULL, PRIMARY KEY (rid, name, i)) STRICT, WITHOUT ROWID;
+-- The last document of every deleted entity that had streams or a place in history.
+CREATE TABLE tombstone (n INTEGER PRIMARY KEY, id TEXT NOT NULL, rid INTEGER NOT NULL, at INTEGER NOT NULL, doc TEXT NOT NULL) STRICT;
+CREATE INDEX tombstone_id ON tombstone (id);
+
+-- The one numbered log. kind 1 = observation blob, kind 2 = entity change (JSON). rid is set for kind 2.
+CREATE TABLE log (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, rid INTEGER, body BLOB NOT NULL) STRICT;
+
+-- A stream is one attribute instance that is observed; its number lives in log blobs and chunk keys.
+-- folded = log number up to which its observations are in chunks; shape = JSON of the instance without
+-- value and observedAt; mirror = name of the attribute rendered from observedAt, if any.
+CREATE TABLE stream (
+  s INTEGER PRIMARY KEY, rid INTEGER NOT NULL, name INTEGER NOT NULL, dataset TEXT NOT NULL,
+  folded INTEGER NOT NULL DEFAULT 0, retired INTEGER NOT NULL DEFAULT 0, shape TEXT NOT NULL, mirror INTEGER
+) STRICT;
+CREATE INDEX stream_of ON stream (rid, name, dataset);
+-- Folded history. k packs (stream, slot of t0): (s << 41) | slot. Chunks of a stream never overlap in time.
+-- Changes that are no observations live in entity_history.
+CREATE TABLE chunk (
+  k INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, count INTEGER NOT NULL,
+  min REAL, max REAL, sum REAL, sumsq REAL, codec INTEGER NOT NULL, shapes TEXT NOT NULL, body BLOB NOT NULL
+) STRICT;
+-- Folded entity changes: JSON lines, zstd, per entity and first log number.
+CREATE TABLE entity_history (
+  rid INTEGER NOT NULL, n0 INTEGER NOT NULL, n1 INTEGER NOT NULL, count INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (rid, n0)
+) STRICT;
+
+-- NGSI-LD subscriptions; doc is the subscription in internal form, stats the delivery counters as JSON.
+CREATE TABLE subscription (i INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, doc TEXT NOT NULL, stats TEXT NOT NULL) STRICT;
+-- The outbox. For an observation: stream, t, value (JSON) and no body; else the rendered data member.
+CREATE TABLE delivery (
+  d INTEGER PRIMARY KEY, sub INTEGER NOT NULL, endpoint TEXT NOT NULL, entity TEXT NOT NULL,
+  at INTEGER NOT NULL, stream INTEGER, t INTEGER, value TEXT, body TEXT
+) STRICT;
+CREATE INDEX delivery_endpoint ON delivery (endpoint, d);
+CREATE TABLE dead_letter (
+  d INTEGER PRIMARY KEY, sub INTEGER NOT NULL, endpoint TEXT NOT NULL, entity TEXT NOT NULL, at INTEGER NOT NULL,
+  buried INTEGER NOT NULL, reason TEXT NOT NULL, body TEXT NOT NULL
+) STRICT;
+
+-- User @contexts fetched or hosted.
+CREATE TABLE context (url TEXT PRIMARY KEY, kind TEXT NOT NULL, fetched INTEGER NOT NULL, expires INTEGER, body TEXT NOT NULL) STRICT;
+
+-- What provisioning knows of devices: JSON facts, mode decision.
+CREATE TABLE device (id TEXT PRIMARY KEY, state TEXT NOT NULL, seen INTEGER NOT NULL, facts TEXT NOT NULL) STRICT;
+CREATE TABLE quarantine (q INTEGER PRIMARY KEY, at INTEGER NOT NULL, topic TEXT NOT NULL, source TEXT, content_type TEXT, retained INTEGER NOT NULL, transport TEXT NOT NULL, bridge TEXT, reason TEXT NOT NULL, payload BLOB NOT NULL) STRICT;
+
+-- MQTT: persistent sessions, their filters, their waiting messages; retained messages; wills; QoS 2 receipts.
+CREATE TABLE session (client TEXT PRIMARY KEY, seen INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE session_filter (client TEXT NOT NULL, filter TEXT NOT NULL, qos INTEGER NOT NULL, options INTEGER NOT NULL, PRIMARY KEY (client, filter)) STRICT, WITHOUT ROWID;
+CREATE TABLE session_message (m INTEGER PRIMARY KEY, client TEXT NOT NULL, message_id INTEGER, state INTEGER NOT NULL, bytes INTEGER NOT NULL, packet BLOB NOT NULL) STRICT;
+CREATE INDEX session_message_client ON session_message (client, m);
+CREATE TABLE retained (topic TEXT PRIMARY KEY, qos INTEGER NOT NULL, at INTEGER NOT NULL, payload BLOB NOT NULL, properties TEXT) STRICT, WITHOUT ROWID;
+CREATE TABLE will (client TEXT PRIMARY KEY, packet BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE incoming (client TEXT NOT NULL, message_id INTEGER NOT NULL, PRIMARY KEY (client, message_id)) STRICT, WITHOUT ROWID;
+`,
+  },
+]
+
+export const formatVersion = migrations.at(-1)!.version

@@ -1,0 +1,34 @@
+/**
+ * What the main thread and the writer thread say to each other. One group is in flight per tenant.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Synchronous } from './database.ts'
+import type { EntityFold, StreamFold } from './fold.ts'
+import type { Row } from './rows.ts'
+
+/** One log row of observations; `triples` is transferred. */
+export interface BlobMessage {
+  readonly n: number
+  readonly at: number
+  readonly triples: Float64Array
+  readonly others: readonly (readonly [position: number, value: Json])[]
+}
+
+export interface GroupMessage {
+  readonly kind: 'group'
+  readonly tenant: string
+  readonly rows: readonly Row[]
+  readonly blobs: readonly BlobMessage[]
+  readonly streamFolds: readonly StreamFold[]
+  readonly entityFolds: readonly EntityFold[]
+}
+
+export type ToWriter =
+  | { readonly kind: 'open'; readonly tenant: string; readonly file: string; readonly synchronous: Synchronous }
+  | GroupMessage
+  | { readonly kind: 'close'; readonly tenant: string }
+
+export type FromWriter =
+  | { readonly kind: 'opened' | 'closed'; readonly tenant: string }
+  | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly blobBytes: number }
+  | { readonly kind: 'failed'; readonly tenant: string; readonly code: string; readonly message: string }

@@ -1,0 +1,110 @@
+/**
+ * The writer thread: holds the only writing connection of each tenant, runs one group as one transaction with
+ * `synchronous=FULL`, and checkpoints between groups. It decides nothing. A group either is on disk as a whole when
+ * `written` is said, or has left no trace when `failed` is.
+ */
+import { parentPort } from 'node:worker_threads'
+import { assert } from '#base/errors.ts'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import { type Database, openWriter } from './database.ts'
+import { foldEntity, foldStream } from './fold.ts'
+import { createHistory, type History } from './history.ts'
+import { encodeObservations } from './observation-blob.ts'
+import { type Row, type SqlValue, type WriteStatement, writeStatements } from './rows.ts'
+import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
+
+interface Tenant {
+  readonly database: Database
+  readonly history: History
+  readonly run: (row: Row) => void
+  readonly begin: () => void
+  readonly commit: () => void
+  readonly rollback: () => void
+  checkpointAt: number
+}
+
+assert(parentPort !== null, 'the writer runs as a worker thread')
+const port = parentPort
+const tenants = new Map<string, Tenant>()
+const say = (message: FromWriter): void => port.postMessage(message)
+
+port.on('message', (message: ToWriter) => {
+  if (message.kind === 'group') return write(message)
+  if (message.kind === 'open') {
+    tenants.set(message.tenant, openTenant(openWriter(message.file, message.synchronous)))
+    say({ kind: 'opened', tenant: message.tenant })
+    return
+  }
+  const tenant = tenants.get(message.tenant)
+  tenants.delete(message.tenant)
+  tenant?.database.pragma('wal_checkpoint(TRUNCATE)')
+  tenant?.database.close()
+  say({ kind: 'closed', tenant: message.tenant })
+})
+
+function openTenant(database: Database): Tenant {
+  const prepared = new Map<WriteStatement, (...parameters: SqlValue[]) => unknown>()
+  const begin = database.prepare('BEGIN IMMEDIATE')
+  const commit = database.prepare('COMMIT')
+  const rollback = database.prepare('ROLLBACK')
+  return {
+    database,
+    history: createHistory(database),
+    run(row) {
+      const name = row[0]
+      let statement = prepared.get(name)
+      if (statement === undefined) {
+        const compiled = database.prepare<SqlValue[]>(writeStatements[name])
+        statement = (...parameters) => compiled.run(...parameters)
+        prepared.set(name, statement)
+      }
+      statement(...(row.slice(1) as SqlValue[]))
+    },
+    begin: () => begin.run(),
+    commit: () => commit.run(),
+    rollback: () => {
+      if (database.inTransaction) rollback.run()
+    },
+    checkpointAt: 0,
+  }
+}
+
+function write(group: GroupMessage): void {
+  const tenant = tenants.get(group.tenant)
+  assert(tenant !== undefined, 'groups come for open tenants')
+  let chunks = 0
+  let blobBytes = 0
+  try {
+    tenant.begin()
+    for (const { n, at, triples, others } of group.blobs) {
+      const body = encodeObservations({ triples, others })
+      blobBytes += body.length
+      tenant.run(['log.insert', n, at, 1, null, body])
+    }
+    for (const row of group.rows) tenant.run(row)
+    for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
+    for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
+    failpoint('writer:before-commit')
+    tenant.commit()
+    failpoint('writer:after-commit')
+  } catch (error) {
+    tenant.rollback()
+    const { code = 'UNKNOWN', message } = error as { code?: string; message: string }
+    say({ kind: 'failed', tenant: group.tenant, code, message })
+    return
+  }
+  say({ kind: 'written', tenant: group.tenant, chunks, blobBytes })
+  checkpoint(tenant)
+}
+
+/** Copies the WAL back when it has grown enough; PASSIVE never waits for readers. */
+function checkpoint(tenant: Tenant): void {
+  const now = performance.now()
+  if (now < tenant.checkpointAt) return
+  tenant.checkpointAt = now + 100
+  const pages = (tenant.database.pragma('wal_checkpoint(NOOP)') as { log: number }[])[0]?.log ?? 0
+  if (pages < limits.walPagesMax.value) return
+  tenant.database.pragma('wal_checkpoint(PASSIVE)')
+  failpoint('writer:after-checkpoint')
+}

@@ -1,0 +1,78 @@
+/**
+ * The main thread's end of the writer thread: opens tenants, sends one group at a time per tenant, and tells the
+ * fate of each. A writer that dies takes the process down through `onDeath`; systemd restarts it and the log
+ * makes that safe.
+ */
+import { Worker } from 'node:worker_threads'
+import { assert, GatewayError } from '#base/errors.ts'
+import type { Synchronous } from './database.ts'
+import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
+
+export interface WriteOutcome {
+  readonly chunks: number
+  readonly blobBytes: number
+}
+
+export interface Writer {
+  open(tenant: string, file: string, synchronous: Synchronous): Promise<void>
+  /** Sends one group; `done` is called when it is on disk, or with why it left no trace. */
+  write(group: Omit<GroupMessage, 'kind'>, done: (error: GatewayError | undefined, outcome: WriteOutcome) => void): void
+  /** Checkpoints and closes one tenant's file. */
+  close(tenant: string): Promise<void>
+  /** Ends the thread. */
+  end(): Promise<void>
+}
+
+const nothing: WriteOutcome = { chunks: 0, blobBytes: 0 }
+
+export function createWriter(onDeath: (error: unknown) => void): Writer {
+  const file = import.meta.url.endsWith('.ts') ? './writer-thread.ts' : './writer-thread.js'
+  const worker = new Worker(new URL(file, import.meta.url), {
+    resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 },
+  })
+  const waiting = new Map<string, (message: FromWriter) => void>()
+  let ending = false
+  worker.on('message', (message: FromWriter) => {
+    const answer = waiting.get(message.tenant)
+    waiting.delete(message.tenant)
+    answer?.(message)
+  })
+  worker.on('error', (error) => onDeath(error))
+  worker.on('exit', (code) => {
+    if (!ending) onDeath(new GatewayError('store.failed', `the writer thread ended with code ${code}`))
+  })
+  const ask = (message: ToWriter, answer: (message: FromWriter) => void, transfer: ArrayBuffer[] = []): void => {
+    assert(!waiting.has(message.tenant), 'one message per tenant is in flight')
+    waiting.set(message.tenant, answer)
+    worker.postMessage(message, transfer)
+  }
+  return Object.freeze({
+    open: (tenant, path, synchronous) =>
+      new Promise((resolve) => ask({ kind: 'open', tenant, file: path, synchronous }, () => resolve())),
+    write(group, done) {
+      const transfer = group.blobs.map((blob) => blob.triples.buffer as ArrayBuffer)
+      for (const fold of group.streamFolds) {
+        transfer.push(fold.times.buffer as ArrayBuffer, fold.modified.buffer as ArrayBuffer, fold.values.buffer as ArrayBuffer)
+      }
+      ask(
+        { kind: 'group', ...group },
+        (message) => {
+          if (message.kind === 'written') done(undefined, message)
+          else done(writeError(message), nothing)
+        },
+        transfer,
+      )
+    },
+    close: (tenant) => new Promise((resolve) => ask({ kind: 'close', tenant }, () => resolve())),
+    async end() {
+      ending = true
+      await worker.terminate()
+    },
+  } satisfies Writer)
+}
+
+function writeError(message: FromWriter): GatewayError {
+  const { code, message: text } = message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
+  const full = code === 'SQLITE_FULL'
+  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused a commit: ${text}`, { code })
+}

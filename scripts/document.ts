@@ -1,0 +1,92 @@
+/**
+ * Writes the reference pages under docs/reference from the registers of the code. Pages are never edited by
+ * hand; a tidy test asserts that they are fresh.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { errorRegister } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { logEvents } from '#base/log.ts'
+import { metricRegister } from '#base/metrics.ts'
+
+/** Every generated page: path from the top of the repository to its text. */
+export function referencePages(): ReadonlyMap<string, string> {
+  return new Map([
+    ['docs/reference/errors.md', errorsPage()],
+    ['docs/reference/limits.md', limitsPage()],
+    ['docs/reference/metrics.md', metricsPage()],
+    ['docs/reference/events.md', eventsPage()],
+  ])
+}
+
+function errorsPage(): string {
+  const rows = Object.entries(errorRegister).map(([code, { fault, retry, status, hint }]) => [
+    `\`${code}\``,
+    fault,
+    retry,
+    String(status),
+    hint,
+  ])
+  return page(
+    'Errors',
+    'Every failure the gateway names. *Fault* says who has to act, *retry* whether the same request may succeed ' +
+      'later, *status* is the HTTP status where the error leaves by HTTP.',
+    'runtime/base/errors.ts',
+    ['Code', 'Fault', 'Retry', 'Status', 'What to do'],
+    rows,
+  )
+}
+
+function limitsPage(): string {
+  const rows = Object.entries(limits).map(([name, { value, unit, reason, beyond }]) => [
+    `\`${name}\``,
+    `${value.toLocaleString('en')} ${unit}`,
+    reason,
+    beyond,
+  ])
+  return page(
+    'Limits',
+    'Every ceiling of the gateway: nothing in it is unbounded.',
+    'runtime/base/limits.ts',
+    ['Name', 'Value', 'Why', 'Beyond it'],
+    rows,
+  )
+}
+
+function metricsPage(): string {
+  const rows = Object.entries(metricRegister).map(([name, [kind, help]]) => [`\`${name}\``, kind, help])
+  return page(
+    'Metrics',
+    '`GET /metrics` shows these in the Prometheus text format.',
+    'runtime/base/metrics.ts',
+    ['Name', 'Kind', 'Meaning'],
+    rows,
+  )
+}
+
+function eventsPage(): string {
+  const rows = Object.entries(logEvents).map(([event, meaning]) => [`\`${event}\``, meaning])
+  return page(
+    'Log events',
+    'Every line of the log is one JSON object with `at`, `level`, `event` and facts; `event` is one of these.',
+    'runtime/base/log.ts',
+    ['Event', 'Meaning'],
+    rows,
+  )
+}
+
+function page(title: string, lead: string, source: string, head: string[], rows: string[][]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.map(escapeCell).join(' | ')} |`
+  const table = [line(head), line(head.map(() => '---')), ...rows.map(line)]
+  return `# ${title}\n\n${lead}\n\nGenerated from \`${source}\` by \`npm run document\`.\n\n${table.join('\n')}\n`
+}
+
+const escapeCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+
+if (import.meta.main) {
+  for (const [path, text] of referencePages()) {
+    const target = join(import.meta.dirname, '..', path)
+    mkdirSync(dirname(target), { recursive: true })
+    writeFileSync(target, text)
+  }
+}

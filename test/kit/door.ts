@@ -1,0 +1,62 @@
+/**
+ * The real write path for tests of rooms above the store: a migrated database file, the writer thread and the
+ * door, with one tenant and no upkeep. Nothing is imitated; opening the same file again is a restart.
+ */
+import { AssertionError } from 'node:assert'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import { createDoor, type Door } from '#broker/door.ts'
+import { type Database, migrate, openReader } from '#store/database.ts'
+import { createRecords } from '#store/records.ts'
+import { createWriter } from '#store/writer.ts'
+
+export interface OpenDoor {
+  readonly door: Door
+  /** A connection that reads what the door has written. */
+  readonly database: Database
+  /** Finishes what is queued, then closes file and thread. The file stays. */
+  close(): Promise<void>
+}
+
+/** A path for a database file in a new temporary folder, and how to remove the folder. */
+export function temporaryDatabase(): { file: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'selvedge-'))
+  return { file: join(folder, 'tenant.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** Opens a file by its own writer thread; a new file is made when there is none. */
+export async function openDoor(file: string, options: { lingerMs?: number } = {}): Promise<OpenDoor> {
+  migrate(file)
+  const writer = createWriter((error) => {
+    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
+  })
+  await writer.open('', file, 'NORMAL')
+  const database = openReader(file)
+  const door = createDoor(
+    {
+      tenant: '',
+      writer,
+      clock: systemClock,
+      log: createLog({ level: 'error', clock: systemClock, write: (line) => process.stderr.write(line) }),
+      metrics: createMetrics(),
+      number: createRecords(database).logLast(),
+      at: 0,
+      upkeep: () => undefined,
+    },
+    { lingerMs: options.lingerMs ?? 5 },
+  )
+  return {
+    door,
+    database,
+    async close() {
+      await door.close()
+      database.close()
+      await writer.close('')
+      await writer.end()
+    },
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Codecs of the store: whatever goes into a log blob or a chunk comes out bit for bit, and regular decimal
+ * streams stay below four bytes an observation at rest.
+ */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeChunk, encodeChunk } from '#store/chunk-codec.ts'
+import { slotOf } from '#store/chunk-key.ts'
+import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
+import { createByteReader, createByteWriter } from '#store/varint.ts'
+
+const number = fc.oneof(
+  fc.double({ noNaN: true }),
+  fc.integer({ min: -100_000, max: 100_000 }).map((integer) => integer / 100),
+  fc.constantFrom(0, -0, 1e300, -1e-300, 2 ** 53, 0.1 + 0.2, Number.MAX_VALUE, Number.MIN_VALUE, Infinity),
+)
+const time = fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 })
+const json = fc.oneof(fc.string(), fc.boolean(), fc.constant(null), fc.array(fc.integer()))
+
+test('signed and unsigned integers up to 2^52 survive', () => {
+  fc.assert(
+    fc.property(fc.array(fc.maxSafeInteger()), (integers) => {
+      const writer = createByteWriter(1)
+      const halves = integers.map((integer) => Math.trunc(integer / 2))
+      for (const integer of halves) writer.signed(integer)
+      const reader = createByteReader(writer.finish())
+      expect(halves.map(() => reader.signed() + 0)).toEqual(halves.map((half) => half + 0))
+    }),
+  )
+})
+
+test('a log blob gives back its observations', () => {
+  const observation = fc.tuple(fc.integer({ min: 0, max: 8_000_000 }), time, fc.oneof(number, json))
+  fc.assert(
+    fc.property(fc.array(observation, { maxLength: 200 }), (list) => {
+      const triples = Float64Array.from(
+        list.flatMap(([stream, at, value]) => [stream, at, typeof value === 'number' ? value : Number.NaN]),
+      )
+      const others = list.flatMap(([, , value], i): [number, never][] =>
+        typeof value === 'number' ? [] : [[i, value as never]],
+      )
+      const back = decodeObservations(encodeObservations({ triples, others }))
+      expect(back.triples).toEqual(triples)
+      expect(back.others).toEqual(others)
+    }),
+  )
+})
+
+test('a chunk gives back its instances', () => {
+  const instance = fc.tuple(time, fc.integer({ min: 0, max: 100_000 }))
+  fc.assert(
+    fc.property(
+      fc.array(instance, { minLength: 1, maxLength: 300 }),
+      fc.oneof(fc.constant(number), fc.constant(fc.oneof(number.filter(Number.isFinite), json))),
+      fc.gen(),
+      (instances, kind, gen) => {
+        const sorted = instances.toSorted((a, b) => a[0] - b[0])
+        const values = sorted.map(() => gen(() => kind))
+        const times = Float64Array.from(sorted, ([at]) => at)
+        const modified = Float64Array.from(sorted, ([at, delay]) => at + delay)
+        const back = decodeChunk(encodeChunk({ times, modified, values: values as never, shapes: ['{}'] }))
+        expect(back.times).toEqual(times)
+        expect(back.modified).toEqual(modified)
+        const given = values.map((value) => (Object.is(value, -0) && !values.every((v) => typeof v === 'number') ? 0 : value))
+        expect(Array.from(back.values as ArrayLike<unknown>)).toEqual(given)
+      },
+    ),
+  )
+})
+
+test('a regular decimal stream takes less than four bytes an observation', () => {
+  let seed = 1
+  const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+  const times = Float64Array.from({ length: 1024 }, (_, i) => 1_760_000_000_000 + i * 1000)
+  const modified = times.map((at) => at + 20 + Math.floor(random() * 50))
+  let level = 21
+  const values = times.map(() => Math.round((level += random() - 0.5) * 100) / 100)
+  const chunk = encodeChunk({ times, modified, values, shapes: ['{"type":"Property"}'] })
+  expect(chunk.codec).toBe(1)
+  expect(chunk.body.length / 1024).toBeLessThan(4)
+  expect(decodeChunk(chunk).values).toEqual(values)
+})
+
+test('slots fit the key for every DateTime', () => {
+  expect(slotOf(-62_167_219_200_000)).toBe(0)
+  expect(slotOf(253_402_300_799_999)).toBeLessThan(2 ** 41)
+})

@@ -1,0 +1,141 @@
+/**
+ * The deployment as an operator meets it: install.sh staged into an empty folder, run twice, judged by systemd's
+ * own tools; then what was laid out is started and carries a value from MQTT to HTTP, on this machine's processor
+ * and, emulated, on that of a board.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connectAsync } from 'mqtt'
+import { afterAll, describe, expect, it } from 'vitest'
+import { describePeer } from '#test/kit/peers.ts'
+import { startGatewayProcess } from '#test/kit/process.ts'
+
+const top = join(import.meta.dirname, '..', '..')
+const installer = join(top, 'deploy', 'install.sh')
+const thisArch = process.arch as 'x64' | 'arm64'
+const scratch = mkdtempSync(join(tmpdir(), 'selvedge-deploy-'))
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+const install = (...args: string[]): string =>
+  execFileSync(installer, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+const refusal = (...args: string[]) => spawnSync(installer, args, { encoding: 'utf8' })
+
+function staged(name: string, ...args: string[]): string {
+  const root = join(scratch, name)
+  install('--root', root, ...args)
+  return root
+}
+
+describe('install.sh', () => {
+  const root = staged('once')
+  const program = join(root, 'opt', 'selvedge')
+
+  it('lays out the program with its Node and only this board’s binary', () => {
+    expect(readdirSync(program).toSorted()).toEqual(
+      ['LICENSE', 'bin', 'dist', 'node', 'node_modules', 'package.json'].toSorted(),
+    )
+    expect(readdirSync(join(program, 'dist')).toSorted()).toEqual(['main.js', 'writer-thread.js'])
+    expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
+    expect(readdirSync(join(program, 'node_modules', 'better-sqlite3', 'prebuilds'))).toEqual([
+      `linux-${thisArch}.node`,
+    ])
+    expect(statSync(join(program, 'node', 'bin', 'node')).mode & 0o111).toBe(0o111)
+  })
+
+  it('upgrades in place and keeps the settings', () => {
+    const settings = join(root, 'etc', 'selvedge', 'selvedge.yaml')
+    writeFileSync(settings, '# mine\n{}\n')
+    writeFileSync(join(program, 'dist', 'left-over.js'), '')
+    install('--root', root)
+    expect(readFileSync(settings, 'utf8')).toBe('# mine\n{}\n')
+    expect(existsSync(join(program, 'dist', 'left-over.js'))).toBe(false)
+    expect(readdirSync(join(root, 'opt'))).toEqual(['selvedge'])
+  })
+
+  it('runs the deployed command through the link on the path', () => {
+    const link = join(root, 'usr', 'local', 'bin', 'selvedge')
+    expect(statSync(join(program, 'bin', 'selvedge')).mode & 0o111).toBe(0o111)
+    expect(execFileSync('readlink', [link], { encoding: 'utf8' }).trim()).toBe('/opt/selvedge/bin/selvedge')
+  })
+
+  it('refuses what it cannot do and says why', () => {
+    expect(refusal('--root', join(scratch, 'no'), '--arch', 'mips').stderr).toContain(
+      '--arch is x64 or arm64',
+    )
+    expect(refusal('--root', join(scratch, 'no'), '--node', '/bin/missing').stderr).toContain('is missing')
+    expect(refusal('--sideways').stderr).toContain('unknown option --sideways')
+    const other = thisArch === 'x64' ? 'arm64' : 'x64'
+    expect(refusal('--root', join(scratch, 'no'), '--arch', other).stderr).toContain(`is not for ${other}`)
+    expect(existsSync(join(scratch, 'no'))).toBe(false)
+  })
+
+  it('explains itself', () => expect(install('--help')).toContain('--root DIR'))
+
+  it('carries a value from MQTT to HTTP, and ends in time', () =>
+    expectWorking([join(program, 'bin', 'selvedge')]))
+})
+
+describePeer('systemd-analyze', 'the unit', (analyze) => {
+  it('passes systemd-analyze verify', () => {
+    // verify looks for ExecStart on this machine, so the unit is shown the staged program instead.
+    const root = staged('verified')
+    const unit = readFileSync(join(root, 'etc', 'systemd', 'system', 'selvedge.service'), 'utf8')
+    const shown = join(scratch, 'selvedge.service')
+    writeFileSync(shown, unit.replace('ExecStart=/opt/', `ExecStart=${root}/opt/`))
+    const verdict = spawnSync(analyze, ['verify', '--man=no', shown], { encoding: 'utf8' })
+    expect(verdict.stderr.split('\n').filter((line) => line.includes('selvedge'))).toEqual([])
+    expect(verdict.status).toBe(0)
+  })
+
+  it('is exposed to little', () => {
+    const unit = join(top, 'deploy', 'systemd', 'selvedge.service')
+    const verdict = spawnSync(analyze, ['security', '--offline=yes', '--threshold=25', unit], {
+      encoding: 'utf8',
+    })
+    expect(verdict.stdout).toContain('Overall exposure level')
+    expect(verdict.status).toBe(0)
+  })
+})
+
+describePeer('shellcheck', 'shell scripts', (shellcheck) => {
+  it.each(['deploy/install.sh', 'bin/selvedge', '.ci/run'])('%s is clean', (script) => {
+    expect(spawnSync(shellcheck, [join(top, script)], { encoding: 'utf8' }).stdout).toBe('')
+  })
+})
+
+describePeer('qemu-aarch64', 'a 64-bit ARM board', (qemu) => {
+  describePeer('node-arm64', 'with its own Node', (node) => {
+    it('runs what install.sh lays out for it', { timeout: 120_000 }, async () => {
+      const program = join(staged('board', '--arch', 'arm64', '--node', node), 'opt', 'selvedge')
+      const emulated = [qemu, '-L', '/usr/aarch64-linux-gnu', join(program, 'node', 'bin', 'node')]
+      await expectWorking([...emulated, join(program, 'dist', 'main.js')])
+    })
+  })
+})
+
+/** Starts a deployed gateway, gives it one value by HTTP and one by MQTT, reads both back, and ends it. */
+async function expectWorking(program: readonly string[]): Promise<void> {
+  const gateway = await startGatewayProcess({ program, readyWithinMs: 60_000 })
+  try {
+    expect((await fetch(`${gateway.httpUrl}/health/ready`)).status).toBe(200)
+    const posted = await fetch(`${gateway.httpUrl}/senml`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/senml+json' },
+      body: '[{"bn":"urn:dev:mac:0024befffe804ff1","n":"temperature","u":"Cel","v":21.5}]',
+    })
+    expect(posted.ok).toBe(true)
+    const client = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`)
+    await client.publishAsync('senml/a', '[{"bn":"urn:dev:mac:0024befffe804ff2","n":"humidity","v":48.25}]', {
+      qos: 1,
+    })
+    await client.endAsync()
+    const type = encodeURIComponent('http://purl.org/iot/ontology/iot-stream#StreamObservation')
+    const found = await (await fetch(`${gateway.httpUrl}/ngsi-ld/v1/entities?type=${type}`)).text()
+    expect(found).toContain('21.5')
+    expect(found).toContain('48.25')
+  } finally {
+    expect(await gateway.stop()).toEqual({ code: 0, signal: null })
+  }
+}

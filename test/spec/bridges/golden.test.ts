@@ -1,0 +1,45 @@
+/**
+ * The golden examples of every firmware bridge: a frame, settings where the bridge has some, and exactly the
+ * readings and problems it must give. They are law: a decoder changes to meet them, not the reverse.
+ */
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { bridges } from '#bridges/registry.ts'
+import type { Frame, Json } from '#contract'
+
+interface Example {
+  readonly name: string
+  /** Clause of the standard, where it comes from one. */
+  readonly source: string
+  readonly settings?: Json
+  readonly frame: Partial<Frame> & {
+    readonly topic: string
+    readonly receivedAt: number
+    readonly text?: string
+    readonly hex?: string
+  }
+  readonly expected: Json
+}
+
+const examplesOf = (bridge: string): readonly Example[] =>
+  JSON.parse(
+    readFileSync(new URL(`../../../firmware-bridges/${bridge}/examples.json`, import.meta.url), 'utf8'),
+  ) as readonly Example[]
+
+function frameOf({ text, hex, ...rest }: Example['frame']): Frame {
+  const payload = hex === undefined ? Buffer.from(text ?? '') : Buffer.from(hex, 'hex')
+  return { retained: false, transport: 'mqtt', ...rest, payload }
+}
+
+describe.each(bridges)('the bridge $name', (bridge) => {
+  const examples = examplesOf(bridge.name)
+
+  it('has examples', () => expect(examples.length).toBeGreaterThan(0))
+
+  it.each(examples)('$name', ({ frame, settings, expected }) => {
+    const checked = bridge.check?.(settings ?? [])
+    expect(checked?.problems ?? []).toEqual([])
+    const decoded = bridge.decode(frameOf(frame), checked?.settings)
+    expect(JSON.parse(JSON.stringify(decoded))).toEqual(expected)
+  })
+})

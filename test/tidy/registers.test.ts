@@ -1,0 +1,27 @@
+/** The registers hold nothing that the product does not use, and the check can fail. */
+import { describe, expect, it } from 'vitest'
+import { registers, unusedEntries } from './registers.ts'
+import { file, wholeTree } from './tree.ts'
+
+const tree = wholeTree()
+
+describe.each(Object.entries(registers))('every %s', (_kind, register) => {
+  it('is used by the product', () => {
+    expect(register.entries.length).toBeGreaterThan(5)
+    expect(unusedEntries(tree, register)).toEqual([])
+  })
+})
+
+describe('the check', () => {
+  const register = { ...registers['limit']!, entries: ['pageMax', 'pageDefault'] }
+
+  it('sees an entry nobody uses, even when a longer name is used', () => {
+    const files = [file('runtime/http/a.ts', 'limits.pageMax.value + limits.pageDefaults.value')]
+    expect(unusedEntries(files, register)).toEqual(['pageDefault'])
+  })
+
+  it('does not count tests as use', () => {
+    const files = [file('runtime/http/a.test.ts', 'limits.pageMax.value + limits.pageDefault.value')]
+    expect(unusedEntries(files, register)).toEqual(['pageMax', 'pageDefault'])
+  })
+})

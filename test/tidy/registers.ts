@@ -1,0 +1,40 @@
+/**
+ * Every entry of a register is used by the product: an error code nobody raises, a limit nobody obeys, a metric
+ * nobody counts and a failpoint nobody passes are untrue documentation.
+ */
+import { errorRegister } from '#base/errors.ts'
+import { failpointNames } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import { logEvents } from '#base/log.ts'
+import { metricRegister } from '#base/metrics.ts'
+import { isProduct, type TreeFile } from './tree.ts'
+
+export interface Register {
+  readonly path: string
+  readonly entries: readonly string[]
+  /** How a use of an entry looks in code. */
+  readonly use: (entry: string) => RegExp
+}
+
+const quoted = (entry: string): RegExp => new RegExp(`'${entry}'`, 'g')
+
+export const registers: Readonly<Record<string, Register>> = {
+  'error code': { path: 'runtime/base/errors.ts', entries: Object.keys(errorRegister), use: quoted },
+  limit: {
+    path: 'runtime/base/limits.ts',
+    entries: Object.keys(limits),
+    use: (entry) => new RegExp(`\\blimits\\.${entry}\\b`, 'g'),
+  },
+  metric: { path: 'runtime/base/metrics.ts', entries: Object.keys(metricRegister), use: quoted },
+  'log event': { path: 'runtime/base/log.ts', entries: Object.keys(logEvents), use: quoted },
+  failpoint: { path: 'runtime/base/failpoints.ts', entries: failpointNames, use: quoted },
+}
+
+/** Entries of a register that no product file uses; a register's own file names each entry once already. */
+export function unusedEntries(files: readonly TreeFile[], { path, entries, use }: Register): string[] {
+  const product = files.filter(isProduct)
+  return entries.filter((entry) => {
+    const look = use(entry)
+    return !product.some((one) => (one.text.match(look)?.length ?? 0) > (one.path === path ? 1 : 0))
+  })
+}

@@ -1,0 +1,162 @@
+/**
+ * Which room may know which, and which room owns which library. This is the truth about the arrows of the
+ * house; docs/architecture.md explains them. Imports of tests are free, except that none goes up by `../`.
+ */
+import { dirname, join } from 'node:path/posix'
+import { isNode, isProduct, type Node, programOf, type TreeFile, walk } from './tree.ts'
+
+/** Rooms by shelf: a room imports only from lower shelves; neighbours meet in the gateway. */
+const shelves: Readonly<Record<string, number>> = {
+  base: 0,
+  'ngsi-ld': 1,
+  config: 1,
+  contract: 2,
+  store: 3,
+  broker: 4,
+  intake: 5,
+  http: 6,
+  mqtt: 6,
+  delivery: 6,
+  bridges: 6,
+  gateway: 7,
+  cli: 8,
+  main: 8,
+}
+
+/** The one room of each library. A library without a line here may be used nowhere in the product. */
+const libraryRooms: Readonly<Record<string, string>> = {
+  'better-sqlite3': 'store',
+  aedes: 'mqtt',
+  'mqtt-packet': 'mqtt',
+  hono: 'http',
+  '@hono/node-server': 'http',
+  mqtt: 'delivery',
+  valibot: 'config',
+  yaml: 'config',
+  cborg: 'bridges',
+}
+
+interface Import {
+  readonly from: string
+  readonly to: string
+  readonly typeOnly: boolean
+}
+
+/** The room of a path: `runtime/store/x.ts` is in store, `runtime/gateway.ts` is gateway. */
+function roomOf(path: string): string {
+  if (path.startsWith('firmware-bridges/')) return 'bridges'
+  const [, second = ''] = path.split('/')
+  return second.replace(/\.ts$/, '')
+}
+
+/** Everything a file imports, re-exports, or names by a URL relative to itself. */
+function importsOf(one: TreeFile): Import[] {
+  const found: Import[] = []
+  walk(one, (node) => {
+    const source = sourceOf(node)
+    if (source === undefined) return
+    const typeOnly = node['importKind'] === 'type' || node['exportKind'] === 'type'
+    found.push({ from: one.path, to: source, typeOnly })
+  })
+  return found
+}
+
+function sourceOf(node: Node): string | undefined {
+  if (/^(Import|ExportNamed|ExportAll)Declaration$|^ImportExpression$/.test(node.type))
+    return textOf(node['source'])
+  if (node.type !== 'NewExpression' || nameOf(node['callee']) !== 'URL') return undefined
+  const [first, second] = node['arguments'] as unknown[]
+  const path = textOf(first)
+  return second !== undefined && path?.endsWith('.ts') ? path : undefined
+}
+
+const textOf = (node: unknown): string | undefined =>
+  isNode(node) && typeof node['value'] === 'string' ? node['value'] : undefined
+const nameOf = (node: unknown): unknown => (isNode(node) ? node['name'] : undefined)
+
+/** Path of the imported file, undefined for a library or a module of Node. */
+function targetOf({ from, to }: Import): string | undefined {
+  if (to === '#contract') return 'runtime/contract/index.ts'
+  if (to === '#gateway') return 'runtime/gateway.ts'
+  if (to.startsWith('#bridges/')) return to.replace('#bridges', 'firmware-bridges')
+  if (to.startsWith('#test/')) return to.slice(1)
+  if (to.startsWith('#')) return `runtime/${to.slice(1)}`
+  return to.startsWith('.') ? join(dirname(from), to) : undefined
+}
+
+const productImports = (files: readonly TreeFile[]): Import[] => files.filter(isProduct).flatMap(importsOf)
+
+export function forbiddenArrows(files: readonly TreeFile[]): string[] {
+  return productImports(files).flatMap((one) => {
+    const target = targetOf(one)
+    if (target === undefined || !target.endsWith('.ts') || isAllowed(one, target)) return []
+    return [`${one.from} imports ${one.to}: ${roomOf(one.from)} may not know ${roomOf(target)}`]
+  })
+}
+
+function isAllowed(one: Import, target: string): boolean {
+  const [from, to] = [roomOf(one.from), roomOf(target)]
+  if (from === to) return true
+  if (from === 'bridges') return to === 'contract'
+  if (from === 'ngsi-ld' && target === 'runtime/contract/pipeline.ts') return one.typeOnly
+  const [lower, upper] = [shelves[to], shelves[from]]
+  return lower !== undefined && upper !== undefined && lower < upper
+}
+
+/** Inside a room by `./`, between rooms by `#`; `../` does not exist. */
+export function crookedImports(files: readonly TreeFile[]): string[] {
+  const everywhere = files.filter(({ path }) => path.endsWith('.ts')).flatMap(importsOf)
+  return everywhere.flatMap((one) => {
+    if (one.to.startsWith('../')) return [`${one.from} imports ${one.to}: use the # alias of its room`]
+    const target = one.to.startsWith('#') ? targetOf(one) : undefined
+    const inside =
+      target !== undefined && one.from.startsWith('runtime/') && roomOf(one.from) === roomOf(target)
+    return inside && !one.from.endsWith('.test.ts')
+      ? [`${one.from} imports ${one.to}: use ./ inside a room`]
+      : []
+  })
+}
+
+export function strayLibraries(files: readonly TreeFile[]): string[] {
+  return productImports(files).flatMap(({ from, to }) => {
+    if (/^[.#]|^node:/.test(to)) return []
+    const library = to.startsWith('@') ? to.split('/').slice(0, 2).join('/') : to.split('/')[0]!
+    const room = libraryRooms[library]
+    if (room === roomOf(from)) return []
+    return [`${from} imports ${to}: ${room === undefined ? 'no room owns it' : `it belongs to ${room}`}`]
+  })
+}
+
+/** One complaint per file that can reach itself by value imports. */
+export function cycles(files: readonly TreeFile[]): string[] {
+  const graph = new Map<string, string[]>()
+  for (const one of productImports(files)) {
+    const target = targetOf(one)
+    if (target === undefined || one.typeOnly) continue
+    graph.set(one.from, [...(graph.get(one.from) ?? []), target])
+  }
+  return [...graph.keys()]
+    .filter((path) => reaches(graph, path, path))
+    .map((path) => `${path} imports itself`)
+}
+
+function reaches(graph: ReadonlyMap<string, readonly string[]>, from: string, goal: string): boolean {
+  const seen = new Set<string>()
+  const waiting = [...(graph.get(from) ?? [])]
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (path === goal) return true
+    if (!seen.has(path)) waiting.push(...(graph.get(path) ?? []))
+    seen.add(path)
+  }
+  return false
+}
+
+/** The contract is the only barrel: elsewhere a file that re-exports hides where a thing lives. */
+export function barrels(files: readonly TreeFile[]): string[] {
+  return files
+    .filter((one) => isProduct(one) && one.path !== 'runtime/contract/index.ts')
+    .filter((one) => (programOf(one)['body'] as Node[]).some(isReexport))
+    .map(({ path }) => `${path} re-exports: import from where the thing is made`)
+}
+
+const isReexport = (node: Node): boolean => /^Export/.test(node.type) && isNode(node['source'])

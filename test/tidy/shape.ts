@@ -1,0 +1,87 @@
+/**
+ * The shape of source files: opening comments, names, lengths. A function that makes a part (`createX`) holds
+ * that part's functions; it is measured without them, and each of them by itself.
+ */
+import { isNode, isProduct, isTypeScript, lineAt, type Node, type TreeFile, walk } from './tree.ts'
+
+const functionLinesMax = 70
+const fileLinesMax = 400
+
+const bannedWords = ['util', 'helper', 'common', 'misc', 'manager', 'service', 'handler', 'processor']
+
+/** A file begins by saying what it is and what always holds. */
+export function missingOpenings(files: readonly TreeFile[]): string[] {
+  return files
+    .filter((one) => isTypeScript(one) || /^(bin|scripts|deploy|\.ci)\/.*(\/?[a-z-]+|\.sh)$/.test(one.path))
+    .filter((one) => !opensWithComment(one))
+    .map(({ path }) => `${path} does not begin with a comment that says what it is`)
+}
+
+function opensWithComment({ path, text }: TreeFile): boolean {
+  if (path.endsWith('.ts')) return /^(#!.*\n)?\/\*\*\s*\n?\s*\*?\s*\S{2,}/.test(text)
+  return /^#!.*\n# \S/.test(text)
+}
+
+export function bannedNames(files: readonly TreeFile[]): string[] {
+  return files.filter(isTypeScript).flatMap(({ path }) => {
+    const name = path.split('/').at(-1)!
+    const word = bannedWords.find((banned) => new RegExp(`(^|[-.])${banned}s?([-.]|$)`).test(name))
+    if (word !== undefined) return [`${path}: "${word}" names no idea; find the noun`]
+    return /^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.config)?\.ts$/.test(name)
+      ? []
+      : [`${path}: not a kebab-case noun`]
+  })
+}
+
+/** Test files lie where a project of vitest.config.ts looks for them. */
+export function unfoundTests(files: readonly TreeFile[]): string[] {
+  return files
+    .filter(({ path }) => /\.(test|spec)\.[a-z]+$/.test(path))
+    .filter(
+      ({ path }) =>
+        !/^(runtime|firmware-bridges|test\/(spec|property|tidy|kit|smoke|crash))\/.*\.test\.ts$/.test(path),
+    )
+    .map(({ path }) => `${path}: no test project runs it`)
+}
+
+export function longFiles(files: readonly TreeFile[]): string[] {
+  return files.filter(isTypeScript).flatMap(({ path, text }) => {
+    const lines = text.trimEnd().split('\n').length
+    return lines > fileLinesMax ? [`${path} has ${lines} lines, at most ${fileLinesMax}`] : []
+  })
+}
+
+export function longFunctions(files: readonly TreeFile[]): string[] {
+  return files.filter(isProduct).flatMap((one) => {
+    const complaints: string[] = []
+    walk(one, (node, ancestors) => {
+      if (!isFunction(node)) return
+      const name = nameOfFunction(node, ancestors)
+      const lines = /^create[A-Z]/.test(name) ? ownLines(one, node) : linesOf(one, node)
+      if (lines <= functionLinesMax) return
+      complaints.push(`${one.path}: ${name} has ${lines} lines, at most ${functionLinesMax}`)
+    })
+    return complaints
+  })
+}
+
+const isFunction = (node: Node): boolean =>
+  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)
+
+const linesOf = (one: TreeFile, node: Node): number => lineAt(one, node.end) - lineAt(one, node.start) + 1
+
+/** Lines of a function without the functions directly inside it, each of which leaves one line. */
+function ownLines(one: TreeFile, outer: Node): number {
+  let lines = linesOf(one, outer)
+  walk(one, (node, ancestors) => {
+    const nearest = ancestors.findLast(isFunction)
+    if (isFunction(node) && nearest === outer) lines -= linesOf(one, node) - 1
+  })
+  return lines
+}
+
+function nameOfFunction(node: Node, ancestors: readonly Node[]): string {
+  const parent = ancestors.at(-1)
+  const named = [node['id'], parent?.['id'], parent?.['key']].find(isNode)
+  return typeof named?.['name'] === 'string' ? named['name'] : 'a function'
+}

@@ -1,0 +1,36 @@
+/**
+ * How tests run: six projects, told apart by place. Real files, sockets and processes, so every test file has a
+ * process of its own (forks), two at a time. Nothing is aliased or mocked here: `#room/...` comes from the
+ * `imports` of package.json, as it does when the product runs.
+ */
+import { defineConfig } from 'vitest/config'
+import { summaryReporter } from './test/kit/summary-reporter.ts'
+
+if (Number(process.versions.node.split('.')[0]) < 24) {
+  throw new TypeError(
+    `Tests run under the pinned Node 24, this is ${process.version}. Use \`npm test -- PATH\`,` +
+      ' or `node_modules/.bin/node node_modules/vitest/vitest.mjs run PATH`.',
+  )
+}
+
+const project = (name: string, include: string[], testTimeout: number) => ({
+  extends: true as const,
+  test: { name, include, testTimeout, hookTimeout: Math.max(testTimeout, 30_000) },
+})
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    maxWorkers: 2,
+    reporters: ['default', summaryReporter()],
+    coverage: { provider: 'v8', include: ['runtime/**/*.ts', 'firmware-bridges/**/*.ts'] },
+    projects: [
+      project('unit', ['runtime/**/*.test.ts', 'firmware-bridges/**/*.test.ts'], 5_000),
+      project('spec', ['test/spec/**/*.test.ts'], 30_000),
+      project('property', ['test/property/**/*.test.ts'], 60_000),
+      project('tidy', ['test/tidy/**/*.test.ts', 'test/kit/**/*.test.ts'], 30_000),
+      project('smoke', ['test/smoke/**/*.test.ts'], 120_000),
+      project('crash', ['test/crash/**/*.test.ts'], 300_000),
+    ],
+  },
+})
