@@ -66,7 +66,9 @@ export const errorRegister = {
   'cli.usage': entry('caller', 'never', 400, 'See `selvedge --help`.'),
   // MQTT
   'mqtt.refused': entry('caller', 'never', 401, 'Check user name, password and topic.'),
-  'mqtt.topic': entry('caller', 'never', 400, 'Use fewer topic levels.'),
+  'mqtt.topic': entry('caller', 'never', 400, 'Use fewer topic levels, valid UTF-8 and no wildcards.'),
+  'mqtt.protocol': entry('caller', 'never', 400, 'The client breaks MQTT 3.1.1; the message says where.'),
+  'mqtt.ceiling': entry('caller', 'later', 503, 'A ceiling of docs/reference/limits is reached.'),
   // Delivery
   'delivery.failed': entry('peer', 'later', 502, 'See the subscription status for the last failure.'),
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),

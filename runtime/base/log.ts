@@ -22,6 +22,10 @@ export const logEvents = {
   'mqtt.listening': 'The MQTT listener is open.',
   'mqtt.client-error': 'A client broke the protocol or was refused.',
   'mqtt.session-evicted': 'Messages of an absent session were dropped at a ceiling.',
+  'mqtt.session-ended': 'A session ended by age.',
+  'mqtt.retained-refused': 'A retained message was not kept at a ceiling.',
+  'mqtt.frame-refused': 'A frame could not be stored and never will be; it was acknowledged.',
+  'mqtt.held': 'The disk refuses commits; publishers wait.',
   'bridge-in.connected': 'Connected to an external broker.',
   'bridge-in.lost': 'Connection to an external broker lost.',
   'intake.quarantined': 'A frame could not be decoded; reason and topic.',
@@ -29,6 +33,8 @@ export const logEvents = {
   'delivery.endpoint-down': 'An endpoint stopped answering.',
   'delivery.endpoint-up': 'An endpoint answers again.',
   'delivery.dead': 'A notification was given up.',
+  'context.fetched': 'A user @context was fetched and kept.',
+  'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',
   'access.token-created': 'A new HTTP token was written to the data folder.',
 } as const satisfies Record<string, string>
 

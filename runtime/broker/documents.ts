@@ -7,15 +7,16 @@ import { assert, GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
-import { type AttributeChange, shapeOf } from '#ngsi-ld/merge.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
+import { shapeOf } from '#ngsi-ld/merge.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import type { LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import type { Streams } from './streams.ts'
-import type { Origin } from './types.ts'
+import type { Origin, SystemTimes } from './types.ts'
 import { layValue, type StoredTimes, timesKey } from './view.ts'
 
 /** An entity as a deciding work sees it. */
@@ -48,7 +49,7 @@ export interface DocumentsPorts {
   readonly names: Names
   readonly streams: Streams
   /** Told of each change while it is decided, to match subscriptions. */
-  readonly onChange: (stage: Stage, change: EntityChange) => void
+  readonly onChange: (stage: Stage, change: EntityChange, times: SystemTimes) => void
 }
 
 export function createDocuments(ports: DocumentsPorts) {
@@ -99,7 +100,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const rid = ++lastRid
     count++
     stage.undone(() => count--)
-    const changes = instancesOf(entity).map(({ name, instance }): AttributeChange => changeOf(name, undefined, instance))
+    const changes = changesBetween(undefined, entity)
     const times = timesAfter({}, changes, stage.at)
     const draft: Draft = { rid, id: entity.id, entity, indexed: entity, created: stage.at, modified: stage.at, times }
     const doc = documentText(entity)
@@ -107,7 +108,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
     stage.scratch.set(`entity ${entity.id}`, draft)
-    ports.onChange(stage, { kind: 'created', number, rid, id: entity.id, before: undefined, after: entity, changes, by })
+    ports.onChange(stage, { kind: 'created', number, rid, id: entity.id, before: undefined, after: entity, changes, by }, timesOf(draft))
     return draft
   }
 
@@ -132,12 +133,12 @@ export function createDocuments(ports: DocumentsPorts) {
       after: entity,
       changes,
       by,
-    })
+    }, timesOf(next))
     return next
   }
 
   function remove(stage: Stage, draft: Draft, by: Origin): void {
-    const changes = instancesOf(draft.entity).map(({ name, instance }) => changeOf(name, instance, undefined))
+    const changes = changesBetween(draft.entity, undefined)
     const number = record(stage, 'deleted', draft, changes, by)
     count--
     stage.undone(() => count++)
@@ -155,7 +156,7 @@ export function createDocuments(ports: DocumentsPorts) {
       after: undefined,
       changes,
       by,
-    })
+    }, timesOf(draft))
   }
 
   /** Writes live values of an entity into its document without a new log number: nothing new happened. */
@@ -229,33 +230,12 @@ export type Documents = ReturnType<typeof createDocuments>
 
 const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [] }
 
+function timesOf(draft: Draft): SystemTimes {
+  return { created: draft.created, modified: draft.modified, attributes: draft.times }
+}
+
 function hasNewer(stream: LiveStream): boolean {
   return stream.dirtyAt >= 0 || stream.touched
-}
-
-function changeOf(
-  name: string,
-  before: AttributeInstance | undefined,
-  after: AttributeInstance | undefined,
-): AttributeChange {
-  const datasetId = (after ?? before)?.datasetId
-  return {
-    name,
-    ...(datasetId === undefined ? {} : { datasetId }),
-    ...(before === undefined ? {} : { before }),
-    ...(after === undefined ? {} : { after }),
-  }
-}
-
-/** Every attribute instance of an entity with its name. */
-function instancesOf(entity: Entity): { name: string; instance: AttributeInstance }[] {
-  const all: { name: string; instance: AttributeInstance }[] = []
-  for (const [name, attribute] of Object.entries(entity)) {
-    if (name === 'id' || name === 'type' || name === 'scope') continue
-    const instances = Array.isArray(attribute) ? attribute : [attribute]
-    for (const instance of instances as AttributeInstance[]) all.push({ name, instance })
-  }
-  return all
 }
 
 function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at: number): StoredTimes {

@@ -125,7 +125,7 @@ function addStreams(
       const key = `${time} ${JSON.stringify(value)}`
       if (seen.has(key)) return
       seen.add(key)
-      const instance = fromShape(shape, value, msToDateTime(time))
+      const instance = fromShape(shape, value, time)
       const instanceId = `urn:ngsi-ld:instance:${row.s}-${time}-${ordinal++}`
       add(name, { instance, observedAt: time, modifiedAt, instanceId })
     }

@@ -6,23 +6,24 @@ import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { migrate, openReader, type Synchronous } from '#store/database.ts'
-import { createDeliveries } from '#store/deliveries.ts'
+import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
 import { createHistory } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
-import { createDocuments } from './documents.ts'
-import { createDoor } from './door.ts'
+import { createDocuments, type Documents } from './documents.ts'
+import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
 import { createLiveState } from './live.ts'
-import { createMatcher, type CommittedDeliveries } from './matcher.ts'
+import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames } from './names.ts'
+import { createObserver } from './observer.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createStreams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
-import type { TenantBroker } from './types.ts'
+import type { EntityView, TenantBroker } from './types.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export interface TenantPorts {
@@ -32,8 +33,29 @@ export interface TenantPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** Called after the flush with what is now owed to the outside. */
-  readonly onDeliveries: CommittedDeliveries
+  /** Gives the tenant its way to the outside; called when everything else of it stands. */
+  readonly attach: (tenant: Inside) => Outside
+}
+
+/** What the sender of deliveries gets of a tenant. */
+export interface Inside {
+  readonly name: string
+  readonly door: Door
+  readonly deliveries: Deliveries
+  readonly matcher: Matcher
+  /** The document of an entity with newest values, or the last one of a deleted entity. */
+  readonly entityOf: (id: string) => EntityView | undefined
+  /** Which attribute instance a stream is. */
+  readonly streamName: (s: number) => { name: string; dataset: string; mirror: string | undefined } | undefined
+}
+
+/** What a tenant needs of it. */
+export interface Outside {
+  /** Called after the flush with what is now owed. */
+  readonly committed: CommittedDeliveries
+  /** Deliveries of a subscription are owed to another endpoint, or no more. */
+  readonly redirect: (i: number, before: string, after: string | undefined) => void
+  close(): Promise<void>
 }
 
 export interface TenantSettings {
@@ -60,8 +82,15 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const names = createNames(records)
   const live = createLiveState()
   const streams = createStreams({ history, names, live })
-  const matcher = createMatcher({ deliveries, entities, live, onDeliveries: ports.onDeliveries, tenant: name })
-  const documents = createDocuments({ entities, names, streams, onChange: matcher.change })
+  let outside: Outside | undefined
+  const matcher = createMatcher({
+    clock,
+    lastDelivery: deliveries.last(),
+    entityOf: (stage, id) => documents.find(stage, id)?.entity,
+    onDeliveries: (owed) => outside?.committed(owed),
+  })
+  const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
+  const observer = createObserver({ streams, matcher, metrics })
   const upkeep = createUpkeep({ live, streams, records, metrics, documents: () => documents }, settings)
 
   const read = replay({ records, entities, history, live, streams })
@@ -75,15 +104,35 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   }, upkeepEveryMs)
   timer.unref()
 
-  const subscribe = createSubscribe({ door, records, matcher, clock })
-  const provision = createProvision({ door, documents, streams, matcher })
+  const subscriptions = createSubscribe({
+    door,
+    records,
+    matcher,
+    clock,
+    onEndpointChange: (i, before, after) => outside?.redirect(i, before, after),
+  })
+  const provision = createProvision({ door, documents, observer })
   const consume = createConsume({ database, entities, live, names })
   const broker: TenantBroker = Object.freeze({
     ...provision,
     ...consume,
     history: (id, query) => evolutionOf({ entities, history, records, names, live, streams }, id, query),
-    subscriptions: subscribe,
+    subscriptions,
   } satisfies TenantBroker)
+
+  outside = ports.attach({
+    name,
+    door,
+    deliveries,
+    matcher,
+    entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
+    streamName(s) {
+      const row = history.stream(s)
+      if (row === undefined) return undefined
+      const mirror = row.mirror === null ? undefined : names.text(row.mirror)
+      return { name: names.text(row.name)!, dataset: row.dataset, mirror }
+    },
+  })
 
   return Object.freeze({
     name,
@@ -92,12 +141,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     door,
     database,
     records,
-    deliveries,
     documents,
     streams,
-    live,
-    matcher,
-    subscribe,
+    observer,
+    outside,
     /** For gauges. */
     status: () => ({
       entities: documents.count(),
@@ -108,6 +155,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     /** Finishes the queue, writes live values back, closes the file. */
     async close(): Promise<void> {
       clearInterval(timer)
+      await outside.close()
       await door.close()
       database.close()
       await writer.close(name)

@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { GatewayError } from '#base/errors.ts'
+import { isLoopback } from '#base/loopback.ts'
 
-/** Whether listening at this host reaches this machine only. */
-export function isLoopbackHost(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, '').toLowerCase()
-  return bare === 'localhost' || bare === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(bare)
+/** Whether a listener at this host is reached from this machine only; 0.0.0.0 and :: are reached from everywhere. */
+export function isLoopbackListener(host: string): boolean {
+  return isLoopback(host) && host !== '::' && !host.startsWith('0.')
 }
 
 /**
@@ -57,7 +57,9 @@ export function readSecretFile(file: string): string | undefined {
     )
   }
   try {
-    refuseOpenMode(file, fstatSync(descriptor).mode)
+    const facts = fstatSync(descriptor)
+    if (!facts.isFile()) throw new GatewayError('config.invalid', `${file} is no file`, { file })
+    refuseOpenMode(file, facts.mode)
     const line = readFileSync(descriptor, 'utf8').split(/\r?\n/, 1)[0]!.trim()
     if (line === '') throw new GatewayError('config.invalid', `${file} is empty`, { file })
     return line

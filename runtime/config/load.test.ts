@@ -316,7 +316,14 @@ const broken: [title: string, given: Given, mistakes: Row[]][] = [
   [
     'an unknown key of a device',
     { yaml: device('{lable: x}') },
-    [['provisioning.devices.d.lable', '"x"', 'one of name, location, fields', 'provisioning.devices.d.name']],
+    [
+      [
+        'provisioning.devices.d.lable',
+        '"x"',
+        'one of name, location, fields',
+        'provisioning.devices.*.fields.*.label',
+      ],
+    ],
   ],
   [
     'an unknown key of a field',
@@ -576,3 +583,23 @@ function yamlBomb(): string {
   for (let i = 1; i < 9; i++) lines.push(`a${i}: &a${i} [${`*a${i - 1}, `.repeat(10)}]`)
   return lines.join('\n')
 }
+
+describe('settings of a bridge', () => {
+  const check = (raw: unknown) =>
+    (raw as unknown[]).map((_, i) => ({ path: `[${i}].feilds`, expected: 'one of topic, fields' }))
+
+  it('tells what the bridge finds, at its place', async () => {
+    const file = join(folder, 'bridge.yaml')
+    writeFileSync(file, 'bridges: {json: [{feilds: auto}]}\n')
+    const { mistakes } = await loadSettings({ file, env: {}, bridgeChecks: { json: check } })
+    expect(mistakes).toEqual([
+      {
+        path: 'bridges.json[0].feilds',
+        value: '"auto"',
+        expected: 'one of topic, fields',
+        nearest: 'fields',
+        source: file,
+      },
+    ])
+  })
+})

@@ -5,9 +5,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import * as v from 'valibot'
-import { isLoopbackHost } from './access.ts'
+import { isLoopbackListener } from './access.ts'
+import { type BridgeChecks, bridgeMistakes } from './bridge-mistakes.ts'
 import { type Absent, type Environment, fromText, type Given, readEnvironment } from './environment.ts'
-import { type Keys, type Mistake, pathText, shown } from './mistakes.ts'
+import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
 import { nearest } from './nearest.ts'
 import { relationMistakes, relationWarnings } from './relations.ts'
 import { type Settings, settingsSchema } from './schema.ts'
@@ -29,6 +30,8 @@ export interface Sources {
   readonly file?: string | undefined
   readonly env: Environment
   readonly flags?: readonly SettingFlag[] | undefined
+  /** What checks the settings of a firmware bridge, by its name; bridges know their settings themselves. */
+  readonly bridgeChecks?: BridgeChecks | undefined
   /** Where relative names start; the working folder of the process unless given. */
   readonly folder?: string | undefined
 }
@@ -65,6 +68,7 @@ export async function loadSettings(sources: Sources): Promise<Loaded> {
   if (!result.success) mistakes.push(...valueMistakes(result.issues, raw))
   if (!result.success) return { mistakes }
   const settings = withFullNames(result.output, folder)
+  mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
   mistakes.push(...relationMistakes(settings, raw.sourceOf))
   if (mistakes.length > 0) return { mistakes }
   return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
@@ -127,7 +131,7 @@ function place(raw: unknown, path: readonly string[], value: unknown): void {
 
 /** Defaults that follow from others: what is safe on loopback is not safe elsewhere. */
 function fillDependentDefaults(raw: unknown): void {
-  if (!isGroup(raw) || typeof raw['host'] !== 'string' || isLoopbackHost(raw['host'])) return
+  if (!isGroup(raw) || typeof raw['host'] !== 'string' || isLoopbackListener(raw['host'])) return
   const fill = (section: string, name: string, value: unknown): void => {
     raw[section] ??= {}
     const group = raw[section]
@@ -144,13 +148,8 @@ function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mista
     const all = (issue.path ?? []).map(({ key }) => key as string | number)
     const { expected, depth } = expectedAt(all)
     const keys = all.slice(0, depth)
-    const path = pathText(keys)
-    const value = keys.reduce<unknown>(
-      (at, key) => (at as Record<string, unknown> | undefined)?.[key],
-      raw.value,
-    )
-    if (!byPlace.has(path))
-      byPlace.set(path, { path, value: shown(value, keys), expected, source: raw.sourceOf(keys) })
+    const mistake = mistakeAt(raw.value, keys, { expected, source: raw.sourceOf(keys) })
+    if (!byPlace.has(mistake.path)) byPlace.set(mistake.path, mistake)
   }
   return [...byPlace.values()]
 }

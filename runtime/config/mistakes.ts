@@ -46,6 +46,16 @@ export function shown(value: unknown, keys: Keys): string | undefined {
   return open.length > shownCharactersMax ? `${open.slice(0, shownCharactersMax)}...` : open
 }
 
+/** The mistake at a place of a tree, with the value that stands there. */
+export function mistakeAt(
+  root: unknown,
+  keys: Keys,
+  words: Pick<Mistake, 'expected' | 'source' | 'nearest'>,
+): Mistake {
+  const value = keys.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], root)
+  return { path: pathText(keys), value: shown(value, keys), ...words }
+}
+
 /** One line: place, value, what was expected, the nearest name, where it was said. */
 export function mistakeLine(mistake: Mistake): string {
   const what = [mistake.path, mistake.value].filter((part) => part !== undefined && part !== '').join(': ')

@@ -2,21 +2,15 @@
  * Rules between settings, each legal alone: ports that collide, ranges the wrong way round, credentials that lack
  * their half. A mistake is certain; a warning is for what hardly anybody wants.
  */
-import { isLoopbackHost } from './access.ts'
-import { type Keys, type Mistake, pathText, shown } from './mistakes.ts'
+import { isLoopback } from '#base/loopback.ts'
+import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
 import type { Settings } from './schema.ts'
 
-type Found = { readonly keys: Keys; readonly value: unknown; readonly expected: string }
+type Found = { readonly keys: Keys; readonly expected: string }
 
 export function relationMistakes(settings: Settings, sourceOf: (keys: Keys) => string): Mistake[] {
-  return [...portMistakes(settings), ...deviceMistakes(settings), ...bridgeMistakes(settings)].map(
-    ({ keys, value, expected }) => ({
-      path: pathText(keys),
-      value: shown(value, keys),
-      expected,
-      source: sourceOf(keys),
-    }),
-  )
+  const found = [...portMistakes(settings), ...deviceMistakes(settings), ...brokerMistakes(settings)]
+  return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }
 
 export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Settings): string[] {
@@ -29,7 +23,7 @@ export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Setting
   }
   bridgeIn.forEach(({ url, passwordFile }, i) => {
     const { protocol, hostname } = new URL(url)
-    if (protocol === 'mqtt:' && passwordFile !== undefined && !isLoopbackHost(hostname)) {
+    if (protocol === 'mqtt:' && passwordFile !== undefined && !isLoopback(hostname)) {
       warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
     }
   })
@@ -38,50 +32,37 @@ export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Setting
 
 function portMistakes({ http, mqtt }: Settings): Found[] {
   if (http.port !== mqtt.port || http.port === 0 || http.port === 'off') return []
-  return [{ keys: ['mqtt', 'port'], value: mqtt.port, expected: 'a port that http.port does not use' }]
+  return [{ keys: ['mqtt', 'port'], expected: 'a port that http.port does not use' }]
 }
 
 function deviceMistakes({ provisioning }: Settings): Found[] {
   const ignored = new Set(provisioning.ignore)
-  const both = provisioning.allow.flatMap((id, i): Found[] =>
-    ignored.has(id)
-      ? [
-          {
-            keys: ['provisioning', 'allow', i],
-            value: id,
-            expected: 'a device that is not in provisioning.ignore',
-          },
-        ]
-      : [],
-  )
+  const both = provisioning.allow.flatMap((id, i): Found[] => {
+    if (!ignored.has(id)) return []
+    return [{ keys: ['provisioning', 'allow', i], expected: 'a device that is not in provisioning.ignore' }]
+  })
   const ranges = Object.entries(provisioning.devices).flatMap(([id, { fields }]) =>
     Object.entries(fields).flatMap(([name, { min, max }]): Found[] => {
       if (min === undefined || max === undefined || min <= max) return []
       const keys = ['provisioning', 'devices', id, 'fields', name, 'max']
-      return [{ keys, value: max, expected: `a number not below min, ${min}` }]
+      return [{ keys, expected: `a number not below min, ${min}` }]
     }),
   )
   return [...both, ...ranges]
 }
 
-function bridgeMistakes({ bridgeIn }: Settings): Found[] {
+function brokerMistakes({ bridgeIn }: Settings): Found[] {
   const sessions = new Set<string>()
-  return bridgeIn.flatMap((one, i): Found[] => {
-    const at = (name: string, value: unknown, expected: string): Found => ({
-      keys: ['bridgeIn', i, name],
-      value,
-      expected,
-    })
+  return bridgeIn.flatMap(({ url, clientId, username, passwordFile, caFile }, i): Found[] => {
     const found: Found[] = []
-    if (one.passwordFile !== undefined && one.username === undefined) {
-      found.push(at('username', undefined, 'a user name, since there is a passwordFile'))
+    const note = (name: string, expected: string): void => {
+      found.push({ keys: ['bridgeIn', i, name], expected })
     }
-    if (one.caFile !== undefined && one.url.startsWith('mqtt:')) {
-      found.push(at('url', one.url, 'mqtts, since there is a caFile'))
-    }
-    const session = `${new URL(one.url).host} ${one.clientId ?? i}`
-    if (sessions.has(session))
-      found.push(at('clientId', one.clientId, 'a client identifier that no other entry uses'))
+    if (passwordFile !== undefined && username === undefined)
+      note('username', 'a user name, since there is a passwordFile')
+    if (caFile !== undefined && url.startsWith('mqtt:')) note('url', 'mqtts, since there is a caFile')
+    const session = `${new URL(url).host} ${clientId ?? i}`
+    if (sessions.has(session)) note('clientId', 'a client identifier that no other entry uses')
     sessions.add(session)
     return found
   })

@@ -10,7 +10,7 @@ import { type AbsentSection, absentSections } from './foreign-names.ts'
 import { type Keys, type Mistake, pathText, shown } from './mistakes.ts'
 import { nearest } from './nearest.ts'
 import { settingsSchema } from './schema.ts'
-import { allSettings, placeOf, type Setting } from './settings-tree.ts'
+import { allSettings, expectedAt, placeOf, type Setting } from './settings-tree.ts'
 
 export interface Sifted {
   /** A copy that holds known names only. */
@@ -45,7 +45,13 @@ function siftAt(value: unknown, schema: v.GenericSchema, keys: Keys, report: Rep
   if (place.kind === 'list' && Array.isArray(value)) {
     return value.map((item, i) => siftAt(item, place.each, [...keys, i], report))
   }
-  if ((place.kind !== 'group' && place.kind !== 'map') || !isGroup(value)) return value
+  if (place.kind !== 'group' && place.kind !== 'map') return value
+  if (Array.isArray(value)) {
+    const { expected } = expectedAt(keys)
+    report.mistakes.push({ path: pathText(keys), value: shown(value, keys), expected, source: report.source })
+    return {}
+  }
+  if (!isGroup(value)) return value
   const kept: Record<string, unknown> = {}
   for (const [name, member] of Object.entries(value)) {
     const here = [...keys, name]
@@ -71,13 +77,16 @@ function unknownName(
   const parent = keys.slice(0, -1)
   const neighbours = Object.keys(place.entries)
   const neighbour = nearest(String(keys.at(-1)), neighbours)
-  const meant =
-    neighbour === undefined ? nearest(String(keys.at(-1)), allPaths()) : pathText([...parent, neighbour])
+  const meant = neighbour === undefined ? elsewhere(String(keys.at(-1))) : pathText([...parent, neighbour])
   return { ...mistake, expected: `one of ${neighbours.join(', ')}`, nearest: meant }
 }
 
-function allPaths(): string[] {
-  return allSettings().map(({ path }) => path)
+/** The path of a setting of another place whose last name, or whole path, is near. */
+function elsewhere(name: string): string | undefined {
+  const paths = allSettings().map(({ path }) => path)
+  const lastName = (path: string): string => path.slice(path.lastIndexOf('.') + 1)
+  const near = nearest(name, paths.map(lastName))
+  return near === undefined ? nearest(name, paths) : paths.find((path) => lastName(path) === near)
 }
 
 function deeperThan(levels: number, value: unknown): boolean {

@@ -14,7 +14,8 @@ export interface Decoding {
   end(): Decoded
 }
 
-const readingsMax = limits.readingsPerFrameMax.value
+/** More readings in one frame are none. */
+export const readingsMax = limits.readingsPerFrameMax.value
 const problemsMax = limits.problemsPerFrameMax.value
 const nameMax = limits.nameCharactersMax.value
 

@@ -3,7 +3,7 @@
  * each pair of subscription and entity, pairs in turn. A pair that keeps failing holds its head only, so that it
  * never fills the window against the others. Knows no clock and no table.
  */
-import type { Delivery } from '#store/deliveries.ts'
+import type { Delivery, DeliveryHead } from '#store/deliveries.ts'
 
 /** One subscription and one entity of it. */
 export interface Pair {
@@ -32,24 +32,30 @@ export interface Flight {
 }
 
 export interface Queue {
-  /** Takes a delivery in. False when its pair is behind: it has to be read later. */
-  add(delivery: Delivery): boolean
+  /** Takes a delivery in; one of a pair that is behind is left to `catchUp`. */
+  add(delivery: Delivery): void
   /** The next one that may leave at `now`. */
   take(now: number): Flight | undefined
-  /** It is settled; the next one of its pair may leave. */
-  finish(flight: Flight): void
+  /** It is settled; the next one of its pair may leave. Returns the pair when the rest of it is in the table only. */
+  finish(flight: Flight): Pair | undefined
   /** It failed and stays first of its pair. False when it is from before the last `clear`; then it is let go. */
   putBack(flight: Flight, pausedUntil?: number): boolean
-  /** Lets go of a waiting delivery. */
-  remove(delivery: Pick<Delivery, 'd' | 'sub' | 'entity'>): void
-  pairOf(delivery: Pick<Delivery, 'sub' | 'entity'>): Pair | undefined
+  /** Lets go of a waiting delivery. Returns its pair when the rest of it is in the table only. */
+  remove(delivery: DeliveryHead): Pair | undefined
+  /** Takes in the next deliveries of a pair that was behind; `isBehind` when the table has still more. */
+  catchUp(pair: Pair, deliveries: readonly Delivery[], isBehind: boolean): void
   /** Lets go of all that wait. What is in flight stays so. */
   clear(): void
   has(d: number): boolean
   isFlying(d: number): boolean
   /** Earliest monotonic ms at which one may leave: 0 now, Infinity never without a change. */
   dueAt(): number
+  /** Changes with every `clear`. */
+  readonly generation: number
+  /** All in memory: waiting and in flight. */
   readonly size: number
+  /** Those that failed alone and wait for their pause to end. */
+  readonly paused: number
   readonly flights: number
   readonly bytes: number
 }
@@ -76,20 +82,23 @@ export function createQueue(): Queue {
     flying.delete(flight.delivery.d)
     flight.pair.isFlying = false
   }
-  /** A pair that can go on is ready; one with nothing left is forgotten, unless the table has more of it. */
-  const settleDown = (pair: Pair): void => {
+  /** A pair that can go on is ready; one with nothing left is forgotten, or returned when the table has more of it. */
+  const settleDown = (pair: Pair): Pair | undefined => {
     if (pair.waiting.length > 0) ready.push(pair)
-    else if (!pair.isBehind) pairs.delete(pair.key)
+    else if (pair.isBehind) return pair
+    else pairs.delete(pair.key)
+    return undefined
+  }
+  const hold = (pair: Pair, delivery: Delivery): void => {
+    held.add(delivery.d)
+    bytes += weigh(delivery)
+    if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
   }
 
   return Object.freeze({
     add(delivery) {
       const pair = pairs.get(keyOf(delivery)) ?? newPair(pairs, keyOf(delivery))
-      if (pair.isBehind) return false
-      held.add(delivery.d)
-      bytes += weigh(delivery)
-      if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
-      return true
+      if (!pair.isBehind) hold(pair, delivery)
     },
     take(now) {
       if (paused.length > 0) {
@@ -108,7 +117,7 @@ export function createQueue(): Queue {
       land(flight)
       letGo(flight.delivery)
       Object.assign(pair, untroubled)
-      settleDown(pair)
+      return settleDown(pair)
     },
     putBack(flight, pausedUntil) {
       const { pair, delivery } = flight
@@ -133,14 +142,18 @@ export function createQueue(): Queue {
     remove(delivery) {
       const pair = pairs.get(keyOf(delivery))
       const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
-      if (pair === undefined || index < 0) return
+      if (pair === undefined || index < 0) return undefined
       for (const removed of pair.waiting.splice(index, 1)) letGo(removed)
-      if (pair.waiting.length > 0 || pair.isFlying) return
+      if (pair.waiting.length > 0 || pair.isFlying) return undefined
       ready = ready.filter((other) => other !== pair)
       paused = paused.filter((other) => other !== pair)
-      if (!pair.isBehind) pairs.delete(pair.key)
+      return settleDown(pair)
     },
-    pairOf: (delivery) => pairs.get(keyOf(delivery)),
+    catchUp(pair, deliveries, isBehind) {
+      pair.isBehind = isBehind
+      for (const delivery of deliveries) hold(pair, delivery)
+      if (pair.waiting.length === 0 && !isBehind) pairs.delete(pair.key)
+    },
     clear() {
       generation++
       ready = []
@@ -154,8 +167,14 @@ export function createQueue(): Queue {
     has: (d) => held.has(d),
     isFlying: (d) => flying.has(d),
     dueAt: () => (ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity)),
+    get generation() {
+      return generation
+    },
     get size() {
       return held.size
+    },
+    get paused() {
+      return paused.length
     },
     get flights() {
       return flying.size

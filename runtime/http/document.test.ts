@@ -40,12 +40,11 @@ afterAll(() => {
 
 describe('fetching a document', () => {
   it('gets the body and says what it accepts', async () => {
-    const { body, url } = await ask('/plain')
+    const { body } = await ask('/plain')
     expect(JSON.parse(body.toString())).toEqual({ accept: 'application/ld+json' })
-    expect(url).toBe(`${base}/plain`)
   })
-  it('follows as many redirects as allowed and says where it ended', async () => {
-    expect((await ask('/hop1')).url).toBe(`${base}/plain`)
+  it('follows as many redirects as allowed', async () => {
+    expect((await ask('/hop1')).body.toString()).toContain('accept')
     await expect(ask('/hop2')).rejects.toMatchObject({ code: 'peer.unavailable', message: /more than 2/ })
   })
   it.each([

@@ -4,30 +4,13 @@
  * unless allowed, also behind names and redirects.
  */
 
-import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http'
+import type { IncomingMessage, RequestOptions } from 'node:http'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { GatewayError } from '#base/errors.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
-
-export interface DocumentRequest {
-  readonly url: string
-  readonly accept: string
-  /** For the whole exchange, redirects included. */
-  readonly timeoutMs: number
-  readonly bytesMax: number
-  readonly redirectsMax: number
-}
-
-export interface FetchedDocument {
-  /** Where it was found after redirects. */
-  readonly url: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
-}
-
-export type FetchDocument = (request: DocumentRequest) => Promise<FetchedDocument>
+import type { FetchDocument } from '#broker/context-library.ts'
 
 /**
  * A fetcher for documents.
@@ -42,7 +25,7 @@ export function createDocumentFetcher(settings: { readonly allowLoopback: boolea
       const status = answer.statusCode ?? 0
       const { location } = answer.headers
       if (status === 200)
-        return { url, headers: answer.headers, body: await readAll(answer, request.bytesMax, url) }
+        return { headers: answer.headers, body: await readAll(answer, request.bytesMax, url) }
       answer.destroy()
       if (status < 300 || status > 399 || location === undefined) throw unavailable(url, `answered ${status}`)
       const next = URL.parse(location, url)

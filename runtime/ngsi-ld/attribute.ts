@@ -28,10 +28,10 @@ import { checkName, checkUri } from './name.ts'
 import { badRequestData, notSupported } from './problem.ts'
 
 /** Members of entities and attributes that only the gateway writes. */
-export const outputOnly: ReadonlySet<string> = new Set([
-  'createdAt',
-  'modifiedAt',
-  'deletedAt',
+export const systemMembers: ReadonlySet<string> = new Set(['createdAt', 'modifiedAt', 'deletedAt'])
+
+/** Further members of attributes that only answers and notifications have. */
+const answerMembers: ReadonlySet<string> = new Set([
   'instanceId',
   'previousValue',
   'previousObject',
@@ -44,6 +44,9 @@ export const outputOnly: ReadonlySet<string> = new Set([
   'entityList',
   'lang',
 ])
+
+const isIgnored = (name: string): boolean =>
+  name === 'type' || name === 'id' || systemMembers.has(name) || answerMembers.has(name)
 
 /**
  * @param path where the attribute stands, for error texts.
@@ -176,7 +179,7 @@ function readMembers(
     else if (kindsByMember.has(name))
       throw badRequestData(`a ${kind?.name ?? 'partial update'} has none`, field)
     else if (plainMembers.has(name)) readPlain(name, value, members, { ...place, path: field })
-    else if (!outputOnly.has(name) && name !== 'type' && name !== 'id') {
+    else if (!isIgnored(name)) {
       checkName(name, field)
       addAttribute(members, name, readAttribute(value, field, reading, depth + 1), field)
     }

@@ -8,7 +8,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { addAttribute, outputOnly, readAttribute, readPartial, readTypes } from './attribute.ts'
+import { addAttribute, readAttribute, readPartial, readTypes, systemMembers } from './attribute.ts'
 import { ngsiLdNull, type Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { isObject, type JsonObject, own } from './json.ts'
@@ -138,7 +138,7 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, reading
   for (const key of Object.keys(body)) {
     if (key === '@context') continue
     const name = reading.context.expand(key)
-    if (name === 'id' || name === 'type' || outputOnly.has(name)) continue
+    if (name === 'id' || name === 'type' || systemMembers.has(name)) continue
     const value = body[key]!
     if (name === 'scope') {
       members['scope'] = value === ngsiLdNull && reading.nulls ? value : (checkScope(value) as Json)

@@ -5,8 +5,9 @@
  * Terms on linked entities need other entities and are refused here.
  */
 import type { Json } from '#contract/pipeline.ts'
+import { kindOf } from './attribute-kind.ts'
 import { dateTimeToMs, isDate, msToDateTime } from './datetime.ts'
-import type { AttributeInstance, Entity } from './entity.ts'
+import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf, own } from './json.ts'
 import { compilePattern } from './pattern.ts'
 import { notSupported } from './problem.ts'
@@ -129,14 +130,14 @@ function timeTarget(name: string, created: number, modified: number): Target {
 function valueTarget(instance: AttributeInstance, member: readonly string[] | undefined): readonly Target[] {
   const value = memberOf(instance, member)
   if (value === undefined) return []
-  const isRelationship = instance.object !== undefined || instance['objectList'] !== undefined
-  return [{ items: listOf(value).map(unwrap), isRelationship: isRelationship && member === undefined }]
+  const isRelationship = instance.type === 'Relationship' || instance.type === 'ListRelationship'
+  return [{ items: itemsOf(value), isRelationship: isRelationship && member === undefined }]
 }
 
 function memberOf(instance: AttributeInstance, member: readonly string[] | undefined): Json | undefined {
   let value = contentOf(instance)
   if (member === undefined) return value
-  if (instance['languageMap'] !== undefined && member.length === 1 && member[0] === '*') {
+  if (instance.type === 'LanguageProperty' && member.length === 1 && member[0] === '*') {
     return isObject(value) ? Object.values(value).flatMap((text) => listOf(text)) : undefined
   }
   for (const key of member) {
@@ -146,33 +147,23 @@ function memberOf(instance: AttributeInstance, member: readonly string[] | undef
   return value
 }
 
-/** The instances of a first-level attribute; none for id, type and scope. */
-export function instancesOf(entity: Entity, name: string): readonly AttributeInstance[] {
-  const attribute = own(entity, name)
-  return Array.isArray(attribute) ? attribute.filter(isInstance) : isInstance(attribute) ? [attribute] : []
-}
-
 function isInstance(part: unknown): part is AttributeInstance {
   return isObject(part)
 }
 
 /** The value an instance carries, whatever its kind; targets of a ListRelationship as plain URIs. */
 export function contentOf(instance: AttributeInstance): Json | undefined {
-  const list = instance['objectList']
-  if (list !== undefined)
-    return listOf(list).map((item) => (isObject(item) ? (item['object'] ?? item) : item))
-  return (
-    instance.value ??
-    instance.object ??
-    instance['languageMap'] ??
-    instance['vocab'] ??
-    instance['json'] ??
-    instance['valueList']
-  )
+  const content = own(instance, kindOf(instance).member)
+  if (instance.type !== 'ListRelationship' || !Array.isArray(content)) return content
+  return content.map((item: Json) => (isObject(item) ? (own(item, 'object') ?? item) : item))
 }
 
-/** A JSON-LD typed value stands for its content. */
-export function unwrap(item: Json): Json {
+/** The scalars in a value, as comparisons see them: items of an array, contents of JSON-LD typed values. */
+export function itemsOf(content: Json): readonly Json[] {
+  return listOf(content).map(unwrap)
+}
+
+function unwrap(item: Json): Json {
   return isObject(item) ? (own(item, '@value') ?? item) : item
 }
 

@@ -78,10 +78,9 @@ export function printQuery(tree: QueryTree, show: (name: string) => string = (na
     return tree.parts.map(print).join(';')
   }
   const path = printPath(tree.path, show)
-  if (tree.kind === 'exists') return path
-  if (tree.kind === 'absent') return `!${path}`
+  if (tree.kind === 'compare') return `${path}${tree.operator}${printValue(tree.value)}`
   if (tree.kind === 'match') return `${path}${tree.negated ? '!~=' : '~='}${printPattern(tree.pattern)}`
-  return `${path}${tree.operator}${printValue(tree.value)}`
+  return tree.kind === 'exists' ? path : `!${path}`
 }
 
 function printPath(path: QueryPath, show: (name: string) => string, isLinked = false): string {

@@ -46,6 +46,9 @@ export interface DeadLetter {
   readonly body: string
 }
 
+/** What tells deliveries apart without their content. */
+export type DeliveryHead = Pick<Delivery, 'd' | 'sub' | 'entity'>
+
 /** How many rows an endpoint has, and the highest d among them. */
 export interface Backlog {
   readonly endpoint: string
@@ -53,7 +56,7 @@ export interface Backlog {
   readonly last: number
 }
 
-/** Which part of an endpoint's rows to read, in order of d: those above `after`, `count` at most. */
+/** Which rows of an endpoint to read, in order of d: those above `after`, `count` at most. */
 export interface Span {
   readonly endpoint: string
   readonly after: number
@@ -70,13 +73,16 @@ export function createDeliveries(database: Database) {
   const backlog = database.prepare<[string], { count: number; last: number | null }>(
     'SELECT count(*) AS count, max(d) AS last FROM delivery WHERE endpoint = ?1',
   )
+  const among = database.prepare<[string, string], { count: number }>(
+    'SELECT count(*) AS count FROM delivery WHERE endpoint = ?1 AND d IN (SELECT value FROM json_each(?2))',
+  )
   const next = database.prepare<[string, number, number], Delivery>(
     `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3`,
   )
-  const nextOfPair = database.prepare<[string, number, number, number, string], Delivery>(
-    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 AND sub = ?4 AND entity = ?5 ORDER BY d LIMIT ?3`,
+  const nextOfPair = database.prepare<[string, number, number, number, number, string], Delivery>(
+    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 AND d <= ?3 AND sub = ?5 AND entity = ?6 ORDER BY d LIMIT ?4`,
   )
-  const heads = database.prepare<[string, number, number], Pick<Delivery, 'd' | 'sub' | 'entity'>>(
+  const heads = database.prepare<[string, number, number], DeliveryHead>(
     'SELECT d, sub, entity FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3',
   )
   const last = database.prepare<[], { last: number }>(
@@ -89,9 +95,10 @@ export function createDeliveries(database: Database) {
     /** The highest d that is taken; the next delivery must be above it. */
     last: (): number => last.get()!.last,
     backlogs: (): Backlog[] => backlogs.all(),
-    backlog(endpoint: string): Backlog {
-      const { count, last: highest } = backlog.get(endpoint)!
-      return { endpoint, count, last: highest ?? 0 }
+    /** What is owed to one endpoint; `count` leaves out the deliveries numbered `except`. */
+    backlog(endpoint: string, except: readonly number[]): Backlog {
+      const all = backlog.get(endpoint)!
+      return { endpoint, count: all.count - among.get(endpoint, JSON.stringify(except))!.count, last: all.last ?? 0 }
     },
     /** The next deliveries of an endpoint; ends early once `bytes` of bodies and values are passed. */
     next(span: Span, bytes: number): Delivery[] {
@@ -104,11 +111,11 @@ export function createDeliveries(database: Database) {
       }
       return rows
     },
-    /** The next deliveries of one subscription and entity. */
-    nextOfPair: (span: Span, pair: Pick<Delivery, 'sub' | 'entity'>): Delivery[] =>
-      nextOfPair.all(span.endpoint, span.after, span.count, pair.sub, pair.entity),
-    /** The oldest deliveries of an endpoint without their content. */
-    heads: (span: Span): Pick<Delivery, 'd' | 'sub' | 'entity'>[] => heads.all(span.endpoint, span.after, span.count),
+    /** The next deliveries of the same subscription and entity, up to `last`. */
+    nextOfPair: (span: Span, last: number, pair: DeliveryHead): Delivery[] =>
+      nextOfPair.all(span.endpoint, span.after, last, span.count, pair.sub, pair.entity),
+    /** The oldest deliveries of an endpoint. */
+    heads: (span: Span): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
     /** Dead letters below `before`, newest first. */
     deadLetters: (count: number, before = Number.MAX_SAFE_INTEGER): DeadLetter[] => deadLetters.all(before, count),
   })

@@ -52,6 +52,14 @@ export interface ContextRow {
   readonly body: string
 }
 
+/** What is known of a kept @context without reading it. */
+export interface ContextFacts {
+  readonly url: string
+  readonly fetched: number
+  readonly expires: number | null
+  readonly bytes: number
+}
+
 export interface DeviceRow {
   readonly id: string
   readonly state: string
@@ -79,6 +87,9 @@ export function createRecords(database: Database) {
   const contextGet = database.prepare<[string], ContextRow>(
     'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
   )
+  const contexts = database.prepare<[], ContextFacts>(
+    'SELECT url, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
+  )
   const devices = database.prepare<[], DeviceRow>('SELECT id, state, seen, facts FROM device')
   return Object.freeze({
     names: () => names.all(),
@@ -95,6 +106,7 @@ export function createRecords(database: Database) {
     },
     subscriptions: () => subscriptions.all(),
     context: (url: string) => contextGet.get(url),
+    contexts: () => contexts.all(),
     devices: () => devices.all(),
     quarantineLast: () => (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
   })

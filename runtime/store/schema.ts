@@ -88,14 +88,16 @@ CREATE TABLE context (url TEXT PRIMARY KEY, kind TEXT NOT NULL, fetched INTEGER 
 CREATE TABLE device (id TEXT PRIMARY KEY, state TEXT NOT NULL, seen INTEGER NOT NULL, facts TEXT NOT NULL) STRICT;
 CREATE TABLE quarantine (q INTEGER PRIMARY KEY, at INTEGER NOT NULL, topic TEXT NOT NULL, source TEXT, content_type TEXT, retained INTEGER NOT NULL, transport TEXT NOT NULL, bridge TEXT, reason TEXT NOT NULL, payload BLOB NOT NULL) STRICT;
 
--- MQTT: persistent sessions, their filters, their waiting messages; retained messages; wills; QoS 2 receipts.
-CREATE TABLE session (client TEXT PRIMARY KEY, seen INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE session_filter (client TEXT NOT NULL, filter TEXT NOT NULL, qos INTEGER NOT NULL, options INTEGER NOT NULL, PRIMARY KEY (client, filter)) STRICT, WITHOUT ROWID;
-CREATE TABLE session_message (m INTEGER PRIMARY KEY, client TEXT NOT NULL, message_id INTEGER, state INTEGER NOT NULL, bytes INTEGER NOT NULL, packet BLOB NOT NULL) STRICT;
-CREATE INDEX session_message_client ON session_message (client, m);
-CREATE TABLE retained (topic TEXT PRIMARY KEY, qos INTEGER NOT NULL, at INTEGER NOT NULL, payload BLOB NOT NULL, properties TEXT) STRICT, WITHOUT ROWID;
-CREATE TABLE will (client TEXT PRIMARY KEY, packet BLOB NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE incoming (client TEXT NOT NULL, message_id INTEGER NOT NULL, PRIMARY KEY (client, message_id)) STRICT, WITHOUT ROWID;
+-- MQTT. sent = newest message of the session's queue ever sent, NULL while its client is connected.
+CREATE TABLE session (s INTEGER PRIMARY KEY, client TEXT NOT NULL UNIQUE, seen INTEGER NOT NULL, sent INTEGER) STRICT;
+CREATE TABLE session_filter (s INTEGER NOT NULL, filter TEXT NOT NULL, qos INTEGER NOT NULL, PRIMARY KEY (s, filter)) STRICT, WITHOUT ROWID;
+-- Messages owed to sessions. k packs (session, place in its queue): s * 2^32 + place, from which the packet
+-- identifier follows. released = 1 once PUBREC came (QoS 2): only PUBREL is still owed.
+CREATE TABLE session_message (k INTEGER PRIMARY KEY, qos INTEGER NOT NULL, released INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL) STRICT;
+CREATE TABLE retained (topic TEXT PRIMARY KEY, qos INTEGER NOT NULL, payload BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE will (client TEXT PRIMARY KEY, topic TEXT NOT NULL, qos INTEGER NOT NULL, retain INTEGER NOT NULL, payload BLOB NOT NULL) STRICT, WITHOUT ROWID;
+-- QoS 2 messages of persistent sessions that are stored and not yet released by their sender.
+CREATE TABLE incoming (s INTEGER NOT NULL, message_id INTEGER NOT NULL, PRIMARY KEY (s, message_id)) STRICT, WITHOUT ROWID;
 `,
   },
 ]

@@ -1,4 +1,117 @@
 /**
- * MQTT sessions, retained messages and wills as rows. The MQTT library is not known here.
+ * MQTT state as rows: persistent sessions with their filters and the messages owed to them, retained messages,
+ * wills, and receipts of QoS 2 messages. Statements and reads only; what a session is belongs to the MQTT room.
+ *
+ * The key of an owed message packs its session and its place in that session's queue, so that a queue is one
+ * range of one table: appended at its end, cut at its beginning, read in order.
  */
-export const sessionWrites = {} as const
+import type { Database } from './database.ts'
+
+export const sessionWrites = {
+  'session.put':
+    'INSERT INTO session (s, client, seen, sent) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (s) DO UPDATE SET seen = ?3, sent = ?4',
+  'session.delete': 'DELETE FROM session WHERE s = ?',
+  'session-filter.put':
+    'INSERT INTO session_filter (s, filter, qos) VALUES (?1, ?2, ?3) ON CONFLICT (s, filter) DO UPDATE SET qos = ?3',
+  'session-filter.delete': 'DELETE FROM session_filter WHERE s = ? AND filter = ?',
+  'session-filter.clear': 'DELETE FROM session_filter WHERE s = ?',
+  'session-message.insert':
+    'INSERT INTO session_message (k, qos, bytes, topic, payload) VALUES (?, ?, ?, ?, ?)',
+  'session-message.release': "UPDATE session_message SET released = 1, payload = x'' WHERE k = ?",
+  'session-message.cut': 'DELETE FROM session_message WHERE k BETWEEN ? AND ?',
+  'retained.put':
+    'INSERT INTO retained (topic, qos, payload) VALUES (?1, ?2, ?3) ON CONFLICT (topic) DO UPDATE SET qos = ?2, payload = ?3',
+  'retained.delete': 'DELETE FROM retained WHERE topic = ?',
+  'will.put':
+    'INSERT INTO will (client, topic, qos, retain, payload) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (client) DO UPDATE SET topic = ?2, qos = ?3, retain = ?4, payload = ?5',
+  'will.delete': 'DELETE FROM will WHERE client = ?',
+  'incoming.insert': 'INSERT OR IGNORE INTO incoming (s, message_id) VALUES (?, ?)',
+  'incoming.delete': 'DELETE FROM incoming WHERE s = ? AND message_id = ?',
+  'incoming.clear': 'DELETE FROM incoming WHERE s = ?',
+} as const
+
+const placesPerSession = 2 ** 32
+
+/** Key of the message at `place` (1 to 2^32 - 1) of the queue of session `s`. */
+export const messageKey = (s: number, place: number): number => s * placesPerSession + place
+
+/** Place in its queue of the message with key `k`. */
+export const placeOf = (k: number): number => k % placesPerSession
+
+export interface SessionRow {
+  readonly s: number
+  readonly client: string
+  readonly seen: number
+  /** Newest place ever sent; null when the gateway ended while the client was connected. */
+  readonly sent: number | null
+  /** Owed messages, their bytes and the newest place; zeros when none is owed. */
+  readonly messages: number
+  readonly bytes: number
+  readonly last: number
+}
+
+export interface OwedRow {
+  readonly k: number
+  readonly qos: 1 | 2
+  readonly released: 0 | 1
+  readonly bytes: number
+  readonly topic: string
+  readonly payload: Uint8Array
+}
+
+export interface RetainedRow {
+  readonly topic: string
+  readonly qos: 0 | 1 | 2
+  readonly payload: Uint8Array
+}
+
+export interface WillRow {
+  readonly client: string
+  readonly topic: string
+  readonly qos: 0 | 1 | 2
+  readonly retain: 0 | 1
+  readonly payload: Uint8Array
+}
+
+/** Read access to MQTT state. Everything but `owed` and `oldest` is read once, at start. */
+export function createSessionRows(database: Database) {
+  const sessions = database.prepare<[], Pick<SessionRow, 's' | 'client' | 'seen' | 'sent'>>(
+    'SELECT s, client, seen, sent FROM session ORDER BY s',
+  )
+  const queue = database.prepare<[number, number], { messages: number; bytes: number; last: number | null }>(
+    'SELECT count(*) AS messages, coalesce(sum(bytes), 0) AS bytes, max(k) AS last FROM session_message WHERE k BETWEEN ? AND ?',
+  )
+  const filters = database.prepare<[], { s: number; filter: string; qos: 0 | 1 | 2 }>(
+    'SELECT s, filter, qos FROM session_filter',
+  )
+  const incoming = database.prepare<[], { s: number; message_id: number }>('SELECT s, message_id FROM incoming')
+  const retained = database.prepare<[], RetainedRow>('SELECT topic, qos, payload FROM retained')
+  const wills = database.prepare<[], WillRow>('SELECT client, topic, qos, retain, payload FROM will')
+  const owed = database.prepare<[number, number, number], OwedRow>(
+    'SELECT k, qos, released, bytes, topic, payload FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',
+  )
+  const oldest = database.prepare<[number, number, number], { k: number; bytes: number }>(
+    'SELECT k, bytes FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',
+  )
+  const lastSession = database.prepare<[], { s: number | null }>('SELECT max(s) AS s FROM session')
+  return Object.freeze({
+    lastSession: () => lastSession.get()?.s ?? 0,
+    sessions: (): SessionRow[] =>
+      sessions.all().map((row) => {
+        const { messages, bytes, last } = queue.get(messageKey(row.s, 1), messageKey(row.s + 1, 0) - 1)!
+        return { ...row, messages, bytes, last: last === null ? 0 : placeOf(last) }
+      }),
+    filters: () => filters.all(),
+    incoming: () => incoming.all(),
+    retained: () => retained.all(),
+    wills: () => wills.all(),
+    /** Messages owed to a session after a place, up to and including another, oldest first. */
+    owed: (s: number, after: number, upTo: number, limit: number) =>
+      owed.all(messageKey(s, after), messageKey(s, upTo), limit),
+    /** The same without their content. */
+    oldest: (s: number, after: number, upTo: number, limit: number) =>
+      oldest.all(messageKey(s, after), messageKey(s, upTo), limit),
+  })
+}
+
+export type SessionRows = ReturnType<typeof createSessionRows>

@@ -8,6 +8,7 @@ import {
   brokenRecords,
   deadLinks,
   hugeFiles,
+  lockedGaps,
   lockedHosts,
   machineTraces,
   oddChangelogLines,
@@ -21,10 +22,11 @@ const textOf = (path: string): string => tree.find((one) => one.path === path)?.
 describe('the repository', () => {
   it('has no huge files', () => expect(hugeFiles(tree)).toEqual([]))
   it('names no machine and no registry', () => expect(machineTraces(tree)).toEqual([]))
-  it('locks packages without their hosts', () => {
+  it('locks packages of every platform, without their hosts', () => {
     const lock = readFileSync(join(import.meta.dirname, '..', '..', 'package-lock.json'), 'utf8')
     expect(lock).toContain('"integrity"')
     expect(lockedHosts(lock)).toEqual([])
+    expect(lockedGaps(lock)).toEqual([])
   })
   it('numbers its decision records without gaps', () => {
     expect(tree.filter(({ path }) => path.startsWith('docs/decisions/')).length).toBeGreaterThan(10)
@@ -53,6 +55,9 @@ describe('the checks', () => {
     expect(
       machineTraces([file('a.md', 'GET /ngsi-ld/v1/home/1, docs/home/start, the root of the tree')]),
     ).toEqual([])
+    const parent = { optionalDependencies: { 'tool-linux-x64': '1.0.0', 'tool-win32-x64': '1.0.0' } }
+    const lock = { packages: { 'node_modules/tool': parent, 'node_modules/tool-linux-x64': {} } }
+    expect(lockedGaps(JSON.stringify(lock))).toHaveLength(1)
     expect(lockedHosts('"resolved": "https://a.example/x.tgz",')).toHaveLength(1)
   })
 

@@ -2,6 +2,7 @@
  * What surrounds the code: documents that must be true, records without gaps, and nothing in any file that only
  * makes sense on one machine.
  */
+import { absentOptionals } from '#scripts/complete-lock.ts'
 import { referencePages } from '#scripts/document.ts'
 import type { TreeFile } from './tree.ts'
 
@@ -32,6 +33,12 @@ export function machineTraces(files: readonly TreeFile[]): string[] {
 /** The lock file names packages and digests, never where they came from. */
 export const lockedHosts = (lock: string): string[] =>
   [...lock.matchAll(/"resolved": "[^"]+"/g)].map(([hit]) => hit)
+
+/** Without the optional packages of every platform, `npm ci` refuses the lock file. */
+export const lockedGaps = (lock: string): string[] =>
+  absentOptionals((JSON.parse(lock) as { packages: Record<string, object> }).packages).map(
+    ({ path }) => `package-lock.json lacks ${path}: run scripts/complete-lock.ts`,
+  )
 
 /** Decision records count from 0001 without gaps or twins, and each states its four parts. */
 export function brokenRecords(files: readonly TreeFile[]): string[] {

@@ -1,0 +1,46 @@
+/**
+ * The time in a payload as milliseconds since 1970: ISO 8601 with its zone, or a count of seconds or parts of them
+ * (a number, or a decimal as text). A local time without a zone is refused: nobody knows when it was.
+ */
+
+const unitsPerMillisecond = { unix: 0.001, 'unix-ms': 1, 'unix-us': 1000 } as const
+
+export type TimeFormat = 'iso' | keyof typeof unitsPerMillisecond
+
+export const timeFormats: readonly TimeFormat[] = ['iso', 'unix', 'unix-ms', 'unix-us']
+
+/** A time, or why there is none. */
+export type Moment =
+  | { readonly at: number; readonly reason?: undefined }
+  | { readonly at?: undefined; readonly reason: string }
+
+const iso = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/i
+const decimal = /^-?\d{1,20}(?:\.\d{1,9})?$/
+
+export function momentOf(value: unknown, format: TimeFormat): Moment {
+  return format === 'iso' ? isoMoment(value) : countedMoment(value, unitsPerMillisecond[format])
+}
+
+function isoMoment(value: unknown): Moment {
+  const match = typeof value === 'string' ? iso.exec(value.trim()) : null
+  if (match === null) return { reason: 'not a date and time of ISO 8601' }
+  const zone = match[1]
+  if (zone === undefined) return { reason: 'the time has no zone' }
+  const hours = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
+  const local = match[0].slice(0, -zone.length).replace(' ', 'T').replace(',', '.')
+  const at = Date.parse(`${local}${hours}`.toUpperCase())
+  return Number.isNaN(at) || !isDay(local.slice(0, 10)) ? { reason: 'no such date or time' } : { at }
+}
+
+/** Date.parse takes February 30 for March 2. */
+function isDay(date: string): boolean {
+  const midnight = Date.parse(`${date}T00:00:00Z`)
+  return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(date)
+}
+
+function countedMoment(value: unknown, perMillisecond: number): Moment {
+  const count = typeof value === 'string' && decimal.test(value) ? Number(value) : value
+  if (typeof count !== 'number') return { reason: 'not a count of time units' }
+  const at = Math.round(count / perMillisecond)
+  return Number.isSafeInteger(at) ? { at } : { reason: 'the time is beyond all calendars' }
+}

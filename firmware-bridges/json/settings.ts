@@ -1,0 +1,170 @@
+/**
+ * Settings of the plain JSON bridge: a list of sources, each a topic pattern with the paths of what its payloads
+ * carry. Checking tells all mistakes at once and makes patterns, paths and units ready, so that decoding only
+ * walks. The README beside this file says what every key does.
+ */
+import { writtenUnit } from '#bridges/units.ts'
+import type { Checked, SettingProblem } from '#contract'
+import { type TimeFormat, timeFormats } from './moment.ts'
+import { lastName, type Path, parsePath } from './path.ts'
+import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
+
+/** A source as a person writes it. */
+export interface JsonSource {
+  readonly topic: string
+  readonly device?: string
+  readonly items?: string
+  readonly time?: { readonly path: string; readonly format: TimeFormat }
+  readonly fields: 'auto' | readonly JsonField[]
+}
+
+export interface JsonField {
+  readonly path: string
+  readonly name?: string
+  readonly unit?: string
+  readonly unitPath?: string
+  readonly unitCode?: string
+  readonly scale?: number
+  readonly offset?: number
+  readonly invalid?: readonly (number | string)[]
+}
+
+/** A source made ready. */
+export interface Source {
+  readonly topic: TopicPattern
+  readonly device: Path | undefined
+  readonly items: Path | undefined
+  readonly time: { readonly path: Path; readonly format: TimeFormat } | undefined
+  readonly fields: 'auto' | readonly Field[]
+}
+
+export interface Field {
+  readonly path: Path
+  /** Undefined where the topic names it. */
+  readonly name: string | undefined
+  readonly unitCode: string | undefined
+  readonly unitText: string | undefined
+  readonly unitPath: Path | undefined
+  readonly scale: number
+  readonly offset: number
+  /** A quantity is a number; text that is one is taken as such, other text is refused. */
+  readonly isQuantity: boolean
+  readonly invalid: ReadonlySet<unknown>
+}
+
+export type JsonSettings = readonly Source[]
+
+type Group = Readonly<Record<string, unknown>>
+type Note = (path: string, expected: string) => undefined
+
+const sourceKeys = ['topic', 'device', 'items', 'time', 'fields']
+const timeKeys = ['path', 'format']
+const fieldKeys = ['path', 'name', 'unit', 'unitPath', 'unitCode', 'scale', 'offset', 'invalid']
+
+export function checkJsonSettings(raw: unknown): Checked<JsonSettings> {
+  const problems: SettingProblem[] = []
+  const note: Note = (path, expected) => {
+    problems.push({ path, expected })
+  }
+  if (!Array.isArray(raw)) return { problems: [{ path: '', expected: 'a list of sources' }] }
+  const sources = raw.map((one: unknown, index) => sourceOf(one, `[${index}]`, note))
+  if (problems.length > 0) return { problems }
+  return { settings: sources as Source[], problems: [] }
+}
+
+function sourceOf(raw: unknown, at: string, note: Note): Source | undefined {
+  const group = groupOf(raw, sourceKeys, at, note)
+  if (group === undefined) return undefined
+  const topic = topicOf(group['topic'], `${at}.topic`, note)
+  const device = optionalPath(group['device'], `${at}.device`, note)
+  const items = optionalPath(group['items'], `${at}.items`, note)
+  const time = timeOf(group['time'], `${at}.time`, note)
+  const fields = fieldsOf(group['fields'], `${at}.fields`, topic, note)
+  if (topic === undefined || fields === undefined) return undefined
+  if (group['device'] === undefined && !hasPlaceholder(topic, 'device'))
+    return note(`${at}.device`, 'the path of the device, as the topic has no level {device}')
+  return { topic, device, items, time, fields }
+}
+
+function topicOf(raw: unknown, at: string, note: Note): TopicPattern | undefined {
+  const topic = typeof raw === 'string' ? parseTopicPattern(raw) : undefined
+  return topic ?? note(at, 'a topic with whole levels such as {device}, + and a last #')
+}
+
+function timeOf(raw: unknown, at: string, note: Note): Source['time'] {
+  if (raw === undefined) return undefined
+  const group = groupOf(raw, timeKeys, at, note)
+  if (group === undefined) return undefined
+  const path = pathOf(group['path'], `${at}.path`, note)
+  const format = timeFormats.find((one) => one === group['format'])
+  if (format === undefined) return note(`${at}.format`, `one of ${timeFormats.join(', ')}`)
+  return path && { path, format }
+}
+
+function fieldsOf(
+  raw: unknown,
+  at: string,
+  topic: TopicPattern | undefined,
+  note: Note,
+): Source['fields'] | undefined {
+  if (raw === 'auto') return raw
+  if (!Array.isArray(raw) || raw.length === 0) return note(at, '"auto" or a list of one or more fields')
+  const isNamed = topic !== undefined && hasPlaceholder(topic, 'field')
+  const fields = raw.map((one: unknown, index) => fieldOf(one, `${at}[${index}]`, isNamed, note))
+  return fields.includes(undefined) ? undefined : (fields as Field[])
+}
+
+function fieldOf(raw: unknown, at: string, isNamed: boolean, note: Note): Field | undefined {
+  const group = groupOf(raw, fieldKeys, at, note)
+  if (group === undefined) return undefined
+  const path = pathOf(group['path'], `${at}.path`, note)
+  const unitPath = optionalPath(group['unitPath'], `${at}.unitPath`, note)
+  const name =
+    optionalText(group['name'], `${at}.name`, note) ?? (isNamed ? undefined : path && lastName(path))
+  const unit = optionalText(group['unit'], `${at}.unit`, note)
+  const stated = optionalText(group['unitCode'], `${at}.unitCode`, note)
+  const scale = optionalNumber(group['scale'], `${at}.scale`, note)
+  const offset = optionalNumber(group['offset'], `${at}.offset`, note)
+  const invalid = invalidOf(group['invalid'], `${at}.invalid`, note)
+  if (path === undefined) return undefined
+  if (name === undefined && !isNamed) return note(`${at}.name`, 'a name, as the path has none')
+  const { unitCode, unitText } = stated === undefined ? writtenUnit(unit) : { unitCode: stated }
+  const isQuantity = [unit, stated, scale, offset, unitPath].some((one) => one !== undefined)
+  return {
+    ...{ path, name, unitCode, unitText, unitPath, isQuantity, invalid },
+    ...{ scale: scale ?? 1, offset: offset ?? 0 },
+  }
+}
+
+function invalidOf(raw: unknown, at: string, note: Note): ReadonlySet<unknown> {
+  if (raw === undefined) return new Set()
+  const isList = Array.isArray(raw) && raw.every((one) => typeof one === 'number' || typeof one === 'string')
+  if (!isList) note(at, 'a list of numbers and texts that mean no value')
+  return new Set(isList ? (raw as readonly unknown[]) : [])
+}
+
+function groupOf(raw: unknown, keys: readonly string[], at: string, note: Note): Group | undefined {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw))
+    return note(at, `a group of ${keys.join(', ')}`)
+  for (const key of Object.keys(raw))
+    if (!keys.includes(key)) note(`${at}.${key}`, `one of ${keys.join(', ')}`)
+  return raw as Group
+}
+
+function pathOf(raw: unknown, at: string, note: Note): Path | undefined {
+  const path = typeof raw === 'string' ? parsePath(raw) : undefined
+  return path ?? note(at, 'a path such as a.b[0].c')
+}
+
+const optionalPath = (raw: unknown, at: string, note: Note): Path | undefined =>
+  raw === undefined ? undefined : pathOf(raw, at, note)
+
+function optionalText(raw: unknown, at: string, note: Note): string | undefined {
+  if (raw === undefined || (typeof raw === 'string' && raw !== '')) return raw
+  return note(at, 'a text that is not empty')
+}
+
+function optionalNumber(raw: unknown, at: string, note: Note): number | undefined {
+  if (raw === undefined || (typeof raw === 'number' && Number.isFinite(raw))) return raw
+  return note(at, 'a finite number')
+}

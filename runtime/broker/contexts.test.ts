@@ -1,0 +1,215 @@
+/**
+ * Contexts over a real database file and door, with documents served by a table instead of a network: what is
+ * fetched, what is shared, what is kept, and what happens when the network is gone.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import { type Context, coreContext } from '#ngsi-ld/context.ts'
+import { migrate, openReader, openWriter } from '#store/database.ts'
+import { createRecords } from '#store/records.ts'
+import { writeStatements } from '#store/rows.ts'
+import type { FetchDocument } from './context-library.ts'
+import { createContexts } from './contexts.ts'
+import type { Stage } from './door.ts'
+import { platformContextPath } from './platform-context.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-contexts-'))
+let count = 0
+const open: { close(): void }[] = []
+afterEach(() => {
+  for (const one of open.splice(0)) one.close()
+})
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+const vehicle = { '@context': { Vehicle: 'https://a.example/Vehicle', speed: 'https://a.example/speed' } }
+
+interface Web {
+  readonly documents: Record<string, Json | string>
+  readonly headers: Record<string, string>
+  readonly asked: string[]
+}
+
+function site(web: Web, file = join(folder, `${++count}.db`)) {
+  migrate(file)
+  const writer = openWriter(file, 'NORMAL')
+  const reader = openReader(file)
+  open.push(writer, reader)
+  const time = { now: 1_700_000_000_000, monotonic: 0 }
+  const fetchDocument: FetchDocument = async ({ url }) => {
+    web.asked.push(url)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const document = web.documents[url]
+    if (document === undefined) throw new GatewayError('peer.unavailable', `${url} answered 404`)
+    const text = typeof document === 'string' ? document : JSON.stringify(document)
+    return { headers: web.headers, body: Buffer.from(text) }
+  }
+  const warnings: string[] = []
+  const log = { debug() {}, info() {}, error() {}, warn: (event: string) => warnings.push(event) }
+  const contexts = createContexts(
+    {
+      records: createRecords(reader),
+      door: {
+        async commit<T>(decide: (stage: Stage) => T) {
+          const write: Stage['write'] = (statement, ...values) => {
+            writer.prepare(writeStatements[statement]).run(...values)
+          }
+          return decide({ write } as Stage)
+        },
+      },
+      fetchDocument,
+      clock: { now: () => time.now, monotonic: () => time.monotonic },
+      log,
+    },
+    { core: coreContext },
+  )
+  return { contexts, time, file, warnings, reader }
+}
+
+const web = (documents: Web['documents'], headers: Web['headers'] = {}): Web => ({
+  documents,
+  headers,
+  asked: [],
+})
+const a = 'https://a.example/context.jsonld'
+const b = 'https://b.example/context.jsonld'
+
+describe('a context that is at hand', () => {
+  it('is there without a promise and without a network', () => {
+    const net = web({})
+    const { contexts } = site(net)
+    expect(contexts.resolve('https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context-v1.3.jsonld')).toBe(
+      contexts.core,
+    )
+    const inline = contexts.resolve([{ sosa: 'http://www.w3.org/ns/sosa/' }]) as Context
+    expect(inline.expand('sosa:Sensor')).toBe('http://www.w3.org/ns/sosa/Sensor')
+    expect(contexts.resolve([{ sosa: 'http://www.w3.org/ns/sosa/' }])).toBe(inline)
+    expect(net.asked).toEqual([])
+  })
+
+  it('is the one of the platform at whatever host', () => {
+    const { contexts } = site(web({}))
+    const context = contexts.resolve(`http://gateway.local:9090${platformContextPath}`) as Context
+    expect(context.expand('IotStream')).toBe('http://purl.org/iot/ontology/iot-stream#IotStream')
+    expect(context.compact('http://www.w3.org/ns/sosa/isHostedBy')).toBe('isHostedBy')
+    expect(context.compact('http://purl.org/iot/ontology/iot-stream#observes')).toBe('iot-stream:observes')
+    expect(context.expand('location')).toBe('location')
+  })
+})
+
+describe('a context elsewhere', () => {
+  it('is fetched once for concurrent requests, then there at once', async () => {
+    const net = web({ [a]: vehicle })
+    const { contexts } = site(net)
+    const [one, two] = await Promise.all([contexts.resolve(a), contexts.resolve([a])])
+    expect(net.asked).toEqual([a])
+    expect(one.expand('speed')).toBe('https://a.example/speed')
+    expect(two.expand('speed')).toBe('https://a.example/speed')
+    expect(contexts.resolve(a)).not.toBeInstanceOf(Promise)
+  })
+
+  it('may name others, relative ones too', async () => {
+    const net = web({
+      [a]: { '@context': ['more.jsonld', { x: 'https://a.example/x' }] },
+      'https://a.example/more.jsonld': vehicle,
+    })
+    const { contexts } = site(net)
+    const context = await contexts.resolve(a)
+    expect(context.expand('Vehicle')).toBe('https://a.example/Vehicle')
+    expect(net.asked).toEqual([a, 'https://a.example/more.jsonld'])
+  })
+
+  it('is on disk for the next start', async () => {
+    const first = site(web({ [a]: vehicle }))
+    await first.contexts.resolve(a)
+    const offline = web({})
+    const second = site(offline, first.file)
+    const context = second.contexts.resolve(a) as Context
+    expect(context.expand('Vehicle')).toBe('https://a.example/Vehicle')
+    expect(offline.asked).toEqual([])
+  })
+
+  it('is renewed in the background when its age is over, and stands in when that fails', async () => {
+    const documents: Web['documents'] = { [a]: vehicle }
+    const net = web(documents, { 'cache-control': 'public, max-age=3600' })
+    const { contexts, time, warnings } = site(net)
+    await contexts.resolve(a)
+    time.now += 3_500_000
+    contexts.resolve(a)
+    expect(net.asked).toHaveLength(1)
+
+    delete documents[a]
+    time.now += 200_000
+    expect((contexts.resolve(a) as Context).expand('speed')).toBe('https://a.example/speed')
+    await expect.poll(() => warnings).toEqual(['context.unavailable'])
+
+    documents[a] = { '@context': { speed: 'https://new.example/speed' } }
+    time.now += 200_000
+    time.monotonic += limits.contextFailureMs.value + 1
+    contexts.resolve(a)
+    await expect
+      .poll(() => (contexts.resolve(a) as Context).expand('speed'))
+      .toBe('https://new.example/speed')
+  })
+
+  it('keeps the good copy when the newer one is no context', async () => {
+    const documents: Web['documents'] = { [a]: vehicle }
+    const { contexts, time, warnings } = site(web(documents))
+    await contexts.resolve(a)
+    documents[a] = '<html>'
+    time.now += limits.contextAgeMs.value + 1
+    contexts.resolve(a)
+    await expect.poll(() => warnings).toEqual(['context.unavailable'])
+    expect((contexts.resolve(a) as Context).expand('speed')).toBe('https://a.example/speed')
+  })
+
+  it('does not fill the disk', async () => {
+    const documents: Web['documents'] = {}
+    const { contexts, reader } = site(web(documents))
+    for (let i = 0; i < limits.contextsCachedMax.value + 5; i++) {
+      documents[`https://a.example/${i}`] = vehicle
+      await contexts.resolve(`https://a.example/${i}`)
+    }
+    const rows = reader.prepare('SELECT url FROM context ORDER BY rowid').pluck().all()
+    expect(rows).toHaveLength(limits.contextsCachedMax.value)
+    expect(rows).not.toContain('https://a.example/0')
+  }, 20_000)
+})
+
+describe('a context that cannot be had', () => {
+  it('says so, and is not asked for again for a few seconds', async () => {
+    const net = web({})
+    const { contexts, time } = site(net)
+    await expect(contexts.resolve(a)).rejects.toMatchObject({
+      code: 'ngsi-ld.context-not-available',
+      message: /404/,
+    })
+    await expect(contexts.resolve(a)).rejects.toMatchObject({ code: 'ngsi-ld.context-not-available' })
+    expect(net.asked).toHaveLength(1)
+    time.monotonic += limits.contextFailureMs.value + 1
+    net.documents[a] = vehicle
+    expect((await contexts.resolve(a)).expand('speed')).toBe('https://a.example/speed')
+  })
+
+  it.each([
+    ['is no JSON', '<html></html>', /not JSON/],
+    ['has no @context', { hello: 1 }, /no @context/],
+    ['defines what may not be', { '@context': { x: 7 } }, /x/],
+    ['names itself', { '@context': [a] }, /deep/],
+  ])('because it %s is the fault of the request', async (_, document, message) => {
+    const { contexts } = site(web({ [a]: document as Json | string }))
+    await expect(contexts.resolve(a)).rejects.toMatchObject({ code: 'ngsi-ld.bad-request-data', message })
+  })
+
+  it('because one it names is not there is not available', async () => {
+    const { contexts } = site(web({ [a]: { '@context': [b] } }))
+    await expect(contexts.resolve(a)).rejects.toMatchObject({
+      code: 'ngsi-ld.context-not-available',
+      message: /b\.example/,
+    })
+  })
+})

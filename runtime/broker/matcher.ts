@@ -1,0 +1,240 @@
+/**
+ * The matcher: which subscriptions does this change concern? It runs while a work is decided, on exact values before
+ * and after, and stages one delivery per match in the same commit, so that a match and what it owes are one fact.
+ *
+ * Subscriptions are indexed by type and id; each stream remembers its candidates until the set of subscriptions
+ * changes. Where nobody subscribes, an observation costs one comparison.
+ */
+import type { Clock } from '#base/clock.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { compileGeoQuery } from '#ngsi-ld/geo.ts'
+import { compileQuery } from '#ngsi-ld/query-match.ts'
+import { matchesEntity } from '#ngsi-ld/selection.ts'
+import { isActive, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
+import type { Delivery } from '#store/deliveries.ts'
+import type { EntityChange } from './documents.ts'
+import type { LiveStream } from './live.ts'
+import type { Stage } from './stage.ts'
+import { typesOf } from './streams.ts'
+import type { SubscriptionStatistics } from './subscription-statistics.ts'
+import type { SystemTimes } from './types.ts'
+
+/** A subscription as the matcher holds it. */
+export interface Registered {
+  /** Number of the subscription, in deliveries. */
+  readonly i: number
+  readonly subscription: Subscription
+  readonly endpoint: string
+  /** q and geoQ as a test; absent when there is neither, and then nobody needs to read the entity. */
+  readonly test: ((entity: Entity) => boolean) | undefined
+  /** Counters kept by the dispatcher and shown by GET. */
+  readonly statistics: SubscriptionStatistics
+  /** Wall-clock ms of the last match, for throttling. */
+  lastMatchAt: number
+}
+
+/** What is owed for a change of an entity: enough to render it when it is sent, whatever happened since. */
+export interface OwedEntity {
+  /** The entity after the change; only id and type when it was deleted. */
+  readonly entity: Entity
+  readonly times: SystemTimes
+  readonly deletedAt?: number
+}
+
+export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
+
+export interface MatcherPorts {
+  readonly clock: Clock
+  /** Highest delivery number used so far. */
+  readonly lastDelivery: number
+  /** The entity of a stream as staged, for subscriptions with q or geoQ. */
+  readonly entityOf: (stage: Stage, id: string) => Entity | undefined
+  /** Called after the flush. */
+  readonly onDeliveries: CommittedDeliveries
+}
+
+export function createMatcher(ports: MatcherPorts) {
+  const all = new Map<number, Registered>()
+  const byType = new Map<string, Set<Registered>>()
+  const byId = new Map<string, Set<Registered>>()
+  /** Subscriptions that no single type or id can find. */
+  const broad = new Set<Registered>()
+  let version = 0
+  let lastDelivery = ports.lastDelivery
+
+  function register(i: number, subscription: Subscription, statistics: SubscriptionStatistics): Registered {
+    const registered: Registered = {
+      i,
+      subscription,
+      endpoint: subscription.notification.endpoint.uri,
+      test: testOf(subscription),
+      statistics,
+      lastMatchAt: Number.NEGATIVE_INFINITY,
+    }
+    all.set(i, registered)
+    for (const set of shelves(registered)) set.add(registered)
+    version++
+    return registered
+  }
+
+  function unregister(i: number): void {
+    const registered = all.get(i)
+    if (registered === undefined) return
+    all.delete(i)
+    for (const set of shelves(registered)) set.delete(registered)
+    version++
+  }
+
+  /** The sets a subscription stands in: one per selector, by its ids, else by its plain type, else the broad one. */
+  function shelves({ subscription }: Registered): Set<Registered>[] {
+    const selectors = subscription.entities
+    if (selectors === undefined || selectors.length === 0) return [broad]
+    return selectors.flatMap((selector) => {
+      if (selector.ids !== undefined) return selector.ids.map((id) => shelf(byId, id))
+      if (selector.types?.kind === 'type') return [shelf(byType, selector.types.name)]
+      return [broad]
+    })
+  }
+
+  function shelf(index: Map<string, Set<Registered>>, key: string): Set<Registered> {
+    let set = index.get(key)
+    if (set === undefined) index.set(key, (set = new Set()))
+    return set
+  }
+
+  /** Subscriptions whose selectors take this entity and that watch one of these attributes. */
+  function candidates(id: string, types: readonly string[], names: readonly string[]): Registered[] {
+    const found = new Set<Registered>(broad)
+    for (const registered of byId.get(id) ?? []) found.add(registered)
+    for (const type of types) for (const registered of byType.get(type) ?? []) found.add(registered)
+    return [...found].filter(({ subscription }) => selects(subscription, id, types) && watches(subscription, names))
+  }
+
+  function observation(stage: Stage, stream: LiveStream, time: number, value: Json): void {
+    if (all.size === 0) return
+    if (stream.candidatesVersion !== version) {
+      const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
+      const { id, types } = stream.entity
+      stream.candidates = candidates(id, types, names).filter(({ subscription }) =>
+        triggeredBy(subscription, 'attributeUpdated', 'entityUpdated'),
+      )
+      stream.candidatesVersion = version
+    }
+    for (const candidate of stream.candidates as readonly Registered[]) {
+      const entity = candidate.test !== undefined ? ports.entityOf(stage, stream.entity.id) : undefined
+      if (!wants(stage, candidate, entity)) continue
+      owe(stage, candidate, { entity: stream.entity.id, stream: stream.s, t: time, value: JSON.stringify(value), body: null })
+    }
+  }
+
+  function change(stage: Stage, happened: EntityChange, times: SystemTimes): void {
+    if (all.size === 0) return
+    const entity = happened.after ?? happened.before!
+    const names = happened.changes.map(({ name }) => name)
+    const triggers = triggersOf(happened)
+    let body: string | undefined
+    for (const candidate of candidates(happened.id, typesOf(entity), names)) {
+      if (!triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))) continue
+      if (!wants(stage, candidate, entity)) continue
+      body ??= JSON.stringify(owedOf(happened, entity, times, stage.at))
+      owe(stage, candidate, { entity: happened.id, stream: null, t: null, value: null, body })
+    }
+  }
+
+  /** True when the subscription is live, not throttled, and its filters take the entity. */
+  function wants(stage: Stage, candidate: Registered, entity: Entity | undefined): boolean {
+    const { subscription } = candidate
+    const now = ports.clock.now()
+    if (!isActive(subscription, now)) return false
+    if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity))) return false
+    const quiet = (subscription.throttling ?? 0) * 1000
+    if (quiet > 0 && now - candidate.lastMatchAt < quiet) {
+      candidate.statistics.timesThrottled++
+      return false
+    }
+    const before = candidate.lastMatchAt
+    candidate.lastMatchAt = now
+    if (quiet > 0) {
+      stage.undone(() => {
+        candidate.lastMatchAt = before
+      })
+    }
+    return true
+  }
+
+  function owe(stage: Stage, candidate: Registered, what: Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at'>): void {
+    const delivery: Delivery = { d: ++lastDelivery, sub: candidate.i, endpoint: candidate.endpoint, at: stage.at, ...what }
+    const { d, sub, endpoint, entity, at, stream, t, value, body } = delivery
+    stage.write('delivery.insert', d, sub, endpoint, entity, at, stream, t, value, body)
+    let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
+    if (owed === undefined) {
+      const list: Delivery[] = []
+      owed = list
+      stage.scratch.set('deliveries', list)
+      stage.published(() => ports.onDeliveries(list))
+    }
+    owed.push(delivery)
+  }
+
+  return Object.freeze({
+    register,
+    unregister,
+    get: (i: number) => all.get(i),
+    all: () => all.values(),
+    count: () => all.size,
+    observation,
+    change,
+  })
+}
+
+export type Matcher = ReturnType<typeof createMatcher>
+
+function selects(subscription: Subscription, id: string, types: readonly string[]): boolean {
+  const selectors = subscription.entities
+  return selectors === undefined || selectors.length === 0 || selectors.some((selector) => matchesEntity(selector, id, types))
+}
+
+function watches(subscription: Subscription, names: readonly string[]): boolean {
+  const watched = subscription.watchedAttributes
+  return watched === undefined || names.some((name) => watched.includes(name))
+}
+
+function testOf({ q, geoQ }: Subscription): ((entity: Entity) => boolean) | undefined {
+  if (q === undefined && geoQ === undefined) return undefined
+  const query = q === undefined ? undefined : compileQuery(q)
+  const geo = geoQ === undefined ? undefined : compileGeoQuery(geoQ)
+  return (entity) => query?.(entity) !== false && geo?.(entity) !== false
+}
+
+function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {
+  return triggers.some((trigger) => subscription.notificationTrigger.includes(trigger))
+}
+
+/** What a change is, in the words of notificationTrigger (GS CIM 009, 5.2.12). */
+function triggersOf(happened: EntityChange): NotificationTrigger[] {
+  if (happened.kind === 'created') return ['entityCreated']
+  if (happened.kind === 'deleted') return ['entityDeleted']
+  return ['entityUpdated']
+}
+
+function triggersWatched(
+  subscription: Subscription,
+  happened: EntityChange,
+  triggers: readonly NotificationTrigger[],
+): NotificationTrigger[] {
+  if (happened.kind === 'deleted') return [...triggers]
+  const watched = happened.changes.filter(
+    ({ name }) => subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
+  )
+  const of = watched.map(({ before, after }): NotificationTrigger => {
+    if (before === undefined) return 'attributeCreated'
+    return after === undefined ? 'attributeDeleted' : 'attributeUpdated'
+  })
+  return [...triggers, ...of]
+}
+
+function owedOf(happened: EntityChange, entity: Entity, times: SystemTimes, at: number): OwedEntity {
+  if (happened.kind !== 'deleted') return { entity, times }
+  return { entity: { id: entity.id, type: entity.type }, times, deletedAt: at }
+}

@@ -1,0 +1,79 @@
+/**
+ * The tenants of this gateway: one database file each, found at start, made by the first create. The default tenant
+ * has the empty name and is always there (GS CIM 009, 4.14). Nothing is shared between them but the writer thread.
+ */
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
+import type { Broker } from './types.ts'
+
+export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'attach'> {
+  readonly dataFolder: string
+  /** Gives a freshly opened tenant its way to the outside; called before anything can be written to it. */
+  readonly attach: (name: string) => TenantPorts['attach']
+}
+
+const defaultFile = 'selvedge.db'
+const folderName = 'tenants'
+/** What may stand in NGSILD-Tenant and in a file name alike. */
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+
+export async function openTenants(ports: TenantsPorts, settings: TenantSettings) {
+  const tenants = new Map<string, Tenant>()
+  const opening = new Map<string, Promise<Tenant>>()
+  const folder = join(ports.dataFolder, folderName)
+
+  async function open(name: string): Promise<Tenant> {
+    if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
+    const tenant = await openTenant({ ...ports, name, file, attach: ports.attach(name) }, settings)
+    tenants.set(name, tenant)
+    return tenant
+  }
+
+  async function openOnce(name: string): Promise<Tenant> {
+    const known = opening.get(name)
+    if (known !== undefined) return known
+    if (tenants.size + opening.size >= limits.tenantsMax.value) {
+      throw new GatewayError('ngsi-ld.too-many-results', `there are ${limits.tenantsMax.value} tenants already`)
+    }
+    const promise = open(name).finally(() => opening.delete(name))
+    opening.set(name, promise)
+    return promise
+  }
+
+  const main = await open('')
+  if (existsSync(folder)) {
+    for (const file of readdirSync(folder).toSorted()) {
+      const name = file.slice(0, -'.db'.length)
+      if (file.endsWith('.db') && namePattern.test(name)) await open(name)
+    }
+  }
+
+  const broker: Broker = Object.freeze({
+    tenant: (name) => tenants.get(name)?.broker,
+    tenantForCreate(name) {
+      const known = tenants.get(name)
+      if (known !== undefined) return known.broker
+      if (!namePattern.test(name)) {
+        throw badRequestData('NGSILD-Tenant takes 1 to 64 letters, digits, - and _', 'NGSILD-Tenant')
+      }
+      return openOnce(name).then((tenant) => tenant.broker)
+    },
+  } satisfies Broker)
+
+  return Object.freeze({
+    main,
+    broker,
+    all: () => [...tenants.values()],
+    async close(): Promise<void> {
+      await Promise.allSettled(opening.values())
+      for (const tenant of tenants.values()) await tenant.close()
+    },
+  })
+}
+
+export type Tenants = Awaited<ReturnType<typeof openTenants>>

@@ -1,0 +1,181 @@
+/**
+ * Sends one notification by HTTP POST and says what came of it. It never throws or rejects, follows no redirect,
+ * reads an answer only to drop it, checks certificates whatever the environment says, and holds a connection open
+ * for the next one. Retrying is the business of the dispatcher.
+ */
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
+import { productToken } from '#base/version.ts'
+import { retryAfterMs } from './backoff.ts'
+import type { Failure, FailureKind, Sent } from './verdict.ts'
+
+/** A request as rendered for one delivery. */
+export interface OutgoingRequest {
+  readonly uri: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+  /** Time for the whole exchange, ms, instead of the usual one. */
+  readonly timeoutMs?: number | undefined
+}
+
+export interface HttpEndpoint {
+  send(request: OutgoingRequest): Promise<Sent>
+  /** Closes all connections; what is in flight fails. */
+  close(): void
+}
+
+/** How long an answer may take to end once its status is known. */
+const drainMs = 1000
+const idleMs = 15_000
+
+/** Headers that only the connection itself may set. */
+const ownHeaders = new Set(
+  'connection content-length expect host keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(' '),
+)
+
+/** `allowsLoopback`: whether endpoints on this machine may be sent to. */
+export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boolean }): HttpEndpoint {
+  const connections = {
+    keepAlive: true,
+    timeout: idleMs,
+    maxSockets: limits.deliveriesInFlightTotalMax.value,
+    maxFreeSockets: limits.deliveriesInFlightMax.value,
+    autoSelectFamilyAttemptTimeout: 1000,
+    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+  }
+  const http = new HttpAgent(connections)
+  const https = new HttpsAgent({ ...connections, rejectUnauthorized: true })
+
+  function open(url: URL, outgoing: OutgoingRequest): ClientRequest {
+    const headers: Record<string, string | number> = { 'user-agent': productToken }
+    for (const [name, value] of Object.entries(outgoing.headers)) {
+      if (!ownHeaders.has(name.toLowerCase())) headers[name.toLowerCase()] = value
+    }
+    headers['content-length'] = Buffer.byteLength(outgoing.body)
+    const options = { method: 'POST', headers }
+    const request =
+      url.protocol === 'https:'
+        ? httpsRequest(url, { ...options, agent: https })
+        : httpRequest(url, { ...options, agent: http })
+    return request.end(outgoing.body)
+  }
+  return Object.freeze({
+    async send(outgoing) {
+      const url = URL.canParse(outgoing.uri) ? new URL(outgoing.uri) : undefined
+      if (url === undefined || !/^https?:$/.test(url.protocol)) return failure('unsendable', 'no HTTP URI')
+      if (Buffer.byteLength(outgoing.body) > limits.deliveryBytesMax.value) {
+        return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
+      }
+      if (!settings.allowsLoopback && isLoopback(url.hostname)) {
+        return failure('forbidden', `${url.hostname} is this machine`)
+      }
+      const timeoutMs = Math.min(outgoing.timeoutMs ?? limits.deliveryTimeoutMs.value, limits.deliveryTimeoutMsMax.value)
+      const once = (): Promise<Exchanged> => exchange(() => open(url, outgoing), { clock, timeoutMs })
+      const first = await once()
+      // Most likely the peer closed an idle connection just when it was used again.
+      return first.isStale ? (await once()).sent : first.sent
+    },
+    close() {
+      http.destroy()
+      https.destroy()
+    },
+  } satisfies HttpEndpoint)
+}
+
+interface Exchanged {
+  readonly sent: Sent
+  readonly isStale: boolean
+}
+
+/** Where an exchange stands: no connection yet, TLS being agreed, or talking HTTP. */
+type Phase = 'connecting' | 'greeting' | 'talking'
+
+function exchange(open: () => ClientRequest, settings: { clock: Clock; timeoutMs: number }): Promise<Exchanged> {
+  return new Promise((resolve) => {
+    let phase: Phase = 'connecting'
+    let request: ClientRequest
+    const end = (sent: Sent, isStale = false): void => {
+      clearTimeout(connectTimer)
+      clearTimeout(timer)
+      resolve({ sent, isStale })
+    }
+    const giveUp = (sent: Sent): void => {
+      end(sent)
+      request.destroy()
+    }
+    let connectTimer: NodeJS.Timeout | undefined
+    let timer = setTimeout(
+      () => giveUp(failure('timeout', `no answer within ${settings.timeoutMs} ms`)),
+      settings.timeoutMs,
+    )
+    try {
+      request = open()
+    } catch (error) {
+      return end(failure('unsendable', (error as Error).message))
+    }
+    request.on('socket', (socket: Socket & { encrypted?: boolean }) => {
+      if (!socket.connecting) {
+        phase = 'talking'
+        return
+      }
+      const ms = limits.deliveryConnectMs.value
+      connectTimer = setTimeout(() => giveUp(failure('unreachable', `no connection within ${ms} ms`)), ms)
+      socket.once('connect', () => {
+        clearTimeout(connectTimer)
+        phase = socket.encrypted === true ? 'greeting' : 'talking'
+      })
+      socket.once('secureConnect', () => {
+        phase = 'talking'
+      })
+    })
+    request.on('response', (response) => {
+      const sent = judge(response, settings.clock.now())
+      clearTimeout(timer)
+      timer = setTimeout(() => giveUp(sent), drainMs)
+      drop(response, { end: () => end(sent), tooMuch: () => giveUp(sent) })
+    })
+    request.on('error', (error) => {
+      const sent = diagnose(error, phase)
+      end(sent, sent.kind === 'reset' && request.reusedSocket)
+    })
+    request.on('close', () => end(failure('reset', 'the connection was closed without an answer')))
+  })
+}
+
+/** Reads what is left of an answer, up to a bound. */
+function drop(response: IncomingMessage, on: { end(): void; tooMuch(): void }): void {
+  let bytes = 0
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > limits.deliveryAnswerBytesMax.value) on.tooMuch()
+  })
+  response.on('end', on.end)
+  response.on('close', on.end)
+  response.on('error', on.end)
+}
+
+function judge(response: IncomingMessage, now: number): Sent {
+  const status = response.statusCode ?? 0
+  if (status >= 200 && status < 300) return { ok: true, status }
+  const reason = `answered ${status}${status >= 300 && status < 400 ? ', redirects are not followed' : ''}`
+  return { ...failure('status', reason), status, retryAfterMs: retryAfterMs(response.headers['retry-after'], now) }
+}
+
+function diagnose(error: Error, phase: Phase): Failure {
+  const { code = '' } = error as NodeJS.ErrnoException
+  return failure(kindOf(code, phase), error.message === '' ? code : error.message)
+}
+
+function kindOf(code: string, phase: Phase): FailureKind {
+  if (code === 'peer.loopback') return 'forbidden'
+  if (phase === 'greeting' || code.startsWith('ERR_SSL')) return 'tls'
+  if (phase === 'talking') return code.startsWith('HPE_') ? 'protocol' : 'reset'
+  if (code === 'ECONNREFUSED') return 'refused'
+  return code === 'ENOTFOUND' || code.startsWith('EAI_') ? 'dns' : 'unreachable'
+}
+
+const failure = (kind: FailureKind, reason: string): Failure => ({ ok: false, kind, reason })

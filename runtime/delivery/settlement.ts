@@ -1,0 +1,143 @@
+/**
+ * Makes outcomes durable: deletes the rows of what was delivered, buries what was given up, stores subscription
+ * statistics. It collects for a second or 256 deliveries and rides along with other commits, so after a crash a
+ * delivery may be sent again; none is forgotten. A commit that fails is tried again a second later.
+ */
+import type { Clock } from '#base/clock.ts'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import type { Door, Stage } from '#broker/door.ts'
+import type { Delivery } from '#store/deliveries.ts'
+
+export interface SettlementPorts {
+  readonly door: Pick<Door, 'submit'>
+  readonly clock: Clock
+  /** Statistics of a subscription as JSON text; undefined when it is gone. */
+  statistics(sub: number): string | undefined
+}
+
+export interface Settlement {
+  /** Settled deliveries whose rows still stand. */
+  readonly pending: ReadonlySet<number>
+  /** The row goes: delivered, void or dropped. */
+  settle(d: number): void
+  /** The row goes and a dead letter stays. */
+  bury(delivery: Delivery, reason: string, body: string): void
+  /** The statistics of a subscription changed. */
+  touch(sub: number): void
+  /** Writes all that is open, at once; resolves when that is on disk or was refused. */
+  flush(): Promise<void>
+}
+
+interface Grave {
+  readonly delivery: Delivery
+  readonly reason: string
+  readonly body: string
+}
+
+interface Batch {
+  readonly settled: readonly number[]
+  readonly graves: readonly Grave[]
+  readonly touched: readonly number[]
+}
+
+export function createSettlement(ports: SettlementPorts): Settlement {
+  const { door, clock } = ports
+  const pending = new Set<number>()
+  const touched = new Set<number>()
+  let settled: number[] = []
+  let graves: Grave[] = []
+  let underWay: Promise<boolean> | undefined
+  let touchedAt = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+
+  function schedule(): void {
+    if (underWay !== undefined) return
+    if (settled.length >= limits.deliverySettleMax.value) void write(false)
+    else timer ??= setTimeout(() => void write(false), limits.deliverySettleMs.value)
+  }
+  function take(isLast: boolean): Batch {
+    const isDue = isLast || clock.monotonic() - touchedAt >= limits.deliverySettleMs.value
+    const batch = { settled, graves, touched: isDue ? [...touched] : [] }
+    settled = []
+    graves = []
+    if (isDue) touched.clear()
+    if (isDue) touchedAt = clock.monotonic()
+    return batch
+  }
+  function putBack(batch: Batch): void {
+    settled = [...batch.settled, ...settled]
+    graves = [...batch.graves, ...graves]
+    for (const sub of batch.touched) touched.add(sub)
+  }
+  /** True when the batch is on disk. */
+  function write(isLast: boolean): Promise<boolean> {
+    clearTimeout(timer)
+    timer = undefined
+    const batch = take(isLast)
+    underWay = submit(door, batch, { isUrgent: isLast, statistics: ports.statistics }).then((isWritten) => {
+      underWay = undefined
+      if (isWritten) for (const d of batch.settled) pending.delete(d)
+      else putBack(batch)
+      if (settled.length + touched.size > 0 && !isLast) schedule()
+      return isWritten
+    })
+    return underWay
+  }
+
+  return Object.freeze({
+    pending,
+    settle(d) {
+      pending.add(d)
+      settled.push(d)
+      schedule()
+    },
+    bury(delivery, reason, body) {
+      pending.add(delivery.d)
+      settled.push(delivery.d)
+      graves.push({ delivery, reason, body })
+      schedule()
+    },
+    touch(sub) {
+      touched.add(sub)
+      schedule()
+    },
+    async flush() {
+      await underWay
+      clearTimeout(timer)
+      timer = undefined
+      if (settled.length + touched.size > 0) await write(true)
+      clearTimeout(timer)
+    },
+  } satisfies Settlement)
+}
+
+function submit(
+  door: Pick<Door, 'submit'>,
+  batch: Batch,
+  options: { isUrgent: boolean; statistics(sub: number): string | undefined },
+): Promise<boolean> {
+  failpoint('delivery:before-settle')
+  return new Promise((resolve) => {
+    const isTaken = door.submit({
+      urgent: options.isUrgent,
+      bytes: batch.settled.length * 8 + batch.graves.reduce((sum, { body }) => sum + body.length, 256),
+      decide: (stage) => stageBatch(stage, batch, options.statistics),
+      answer: (error) => resolve(error === undefined),
+    })
+    if (!isTaken) resolve(false)
+  })
+}
+
+function stageBatch(stage: Stage, batch: Batch, statistics: (sub: number) => string | undefined): void {
+  if (batch.settled.length > 0) stage.write('delivery.settle', JSON.stringify(batch.settled))
+  for (const { delivery, reason, body } of batch.graves) {
+    const { d, sub, endpoint, entity, at } = delivery
+    stage.write('dead_letter.insert', d, sub, endpoint, entity, at, stage.at, reason, body)
+  }
+  if (batch.graves.length > 0) stage.write('dead_letter.trim', limits.deadLettersMax.value)
+  for (const sub of batch.touched) {
+    const text = statistics(sub)
+    if (text !== undefined) stage.write('subscription.stats', sub, text)
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Successful answers: bodies as text, with the headers that the specification wants beside them (GS CIM 009, 6.3).
+ * An entity that needs no translation leaves as the text that is stored. Headers are set where the Response is
+ * made and never after it, since that would cost four times the time of the whole answer.
+ */
+import { productToken } from '#base/version.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import type { AskHead } from './ask.ts'
+import { contextRelation } from './negotiate.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** Entities as JSON text without @context, and the context their names are in. */
+export interface Rendered {
+  readonly texts: readonly string[]
+  readonly context: Context
+}
+
+export interface PageLinks {
+  readonly next?: string | undefined
+  readonly prev?: string | undefined
+}
+
+export interface Answers {
+  /** The context that names in the answer to this request are in: JSON can only name one by Link. */
+  contextFor(ask: AskHead): Context
+  /** 200 with one entity. */
+  entity(ask: AskHead, text: string, context: Context): Response
+  /** 200 with a list of entities. */
+  list(ask: AskHead, rendered: Rendered, page?: { count?: number | undefined; links: PageLinks }): Response
+  /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
+  partial(ask: AskHead, text: string, context: Context, range: string): Response
+  /** 201 without a body, or with `text`, where old clients want one. */
+  created(ask: AskHead, location: string, text?: string): Response
+  noContent(ask: AskHead): Response
+  /** JSON that has no @context: id lists, batch results, information. */
+  json(value: Json, status?: number, headers?: Headers): Response
+}
+
+export function createAnswers({ core }: { core: Context }): Answers {
+  const coreJson = headersOf('application/json', core)
+  const coreLd = headersOf('application/ld+json', core)
+
+  const head = ({ type, tenant }: AskHead, context: Context): Headers => {
+    const isLd = type === 'application/ld+json'
+    const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
+    return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
+  }
+  const plain = ({ tenant }: AskHead): Headers =>
+    tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
+
+  return Object.freeze({
+    contextFor: ({ type, context }) =>
+      type === 'application/json' && linkOf(context) === undefined ? core : context,
+
+    entity(ask, text, context) {
+      const body = ask.type === 'application/json' ? text : withContext(text, context)
+      return new Response(body, { status: 200, headers: head(ask, context) })
+    },
+
+    list(ask, { texts, context }, page) {
+      const isLd = ask.type === 'application/ld+json'
+      const body = `[${(isLd ? texts.map((text) => withContext(text, context)) : texts).join()}]`
+      const headers = head(ask, context)
+      if (page === undefined) return new Response(body, { status: 200, headers })
+      return new Response(body, {
+        status: 200,
+        headers: { ...headers, ...pageHeaders(headers, ask.type, page) },
+      })
+    },
+
+    partial(ask, text, context, range) {
+      const body = ask.type === 'application/json' ? text : withContext(text, context)
+      return new Response(body, { status: 206, headers: { ...head(ask, context), 'Content-Range': range } })
+    },
+
+    created(ask, location, text) {
+      const headers = { ...plain(ask), Location: location }
+      if (text === undefined) return new Response(null, { status: 201, headers })
+      return new Response(text, { status: 201, headers: { ...headers, 'Content-Type': 'text/plain' } })
+    },
+
+    noContent: (ask) => new Response(null, { status: 204, headers: plain(ask) }),
+
+    json: (value, status = 200, headers = {}) =>
+      new Response(JSON.stringify(value), {
+        status,
+        headers: { 'Content-Type': 'application/json', Server: productToken, ...headers },
+      }),
+  } satisfies Answers)
+}
+
+/** The entity with its @context as the last member; always an array, the core last. */
+function withContext(text: string, context: Context): string {
+  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"@context":${JSON.stringify(context.reference)}}`
+}
+
+function headersOf(type: string, context: Context): Headers {
+  const headers = { 'Content-Type': type, Server: productToken }
+  const link = type === 'application/json' ? linkOf(context) : undefined
+  return Object.freeze(link === undefined ? headers : { ...headers, Link: link })
+}
+
+/** The Link header that names a context, where one address is enough for it. */
+function linkOf(context: Context): string | undefined {
+  const [first, ...others] = context.reference
+  if (typeof first !== 'string' || others.length > 1) return undefined
+  const address = URL.parse(first)?.href ?? encodeURI(first)
+  return `<${address}>; rel="${contextRelation}"; type="application/ld+json"`
+}
+
+function pageHeaders(
+  headers: Headers,
+  type: string,
+  page: { count?: number | undefined; links: PageLinks },
+): Headers {
+  const links = (['next', 'prev'] as const).flatMap((relation) => {
+    const target = page.links[relation]
+    return target === undefined ? [] : [`<${target}>; rel="${relation}"; type="${type}"`]
+  })
+  const all = headers['Link'] === undefined ? links : [headers['Link'], ...links]
+  return {
+    ...(all.length === 0 ? {} : { Link: all.join(', ') }),
+    ...(page.count === undefined ? {} : { 'NGSILD-Results-Count': String(page.count) }),
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A request as one typed value: whose tenant, in which @context, with which parameters, answered in which media
+ * type, and its body. It holds the rules about where a @context may stand (GS CIM 009, 6.3.5), and it is
+ * synchronous where nothing has to be awaited, because most requests to read are.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Contexts } from '#broker/contexts.ts'
+import type { Broker, TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { type HttpContext, jsonBody } from './body.ts'
+import {
+  type AnswerType,
+  answerType,
+  bodyType,
+  linkedContext,
+  type Parameters,
+  parametersOf,
+} from './negotiate.ts'
+
+/** What requests with and without a body have in common. */
+export interface AskHead {
+  /** '' is the default tenant. */
+  readonly tenant: string
+  readonly context: Context
+  readonly parameters: Parameters
+  readonly type: AnswerType
+}
+
+export interface Ask extends AskHead {
+  readonly broker: TenantBroker
+}
+
+/** The tenant is entered when all else is known to be right, because with a create it comes into being. */
+interface AskToWrite extends AskHead {
+  /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
+  enter(): TenantBroker | Promise<TenantBroker>
+}
+
+/** One item of a body, with the context its names are in. */
+export interface Item {
+  readonly json: Json
+  readonly context: Context
+}
+
+export interface BodyAsk extends AskToWrite {
+  readonly body: Json
+}
+
+/** A request whose items each bring their own context, or the reason why that cannot be had. */
+export interface BatchAsk extends AskToWrite {
+  readonly items: readonly (Item | { readonly json: Json; readonly error: unknown })[]
+}
+
+export interface AskPorts {
+  readonly broker: Broker
+  readonly contexts: Contexts
+}
+
+export interface BodyOptions {
+  readonly known?: ReadonlySet<string>
+  /** The tenant comes into being with this request. */
+  readonly creates?: boolean
+}
+
+export interface Asks {
+  /** A request without a body. */
+  read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request whose body is one document. */
+  body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+  /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
+  batch(c: HttpContext, options?: BodyOptions): Promise<BatchAsk>
+}
+
+const bodyTypes = ['application/json', 'application/ld+json'] as const
+const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
+const nothing: ReadonlySet<string> = new Set()
+const tenantName = /^[A-Za-z0-9_-]{1,64}$/
+
+export function createAsks({ broker, contexts }: AskPorts, settings: { defaultType: AnswerType }): Asks {
+  const tenantOf = (c: HttpContext): string => {
+    const name = c.req.header('ngsild-tenant') ?? ''
+    if (name === '' || tenantName.test(name)) return name
+    throw badRequestData('a tenant has 1 to 64 letters, digits, _ and -', 'NGSILD-Tenant')
+  }
+  const existing = (tenant: string): TenantBroker => {
+    const found = broker.tenant(tenant)
+    if (found === undefined)
+      throw new GatewayError('ngsi-ld.nonexistent-tenant', `no tenant ${tenant}`, { tenant })
+    return found
+  }
+  const linked = (c: HttpContext): Context | Promise<Context> => {
+    const address = linkedContext(c.req.header('link'))
+    return address === undefined ? contexts.core : contexts.resolve(address)
+  }
+  const embedded = (json: JsonObject): Context | Promise<Context> => {
+    const local = json['@context']
+    if (local === undefined) throw badRequestData('is missing in a body of application/ld+json', '@context')
+    return contexts.resolve(local)
+  }
+
+  const open = async (c: HttpContext, { known = nothing, creates = false }: BodyOptions) => {
+    const tenant = tenantOf(c)
+    const parameters = parametersOf(c.req.url, known)
+    const isPatch = c.req.method === 'PATCH'
+    const contentType = bodyType(c.req.header('content-type'), isPatch ? patchTypes : bodyTypes)
+    const type = answerType(c.req.header('accept'), settings.defaultType)
+    const isLinked = contentType !== 'application/ld+json'
+    if (!isLinked && linkedContext(c.req.header('link')) !== undefined) {
+      throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
+    }
+    const json = await jsonBody(c)
+    const context = isLinked ? await linked(c) : contexts.core
+    const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
+    return { tenant, parameters, type, json, context, isLinked, enter }
+  }
+
+  return Object.freeze({
+    read(c, known) {
+      const tenant = tenantOf(c)
+      const parameters = parametersOf(c.req.url, known)
+      const type = answerType(c.req.header('accept'), settings.defaultType)
+      const context = linked(c)
+      const at = existing(tenant)
+      if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, type }
+      return context.then((found) => ({ tenant, broker: at, context: found, parameters, type }))
+    },
+
+    async body(c, options = {}) {
+      const { json, isLinked, context, ...ask } = await open(c, options)
+      if (!isObject(json)) {
+        if (!isLinked) throw badRequestData('a body of application/ld+json is an object', 'body')
+        return { ...ask, body: json, context }
+      }
+      if (isLinked) refuseEmbedded(json)
+      return { ...ask, body: json, context: isLinked ? context : await embedded(json) }
+    },
+
+    async batch(c, options = {}) {
+      const { json, isLinked, context, ...ask } = await open(c, options)
+      if (!Array.isArray(json)) throw badRequestData('must be an array', 'body')
+      if (json.length === 0) throw badRequestData('is empty', 'body')
+      if (json.length > limits.batchEntitiesMax.value) {
+        throw new GatewayError('http.body-too-large', `more than ${limits.batchEntitiesMax.value} items`)
+      }
+      if (json.includes(null)) throw badRequestData('has an item that is null', 'body')
+      const read = async (item: Json): Promise<Context> => {
+        if (!isObject(item)) return context
+        if (!isLinked) return embedded(item)
+        refuseEmbedded(item)
+        return context
+      }
+      const items = await Promise.all(
+        (json as readonly Json[]).map(async (item) => {
+          try {
+            return { json: item, context: await read(item) }
+          } catch (error) {
+            return { json: item, error }
+          }
+        }),
+      )
+      return { ...ask, items, context }
+    },
+  } satisfies Asks)
+}
+
+function refuseEmbedded(json: JsonObject): void {
+  if (Object.hasOwn(json, '@context')) {
+    throw invalidRequest(
+      '@context: stands only in a body of application/ld+json; with application/json it goes by Link',
+    )
+  }
+}

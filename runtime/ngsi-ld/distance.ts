@@ -1,0 +1,91 @@
+/**
+ * Metres on the globe: great circles on a sphere of the mean radius, which is within 0.6 % of the ellipsoid.
+ * Positions beyond 180 degrees of longitude or 90 of latitude are nowhere: infinitely far from everything.
+ * The nearest place of an edge is sought in a plane around the position, good where edges are short.
+ */
+import {
+  along,
+  type Box,
+  edgesOf,
+  type Figure,
+  intersects,
+  nearestAlong,
+  type Position,
+  verticesOf,
+} from './figure.ts'
+
+/** Mean radius of the Earth (IUGG). */
+export const earthRadiusMeters = 6_371_008.8
+
+const radians = Math.PI / 180
+
+/** Great-circle distance (haversine) in metres. */
+export function distanceMeters(a: Position, b: Position): number {
+  if (!isOnGlobe(a) || !isOnGlobe(b)) return Number.POSITIVE_INFINITY
+  const latitudes = Math.sin(((b[1]! - a[1]!) * radians) / 2)
+  const longitudes = Math.sin(((b[0]! - a[0]!) * radians) / 2)
+  const square = latitudes ** 2 + Math.cos(a[1]! * radians) * Math.cos(b[1]! * radians) * longitudes ** 2
+  return 2 * earthRadiusMeters * Math.asin(Math.min(1, Math.sqrt(square)))
+}
+
+/** True within ±180 degrees of longitude and ±90 of latitude. */
+export function isOnGlobe(position: Position): boolean {
+  return Math.abs(position[0]!) <= 180 && Math.abs(position[1]!) <= 90
+}
+
+/** Metres between the nearest places of two figures; 0 where they intersect. */
+export function figureDistanceMeters(a: Figure, b: Figure): number {
+  if (isOnePoint(a) && isOnePoint(b)) return distanceMeters(a.points[0]!, b.points[0]!)
+  if (intersects(a, b)) return 0
+  return Math.min(nearestVertexMeters(a, b), nearestVertexMeters(b, a))
+}
+
+function isOnePoint(figure: Figure): boolean {
+  return figure.points.length === 1 && figure.lines.length === 0 && figure.polygons.length === 0
+}
+
+function nearestVertexMeters(from: Figure, to: Figure): number {
+  const edges = edgesOf(to)
+  let least = Number.POSITIVE_INFINITY
+  for (const vertex of verticesOf(from)) {
+    for (const point of to.points) least = Math.min(least, distanceMeters(vertex, point))
+    for (const edge of edges) least = Math.min(least, distanceMeters(vertex, nearestOnEdge(vertex, edge)))
+  }
+  return least
+}
+
+function nearestOnEdge(vertex: Position, edge: readonly [Position, Position]): Position {
+  const scale = Math.cos(vertex[1]! * radians)
+  // Longitudes around the vertex, so that an edge beyond the antimeridian is seen where it is.
+  const origin = vertex[0]! + Math.round((edge[0][0]! - vertex[0]!) / 360) * 360
+  const flat = ([x, y]: Position): Position => [(x! - origin) * scale, y! - vertex[1]!]
+  return along(edge, nearestAlong([flat(edge[0]), flat(edge[1])], [0, 0]))
+}
+
+/**
+ * Boxes that together hold everything within `meters` of a box: two at the antimeridian, all longitudes at a pole.
+ * Undefined when that is the whole globe.
+ */
+export function boxesWithin(meters: number, [west, south, east, north]: Box): readonly Box[] | undefined {
+  const angle = meters / earthRadiusMeters
+  if (angle >= Math.PI) return undefined
+  const slack = 1e-7
+  const reach = angle / radians + slack
+  const [low, high] = [south - reach, north + reach]
+  const steepest = Math.cos(Math.max(Math.abs(south), Math.abs(north)) * radians)
+  const width = Math.asin(Math.min(1, Math.sin(angle) / steepest)) / radians + slack
+  const [left, right] = [west - width, east + width]
+  if (low <= -90 || high >= 90 || right - left >= 360)
+    return [[-180, Math.max(low, -90), 180, Math.min(high, 90)]]
+  if (left < -180)
+    return [
+      [-180, low, right, high],
+      [left + 360, low, 180, high],
+    ]
+  if (right > 180)
+    return [
+      [left, low, 180, high],
+      [-180, low, right - 360, high],
+    ]
+  return [[left, low, right, high]]
+}

@@ -1,0 +1,171 @@
+/**
+ * Geo-queries [NGSI-LD 4.10]: parse, evaluate, and the boxes that an index may search in their stead. `near` is
+ * measured on the globe, the other relations in the plane of longitude and latitude (see `figure.ts`). `within`
+ * means that the entity lies in the reference geometry, `contains` that it holds it; boundaries count.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { boxesWithin, figureDistanceMeters, isOnGlobe } from './distance.ts'
+import { type Entity, instancesOf } from './entity.ts'
+import {
+  type Box,
+  covers,
+  type Figure,
+  figureOf,
+  intersects,
+  overlaps,
+  touchDegrees,
+  verticesOf,
+} from './figure.ts'
+import { checkGeometry } from './geometry.ts'
+import { badRequestData, tooComplex } from './problem.ts'
+
+export type GeoRelation =
+  | { readonly kind: 'near'; readonly maxDistance: number }
+  | { readonly kind: 'near'; readonly minDistance: number }
+  | { readonly kind: (typeof planarRelations)[number] }
+
+/** Plain JSON. Distances are metres; `property` is a core-compacted name. */
+export interface GeoQuery {
+  readonly relation: GeoRelation
+  readonly geometry: { readonly type: string; readonly coordinates: Json }
+  readonly property: string
+}
+
+/** The members as they come: from URL parameters (texts) or from geoQ (coordinates may be an array). */
+export interface GeoQueryInput {
+  readonly georel?: Json | undefined
+  readonly geometry?: Json | undefined
+  readonly coordinates?: Json | undefined
+  readonly geoproperty?: Json | undefined
+}
+
+const planarRelations = ['within', 'contains', 'intersects', 'disjoint', 'equals', 'overlaps'] as const
+
+/**
+ * Parses a geo-query; undefined when none of its members is given.
+ * @throws GatewayError ngsi-ld.bad-request-data that names the member, ngsi-ld.too-complex for huge geometries.
+ */
+export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => string): GeoQuery | undefined {
+  const { georel, geometry, coordinates, geoproperty } = input
+  if ([georel, geometry, coordinates, geoproperty].every((member) => member === undefined)) return undefined
+  if (typeof georel !== 'string') throw badRequestData('is needed beside geometry and coordinates', 'georel')
+  if (typeof geometry !== 'string')
+    throw badRequestData('is needed beside georel and coordinates', 'geometry')
+  if (geoproperty !== undefined && (typeof geoproperty !== 'string' || geoproperty === '')) {
+    throw badRequestData('must be the name of a GeoProperty', 'geoproperty')
+  }
+  const relation = parseRelation(georel)
+  const reference = { type: geometry, coordinates: parseCoordinates(coordinates) }
+  checkGeometry(reference, 'geometry')
+  const vertices = verticesOf(figureOf(reference)!)
+  if (vertices.length > limits.geometryPositionsMax.value) {
+    throw tooComplex(`geometry: more than ${limits.geometryPositionsMax.value} positions`)
+  }
+  if (relation.kind === 'near' && !vertices.every(isOnGlobe)) {
+    throw badRequestData('longitude is within ±180 and latitude within ±90, in this order', 'coordinates')
+  }
+  return { relation, geometry: reference, property: expand(geoproperty ?? 'location') }
+}
+
+function parseRelation(georel: string): GeoRelation {
+  const planar = planarRelations.find((name) => name === georel)
+  if (planar !== undefined) return { kind: planar }
+  const near = /^near;(maxDistance|minDistance)==(\d+(?:\.\d+)?)$/.exec(georel.replaceAll(' ', ''))
+  const metres = Number(near?.[2])
+  if (!(metres > 0)) {
+    const known = planarRelations.join(', ')
+    throw badRequestData(`must be near;maxDistance==METRES, near;minDistance==METRES, ${known}`, 'georel')
+  }
+  return near![1] === 'maxDistance'
+    ? { kind: 'near', maxDistance: metres }
+    : { kind: 'near', minDistance: metres }
+}
+
+function parseCoordinates(coordinates: Json | undefined): Json {
+  if (Array.isArray(coordinates)) return coordinates
+  if (typeof coordinates !== 'string')
+    throw badRequestData('is needed beside georel and geometry', 'coordinates')
+  try {
+    return JSON.parse(coordinates) as Json
+  } catch {
+    throw badRequestData('must be a JSON array', 'coordinates')
+  }
+}
+
+/** The members of a geo-query as a client would write them; `show` turns the name into the reader's. */
+export function renderGeoQuery(
+  query: GeoQuery,
+  show: (name: string) => string,
+): { readonly [member: string]: Json } {
+  const { relation, geometry, property } = query
+  const near = 'maxDistance' in relation ? `maxDistance==${relation.maxDistance}` : undefined
+  const far = 'minDistance' in relation ? `minDistance==${relation.minDistance}` : undefined
+  return {
+    georel: relation.kind === 'near' ? `near;${near ?? far}` : relation.kind,
+    geometry: geometry.type,
+    coordinates: geometry.coordinates,
+    ...(property === 'location' ? {} : { geoproperty: show(property) }),
+  }
+}
+
+/** The query as a test of one geometry; anything that is no geometry never matches. */
+export function compileGeometryTest(query: GeoQuery): (geometry: Json | undefined) => boolean {
+  const reference = figureOf(query.geometry)!
+  const test = relationTest(query.relation, reference)
+  return (geometry) => {
+    const figure = figureOf(geometry)
+    return figure !== undefined && test(figure)
+  }
+}
+
+/** The query as a test of entities: any instance of the GeoProperty may match, without one none does. */
+export function compileGeoQuery(query: GeoQuery): (entity: Entity) => boolean {
+  const test = compileGeometryTest(query)
+  return (entity) =>
+    instancesOf(entity, query.property).some(({ type, value }) => type === 'GeoProperty' && test(value))
+}
+
+/** Whether an entity satisfies the query. Compile once where many entities are asked. */
+export function matchesGeo(query: GeoQuery, entity: Entity): boolean {
+  return compileGeoQuery(query)(entity)
+}
+
+function relationTest(relation: GeoRelation, reference: Figure): (figure: Figure) => boolean {
+  if ('maxDistance' in relation)
+    return (figure) => figureDistanceMeters(reference, figure) <= relation.maxDistance
+  if ('minDistance' in relation)
+    return (figure) => figureDistanceMeters(reference, figure) >= relation.minDistance
+  switch (relation.kind) {
+    case 'within':
+      return (figure) => covers(reference, figure)
+    case 'contains':
+      return (figure) => covers(figure, reference)
+    case 'intersects':
+      return (figure) => intersects(reference, figure)
+    case 'disjoint':
+      return (figure) => !intersects(reference, figure)
+    case 'equals':
+      return (figure) => covers(reference, figure) && covers(figure, reference)
+    case 'overlaps':
+      return (figure) => overlaps(reference, figure)
+  }
+}
+
+/** Box around a well-formed geometry; undefined for what is none by its type. */
+export function boundingBoxOf(geometry: Json | undefined): Box | undefined {
+  return figureOf(geometry)?.box
+}
+
+/**
+ * Boxes of which the box of every matching geometry touches at least one; undefined when matches may lie anywhere
+ * (disjoint, minDistance).
+ */
+export function searchBoxesOf(query: GeoQuery): readonly Box[] | undefined {
+  const { relation } = query
+  const [west, south, east, north] = figureOf(query.geometry)!.box
+  if ('maxDistance' in relation) return boxesWithin(relation.maxDistance, [west, south, east, north])
+  if ('minDistance' in relation || relation.kind === 'disjoint') return undefined
+  const slack = 4 * touchDegrees
+  return [[west - slack, south - slack, east + slack, north + slack]]
+}

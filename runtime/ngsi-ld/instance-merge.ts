@@ -1,0 +1,69 @@
+/**
+ * Merging one attribute instance into another (GS CIM 009, 5.5.12; RFC 7396): members, sub-attributes and objects in
+ * values recursively, NGSI-LD Null deletes. Arrays are values and are replaced whole.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { plainMembers } from './attribute.ts'
+import { kindOf, kindsByMember, ngsiLdNull } from './attribute-kind.ts'
+import type { Attribute, AttributeInstance } from './entity.ts'
+import { isObject, type JsonObject, listOf } from './json.ts'
+
+/** Whether an instance asks for its own deletion; a LanguageProperty does so under the language `@none`. */
+export function isNull(instance: AttributeInstance): boolean {
+  const value = instance[kindOf(instance).member]
+  if (value === ngsiLdNull) return true
+  return instance.type === 'LanguageProperty' && isObject(value) && value['@none'] === ngsiLdNull
+}
+
+/** An instance with the members of `patch` merged in. Both are of one kind. */
+export function mergeInstances(before: AttributeInstance, patch: AttributeInstance): AttributeInstance {
+  const members = new Map<string, Json | undefined>(Object.entries(before))
+  for (const [name, value] of Object.entries(patch)) {
+    const present = members.get(name)
+    const result = isAttribute(name) ? mergeAttributes(present, value) : mergeJson(present, value!)
+    if (result === undefined) members.delete(name)
+    else members.set(name, result)
+  }
+  return Object.fromEntries(members) as AttributeInstance
+}
+
+/** The instance without what asks for deletion; the same object when nothing does. */
+export const withoutNulls = (instance: AttributeInstance): AttributeInstance =>
+  holdsNull(instance as Json) ? mergeInstances({ type: instance.type }, instance) : instance
+
+const isAttribute = (member: string): boolean =>
+  member !== 'type' && !kindsByMember.has(member) && !plainMembers.has(member)
+
+/** Sub-attributes, instance by instance; undefined when none is left. */
+function mergeAttributes(before: Json | undefined, patch: Json | undefined): Json | undefined {
+  const instances = before === undefined ? [] : [...listOf(before as Attribute)]
+  for (const given of listOf(patch as Attribute)) {
+    const found = instances.findIndex(({ datasetId }) => datasetId === given.datasetId)
+    const present = instances[found]
+    const result = present?.type === given.type ? mergeInstances(present, given) : withoutNulls(given)
+    if (found < 0 && !isNull(given)) instances.push(result)
+    else if (found >= 0) instances.splice(found, 1, ...(isNull(given) ? [] : [result]))
+  }
+  return (instances.length === 1 ? instances[0] : instances.length === 0 ? undefined : instances) as
+    | Json
+    | undefined
+}
+
+/** RFC 7396, section 2, with NGSI-LD Null for null. */
+function mergeJson(target: Json | undefined, patch: Json): Json | undefined {
+  if (patch === ngsiLdNull) return undefined
+  if (!isObject(patch)) return patch
+  // A map, because assignment would take the member `__proto__` for something else.
+  const members = new Map<string, Json>(isObject(target) ? Object.entries(target) : [])
+  for (const [name, value] of Object.entries(patch)) {
+    const result = mergeJson(members.get(name), value)
+    if (result === undefined) members.delete(name)
+    else members.set(name, result)
+  }
+  return Object.fromEntries(members) as JsonObject
+}
+
+function holdsNull(value: Json): boolean {
+  if (value === ngsiLdNull) return true
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsNull)
+}

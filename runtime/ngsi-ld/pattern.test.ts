@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import { isGatewayError } from '#base/errors.ts'
+import { compilePattern } from './pattern.ts'
+
+const matches = (pattern: string, text: string): boolean => compilePattern(pattern).test(text)
+
+function codeOf(pattern: string): string {
+  try {
+    compilePattern(pattern)
+    return 'none'
+  } catch (error) {
+    return isGatewayError(error) ? error.code : 'not ours'
+  }
+}
+
+describe('a pattern', () => {
+  it.each([
+    ['abc', 'xxabcxx', true],
+    ['abc', 'ab', false],
+    ['', '', true],
+    ['', 'anything', true],
+    ['^abc$', 'abc', true],
+    ['^abc$', 'abcd', false],
+    ['^abc$', 'xabc', false],
+    ['^$', '', true],
+    ['$^', '', true],
+    ['^$', 'a', false],
+    ['a$b', 'a$b', false],
+    ['^a|b$', 'ax', true],
+    ['^a|b$', 'xb', true],
+    ['^a|b$', 'xbx', false],
+    ['(^a|x)b', 'ab', true],
+    ['(^a|x)b', 'cab', false],
+    ['(^a|x)b', 'cxb', true],
+    ['a.c', 'abc', true],
+    ['a.c', 'a\nc', false],
+    ['a.c', 'a😀c', true],
+    ['^.$', '😀', true],
+    ['ab*c', 'ac', true],
+    ['ab+c', 'ac', false],
+    ['ab?c', 'abc', true],
+    ['^a{2}$', 'aa', true],
+    ['^a{2}$', 'aaa', false],
+    ['^a{2,}$', 'aaaa', true],
+    ['^a{1,3}$', 'aaaa', false],
+    ['^(ab|cd){2}$', 'abcd', true],
+    ['^(a*)*$', 'aaa', true],
+    ['^(a*)+b$', 'aaa', false],
+    ['(|a)b', 'b', true],
+    ['^a+?b', 'aab', true],
+    ['^(?:ab)+$', 'abab', true],
+    ['[abc]', 'xbx', true],
+    ['[^abc]', 'abc', false],
+    ['^[a-c-]+$', 'a-c', true],
+    ['^[]a]+$', 'a]', true],
+    ['^[^]a]+$', 'b]', false],
+    ['^[[:digit:][:upper:]_]+$', 'A1_', true],
+    ['^[[:digit:]]+$', 'A1', false],
+    ['^[\\d\\-]+$', '1-2', true],
+    ['^[\\]]$', ']', true],
+    ['^\\d\\D\\w\\W\\s\\S$', '1aa- x', true],
+    ['^a\\.b$', 'axb', false],
+    ['^a\\.b$', 'a.b', true],
+    ['\\(\\)\\{\\}\\|\\\\', '(){}|\\', true],
+    ['a\\tb', 'a\tb', true],
+    ['(?i)eiffel.*', 'The EIFFEL tower', true],
+    ['(?i)[a-z]É', 'Xé', true],
+    ['eiffel', 'EIFFEL', false],
+    ['.*downtown$', 'urn:x:downtown', true],
+    ['urn:ngsi-ld:Vehicle:*', 'urn:ngsi-ld:Vehicle:1', true],
+    ['^urn:ngsi-ld:Vehicle:52330-B$', 'urn:ngsi-ld:Vehicle:52330-B', true],
+  ])('%j on %j: %j', (pattern, text, expected) => {
+    expect(matches(pattern, text)).toBe(expected)
+  })
+
+  it.each([
+    ['(', 'ngsi-ld.bad-request-data'],
+    [')', 'ngsi-ld.bad-request-data'],
+    ['[a', 'ngsi-ld.bad-request-data'],
+    ['[]', 'ngsi-ld.bad-request-data'],
+    ['[b-a]', 'ngsi-ld.bad-request-data'],
+    ['[\\d-z]', 'none'],
+    ['[a-\\d]', 'ngsi-ld.bad-request-data'],
+    ['[[:nope:]]', 'ngsi-ld.bad-request-data'],
+    ['*a', 'ngsi-ld.bad-request-data'],
+    ['^*', 'ngsi-ld.bad-request-data'],
+    ['a{2,1}', 'ngsi-ld.bad-request-data'],
+    ['a{x}', 'ngsi-ld.bad-request-data'],
+    ['a{12345}', 'ngsi-ld.bad-request-data'],
+    ['a\\', 'ngsi-ld.bad-request-data'],
+    ['(a)\\1', 'ngsi-ld.bad-request-data'],
+    ['\\bword', 'ngsi-ld.bad-request-data'],
+    ['(?=a)', 'ngsi-ld.bad-request-data'],
+    ['(?<name>a)', 'ngsi-ld.bad-request-data'],
+    ['a{1000}', 'ngsi-ld.too-complex'],
+    ['(a{100}){100}', 'ngsi-ld.too-complex'],
+    ['((((){1000}){1000}){1000}){1000}', 'ngsi-ld.too-complex'],
+    ['a'.repeat(513), 'ngsi-ld.too-complex'],
+    ['('.repeat(250) + ')'.repeat(250), 'none'],
+  ])('%j is refused with %s', (pattern, code) => {
+    expect(codeOf(pattern)).toBe(code)
+  })
+
+  it('says which prefix every match has', () => {
+    expect(compilePattern('^urn:ngsi-ld:Sensor:.*').prefix).toBe('urn:ngsi-ld:Sensor:')
+    expect(compilePattern('^ab*').prefix).toBe('a')
+    expect(compilePattern('^abc$').prefix).toBe('abc')
+    expect(compilePattern('^ab|c').prefix).toBe('')
+    expect(compilePattern('abc').prefix).toBe('')
+    expect(compilePattern('(?i)^abc').prefix).toBe('')
+  })
+
+  it('takes milliseconds where backtracking takes ages', () => {
+    const text = `${'a'.repeat(100_000)}!`
+    for (const pattern of ['(a+)+$', '^(a|a)*$', '(a*)*b', '(.*)*x{3}$', '^(([a-z])+.)+[A-Z]([a-z])+$']) {
+      const started = performance.now()
+      expect(matches(pattern, text)).toBe(false)
+      expect(performance.now() - started).toBeLessThan(500)
+    }
+  })
+
+  it('bounds the cost of the worst pattern it accepts', () => {
+    const text = 'ab'.repeat(50_000)
+    const started = performance.now()
+    expect(matches(`(a|b)*c(a|b){${70}}`, text)).toBe(false)
+    expect(matches(`(a|b)*a(a|b){${70}}c`, text)).toBe(false)
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
+  it('matches no text longer than its limit', () => {
+    expect(matches('a', 'a'.repeat(131_072))).toBe(true)
+    expect(matches('a', 'a'.repeat(131_073))).toBe(false)
+  })
+})
