@@ -4,7 +4,7 @@
  * walks. The README beside this file says what every key does.
  */
 import { writtenUnit } from '#bridges/units.ts'
-import type { Checked, SettingProblem } from '#contract'
+import { type Checked, readingsMax, type SettingProblem } from '#contract'
 import { type TimeFormat, timeFormats } from './moment.ts'
 import { lastName, type Path, parsePath } from './path.ts'
 import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
@@ -110,7 +110,12 @@ function fieldsOf(
   if (raw === 'auto') return raw
   if (!Array.isArray(raw) || raw.length === 0) return note(at, '"auto" or a list of one or more fields')
   const isNamed = topic !== undefined && hasPlaceholder(topic, 'field')
+  if (raw.length > readingsMax) return note(at, `at most ${readingsMax} fields`)
   const fields = raw.map((one: unknown, index) => fieldOf(one, `${at}[${index}]`, isNamed, note))
+  const names = fields.map((field) => field?.name ?? '{field}')
+  for (const [index, name] of names.entries())
+    if (fields[index] !== undefined && names.indexOf(name) < index)
+      note(`${at}[${index}].name`, `a name of its own, not ${name} again`)
   return fields.includes(undefined) ? undefined : (fields as Field[])
 }
 

@@ -108,7 +108,8 @@ export const limits = {
   // Intake
   readingsPerFrameMax: limit(1024, 'readings', 'One frame, one decision', 'quarantined'),
   problemsPerFrameMax: limit(16, 'problems', 'Enough to mend a mapping', 'the others are only counted'),
-  nameCharactersMax: limit(256, 'characters', 'Device and field names become keys', 'the reading is refused'),
+  deviceNameCharactersMax: limit(256, 'characters', 'Device and field names become keys', 'the reading is refused'),
+  topicsRememberedMax: limit(20_000, 'topics', 'Which bridge reads a topic is looked up once', 'oldest is forgotten'),
   quarantineFramesMax: limit(1000, 'frames', 'Replayable after a mapping is mended', 'oldest is dropped'),
   quarantineBytesMax: limit(4 * 1024 * 1024, 'bytes', 'The same, by size', 'oldest is dropped'),
   channelsMax: limit(50_000, 'channels', 'Device fields known in memory', 'least recently used leaves'),
@@ -136,6 +137,9 @@ export const limits = {
   deliveryBackoffMsMax: limit(60_000, 'ms', 'Longest pause after an answer of failure', 'stays there'),
   deliveryPauseMsMax: limit(3_600_000, 'ms', 'Longest Retry-After or cooldown obeyed', 'stays there'),
   endpointsMax: limit(1000, 'endpoints', 'Connections and breakers', '403'),
+  // Demo
+  demoInFlightMax: limit(64, 'messages', 'Unacknowledged messages of the simulated site', 'waits'),
+  demoFileBytesMax: limit(256 * 1024 * 1024, 'bytes', 'A recorded series is read whole', 'the file is refused'),
   // Process
   settingsBytesMax: limit(4 * 1024 * 1024, 'bytes', 'About 20,000 declared devices', 'settings are refused'),
   settingsDepthMax: limit(64, 'levels', 'Recursion stays within the stack', 'settings are refused'),

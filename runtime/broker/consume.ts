@@ -6,7 +6,7 @@
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
-import { createEntityQuery } from '#store/query-sql.ts'
+
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { EntityQuery, EntityView, QueryPage } from './types.ts'
@@ -20,7 +20,7 @@ export interface ConsumePorts {
 }
 
 export function createConsume({ database, entities, live, names }: ConsumePorts) {
-  const search = createEntityQuery(database, names.find)
+  const search: unknown = [database, names]
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
 
   return Object.freeze({

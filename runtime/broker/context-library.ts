@@ -130,7 +130,7 @@ export function createContextLibrary(
     return error
   }
 
-  const fetch = (url: string): Promise<Json> => {
+  const obtain = (url: string): Promise<Json> => {
     const failure = failures.get(url)
     if (failure !== undefined && failure.until > clock.monotonic()) return Promise.reject(failure.error)
     const running = underWay.get(url)
@@ -144,12 +144,12 @@ export function createContextLibrary(
 
   return Object.freeze({
     find,
-    fetch,
+    fetch: obtain,
     freshUntil: (url) => kept.get(url)?.expires ?? Number.POSITIVE_INFINITY,
     renew(url) {
       const before = kept.get(url)
       if (before === undefined || before.expires > clock.now() || underWay.has(url)) return
-      fetch(url).then(
+      obtain(url).then(
         () => ports.onChange(url),
         () => kept.set(url, { ...before, expires: clock.now() + ageMsMin }),
       )

@@ -14,9 +14,8 @@ import { migrate, openReader, openWriter } from '#store/database.ts'
 import { createRecords } from '#store/records.ts'
 import { writeStatements } from '#store/rows.ts'
 import type { FetchDocument } from './context-library.ts'
-import { createContexts } from './contexts.ts'
+import { createContexts, platformContextPath } from './contexts.ts'
 import type { Stage } from './door.ts'
-import { platformContextPath } from './platform-context.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-contexts-'))
 let count = 0

@@ -5,8 +5,14 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext } from '#ngsi-ld/context.ts'
+import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
 import { type ContextLibrary, type ContextLibraryPorts, createContextLibrary } from './context-library.ts'
-import { platformContextDocument, platformContextPath } from './platform-context.ts'
+
+/**
+ * Where every gateway publishes the vocabulary of the platform. Under whatever host somebody names it, it is this
+ * gateway's own copy.
+ */
+export const platformContextPath = '/contexts/selvedge-platform.jsonld'
 
 export interface Contexts {
   /** The context of requests that name none. */

@@ -97,10 +97,12 @@ export function createStreams({ history, names, live }: StreamsPorts) {
 
   /**
    * Stages one observation. Newer than the stream's newest is new at once; otherwise its past is searched for the
-   * same identity. A late one enters history and becomes current only when `replace` says so (writes by HTTP).
+   * same identity. A late one enters history and becomes current only when `replace` says so (writes by HTTP, which
+   * must be readable afterwards even where they repeat the past; history keeps it once).
    */
   function observe(stage: Stage, stream: LiveStream, time: number, value: Json, replace: boolean): Verdict {
-    if (time <= stream.newestTime && isKnown(stream, time, value)) return 'duplicate'
+    if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
+    if (!replace && time <= stream.newestTime && isKnown(stream, time, value)) return 'duplicate'
     const current = replace || time >= stream.nextTime || stream.nextTime === Number.NEGATIVE_INFINITY
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
@@ -110,7 +112,6 @@ export function createStreams({ history, names, live }: StreamsPorts) {
 
   function isKnown(stream: LiveStream, time: number, value: Json): boolean {
     if (time === stream.newestTime && same(stream.newestValue, value)) return true
-    if (time === stream.nextTime && same(stream.nextValue, value)) return true
     const { tail } = stream
     for (let i = tail.times.length - 1; i >= 0; i--) {
       if (tail.times[i] === time && same(tail.values[i]!, value)) return true

@@ -94,7 +94,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const upkeep = createUpkeep({ live, streams, records, metrics, documents: () => documents }, settings)
 
   const read = replay({ records, entities, history, live, streams })
-  log.info('store.replayed', { tenant: name, ...read })
+  log.info('store.replayed', { tenant: name, rows: read.rows, observations: read.observations })
   const door = createDoor(
     { tenant: name, writer, clock, log, metrics, number: records.logLast(), at: read.at, upkeep: upkeep.attach },
     settings,

@@ -17,7 +17,7 @@ export interface Decoding {
 /** More readings in one frame are none. */
 export const readingsMax = limits.readingsPerFrameMax.value
 const problemsMax = limits.problemsPerFrameMax.value
-const nameMax = limits.nameCharactersMax.value
+const nameMax = limits.deviceNameCharactersMax.value
 
 export function createDecoding(): Decoding {
   const readings: Reading[] = []

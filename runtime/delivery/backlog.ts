@@ -126,7 +126,11 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     dropOldest(max) {
       const dropped: DeliveryHead[] = []
       while (waiting > max) {
-        const heads = reads.heads({ endpoint, after: floor, count: waiting - max + limits.deliveriesInFlightMax.value })
+        const heads = reads.heads({
+          endpoint,
+          after: floor,
+          count: waiting - max + limits.deliveriesInFlightMax.value,
+        })
         if (heads.length === 0) break
         for (const head of heads) {
           if (waiting <= max) break

@@ -5,48 +5,24 @@
  * and it does not render.
  */
 import type { Clock } from '#base/clock.ts'
-import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
 import type { Deliveries, Delivery } from '#store/deliveries.ts'
-import { type Backlog, createBacklog } from './backlog.ts'
-import { type Breaker, createBreaker } from './breaker.ts'
-import type { OutgoingRequest } from './http-endpoint.ts'
-import { createPace, type Pace } from './pace.ts'
-import { originOf, probe } from './probe.ts'
-import type { Flight } from './queue.ts'
-import { createSettlement, type Settlement } from './settlement.ts'
-import { consequenceOf, type Failure, type Sent } from './verdict.ts'
+import { createLanes, type Lane, type Lanes } from './lanes.ts'
+import { createPump, type Outcome, type PumpPorts } from './pump.ts'
+import { createSettlement } from './settlement.ts'
 
-/** A delivery as a request, with the wishes of its subscription. */
-export interface Rendered extends OutgoingRequest {
-  /** Least time between a failure and the next attempt at this endpoint, ms. */
-  readonly cooldownMs?: number | undefined
-}
-
-/** What an attempt meant for its subscription. */
-export interface Outcome {
-  readonly ok: boolean
-  /** Wall-clock ms. */
-  readonly at: number
-  readonly error?: string | undefined
-}
-
-export interface DispatcherPorts {
+export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
   readonly door: Pick<Door, 'submit'>
   readonly reads: Deliveries
-  /** Undefined when the subscription is gone; then the delivery is void. */
-  render(delivery: Delivery): Rendered | undefined
-  /** Never rejects. */
-  send(request: OutgoingRequest): Promise<Sent>
   readonly subscriptions: {
-    /** One attempt, delivered or failed. */
+    /** One attempt for a subscription, delivered or failed. */
     outcome(sub: number, outcome: Outcome): void
-    /** So many of its deliveries were given up at the ceiling of the endpoint. */
+    /** So many of its deliveries were given up at the ceiling of their endpoint. */
     dropped(sub: number, count: number): void
-    /** Statistics as JSON text, stored at most once a second; undefined when the subscription is gone. */
+    /** Its statistics as JSON text, stored at most once a second; undefined when the subscription is gone. */
     statistics(sub: number): string | undefined
   }
   readonly clock: Clock
@@ -57,17 +33,18 @@ export interface DispatcherPorts {
 export interface DispatcherSettings {
   /** Prometheus labels of the gauge, such as `{tenant="a"}`. */
   readonly labels?: string
-  /** Ceiling per endpoint, if not the usual one. */
+  /** Ceiling of an endpoint, if not the usual one. */
   readonly deliveriesPerEndpointMax?: number
 }
 
 export interface EndpointStatus {
   readonly endpoint: string
-  /** Not yet delivered, in flight included. */
+  /** Not yet delivered, those in flight included. */
   readonly waiting: number
-  readonly inFlight: number
-  /** How many of `waiting` are in memory. */
+  /** How many of them are in memory. */
   readonly held: number
+  readonly inFlight: number
+  /** down: no connection can be made, it is probed; backing-off: it answers with failures or not in time. */
   readonly state: 'up' | 'down' | 'backing-off'
   /** Since when it is in this state, wall-clock ms. */
   readonly since: number
@@ -75,11 +52,11 @@ export interface EndpointStatus {
 }
 
 export interface Dispatcher {
-  /** Takes up what is in the table and begins to send. Call it once, before the first commit. */
+  /** Takes up what is in the table and begins to send. To be called once, before the first commit. */
   start(): void
-  /** These deliveries are on disk; in order of d. */
+  /** These deliveries are on disk, in order of d. */
   committed(deliveries: readonly Delivery[]): void
-  /** Rows of an endpoint were moved or deleted (subscription deleted or redirected): look at the table again. */
+  /** Rows of an endpoint were moved or deleted (a subscription was deleted or redirected): the table counts. */
   reread(endpoint: string): void
   /** Endpoints to which something is owed. */
   stats(): EndpointStatus[]
@@ -87,39 +64,103 @@ export interface Dispatcher {
   close(deadlineMs: number): Promise<void>
 }
 
-/** Scheme, host and port: what a connection is made to. */
-interface Host {
-  readonly key: string
-  readonly breaker: Breaker
-  readonly lanes: Set<Lane>
-  inFlight: number
+export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSettings = {}): Dispatcher {
+  const { reads, clock, log, metrics, subscriptions } = ports
+  const perEndpointMax = settings.deliveriesPerEndpointMax ?? limits.deliveriesPerEndpointMax.value
+  const dropped = metrics.counter('selvedge_deliveries_dropped_total')
+  const settlement = createSettlement({ door: ports.door, clock, statistics: subscriptions.statistics })
+  const lanes: Lanes = createLanes({
+    reads,
+    pending: settlement.pending,
+    clock,
+    log,
+    wake: (lane) => pump.wake(lane),
+  })
+  const pump = createPump({
+    render: ports.render,
+    send: ports.send,
+    outcome: subscriptions.outcome,
+    lanes,
+    settlement,
+    clock,
+    log,
+    counters: {
+      sent: metrics.counter('selvedge_deliveries_sent_total'),
+      failed: metrics.counter('selvedge_deliveries_failed_total'),
+      dead: metrics.counter('selvedge_deliveries_dead_total'),
+    },
+  })
+  let isClosed = false
+  metrics.gauge(
+    'selvedge_deliveries_waiting',
+    () => [...lanes.all()].reduce((sum, lane) => sum + lane.backlog.waiting(), 0),
+    settings.labels,
+  )
+
+  /** More has come to the lane: the oldest beyond the ceiling go, the rest may leave. */
+  function grown(lane: Lane): void {
+    for (const { d, sub } of lane.backlog.dropOldest(perEndpointMax)) {
+      dropped.value++
+      subscriptions.dropped(sub, 1)
+      settlement.settle(d)
+      settlement.touch(sub)
+    }
+    pump.wake(lane)
+  }
+  function reread(endpoint: string): void {
+    if (isClosed) return
+    const lane = lanes.open(endpoint, 0)
+    lane.backlog.reread()
+    grown(lane)
+  }
+
+  return Object.freeze({
+    start() {
+      for (const endpoint of reads.endpoints()) reread(endpoint)
+    },
+    committed(deliveries) {
+      if (isClosed) return
+      const touched = new Set<Lane>()
+      for (const delivery of deliveries) {
+        const lane = lanes.open(delivery.endpoint, delivery.d - 1)
+        lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
+        touched.add(lane)
+      }
+      for (const lane of touched) grown(lane)
+    },
+    reread,
+    stats: () => [...lanes.all()].map((lane) => statusOf(lane, clock.monotonic())),
+    async close(deadlineMs) {
+      isClosed = true
+      const landed = pump.stop()
+      lanes.stop()
+      await within(deadlineMs / 2, landed)
+      pump.abandon()
+      await within(deadlineMs / 2, settlement.flush())
+    },
+  } satisfies Dispatcher)
 }
 
-/** One endpoint URI. */
-interface Lane {
-  readonly endpoint: string
-  readonly host: Host
-  readonly backlog: Backlog
-  readonly pace: Pace
-  since: number
-  lastError: string | undefined
-  /** Said in the log that it is in trouble. */
-  isReported: boolean
-  timer: NodeJS.Timeout | undefined
+function statusOf({ endpoint, host, backlog, pace, ...lane }: Lane, now: number): EndpointStatus {
+  const downSince = host.breaker.downSince()
+  const isPaused = pace.failures() > 0 || pace.pausedUntil() > now
+  return {
+    endpoint,
+    waiting: backlog.waiting(),
+    held: backlog.queue.size,
+    inFlight: backlog.queue.flights,
+    state: downSince === undefined ? (isPaused ? 'backing-off' : 'up') : 'down',
+    since: downSince ?? pace.failingSince() ?? lane.wellSince,
+    lastError: lane.lastError,
+  }
 }
 
-interface Desk {
-  readonly ports: DispatcherPorts
-  readonly settlement: Settlement
-  readonly lanes: Map<string, Lane>
-  readonly hosts: Map<string, Host>
-  /** Lanes that may have something to send, in turn. */
-  readonly hungry: Set<Lane>
-  readonly counters: Record<'sent' | 'failed' | 'dead' | 'dropped', { value: number }>
-  readonly perEndpointMax: number
-  inFlight: number
-  isScheduled: boolean
-  isClosing: boolean
-  /** Called when nothing is in flight any more. */
-  landed: () => void
+/** Waits for a promise, at most so long. */
+async function within(ms: number, promise: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const time = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([promise, time])
+  clearTimeout(timer)
 }

@@ -3,7 +3,12 @@
  * reads an answer only to drop it, checks certificates whatever the environment says, and holds a connection open
  * for the next one. Retrying is the business of the dispatcher.
  */
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Clock } from '#base/clock.ts'
@@ -34,7 +39,9 @@ const idleMs = 15_000
 
 /** Headers that only the connection itself may set. */
 const ownHeaders = new Set(
-  'connection content-length expect host keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(' '),
+  'connection content-length expect host keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(
+    ' ',
+  ),
 )
 
 /** `allowsLoopback`: whether endpoints on this machine may be sent to. */
@@ -73,7 +80,10 @@ export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boo
       if (!settings.allowsLoopback && isLoopback(url.hostname)) {
         return failure('forbidden', `${url.hostname} is this machine`)
       }
-      const timeoutMs = Math.min(outgoing.timeoutMs ?? limits.deliveryTimeoutMs.value, limits.deliveryTimeoutMsMax.value)
+      const timeoutMs = Math.min(
+        outgoing.timeoutMs ?? limits.deliveryTimeoutMs.value,
+        limits.deliveryTimeoutMsMax.value,
+      )
       const once = (): Promise<Exchanged> => exchange(() => open(url, outgoing), { clock, timeoutMs })
       const first = await once()
       // Most likely the peer closed an idle connection just when it was used again.
@@ -94,7 +104,10 @@ interface Exchanged {
 /** Where an exchange stands: no connection yet, TLS being agreed, or talking HTTP. */
 type Phase = 'connecting' | 'greeting' | 'talking'
 
-function exchange(open: () => ClientRequest, settings: { clock: Clock; timeoutMs: number }): Promise<Exchanged> {
+function exchange(
+  open: () => ClientRequest,
+  settings: { clock: Clock; timeoutMs: number },
+): Promise<Exchanged> {
   return new Promise((resolve) => {
     let phase: Phase = 'connecting'
     let request: ClientRequest
@@ -162,7 +175,11 @@ function judge(response: IncomingMessage, now: number): Sent {
   const status = response.statusCode ?? 0
   if (status >= 200 && status < 300) return { ok: true, status }
   const reason = `answered ${status}${status >= 300 && status < 400 ? ', redirects are not followed' : ''}`
-  return { ...failure('status', reason), status, retryAfterMs: retryAfterMs(response.headers['retry-after'], now) }
+  return {
+    ...failure('status', reason),
+    status,
+    retryAfterMs: retryAfterMs(response.headers['retry-after'], now),
+  }
 }
 
 function diagnose(error: Error, phase: Phase): Failure {

@@ -16,6 +16,8 @@ export interface Pace {
   pausedUntil(): number
   /** Failures in a row of the endpoint as a whole. */
   failures(): number
+  /** Since when it fails, wall-clock ms. */
+  failingSince(): number | undefined
   /** A delivery was taken. */
   succeeded(): void
   /** A delivery failed. Returns until when its pair has to wait alone, or undefined when all wait. */
@@ -27,7 +29,7 @@ export interface Pace {
 /** `dice` gives numbers in [0, 1). */
 export function createPace(clock: Clock, dice: () => number): Pace {
   let failures = 0
-  let failingSince = 0
+  let failingSince = { wall: 0, monotonic: 0 }
   let lastFailedAt = 0
   let succeededAt = Number.NEGATIVE_INFINITY
   let pausedUntil = 0
@@ -39,10 +41,10 @@ export function createPace(clock: Clock, dice: () => number): Pace {
   /** What was in flight together failed together: it counts once. */
   function chargeEndpoint({ startedAt }: Flight, now: number): void {
     if (failures > 0 && startedAt < lastFailedAt) return
-    if (failures === 0) failingSince = now
+    if (failures === 0) failingSince = { wall: clock.now(), monotonic: now }
     failures++
     lastFailedAt = now
-    pausedUntil = Math.max(pausedUntil, now + backoffMs(failures, now - failingSince, dice()))
+    pausedUntil = Math.max(pausedUntil, now + backoffMs(failures, now - failingSince.monotonic, dice()))
   }
   function hold(ms: number): void {
     pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, limits.deliveryPauseMsMax.value))
@@ -52,6 +54,7 @@ export function createPace(clock: Clock, dice: () => number): Pace {
     width: () => (failures > 0 ? 1 : limits.deliveriesInFlightMax.value),
     pausedUntil: () => pausedUntil,
     failures: () => failures,
+    failingSince: () => (failures > 0 ? failingSince.wall : undefined),
     succeeded() {
       failures = 0
       succeededAt = clock.monotonic()

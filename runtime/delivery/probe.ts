@@ -11,7 +11,12 @@ export interface Address {
   readonly port: number
 }
 
-const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'mqtt:': 1883, 'mqtts:': 8883 }
+const defaultPorts: Readonly<Record<string, number>> = {
+  'http:': 80,
+  'https:': 443,
+  'mqtt:': 1883,
+  'mqtts:': 8883,
+}
 
 /** Scheme, host and port of a URI as one key, and where to connect; undefined when it is no such URI. */
 export function originOf(uri: string): { key: string; address: Address } | undefined {

@@ -166,7 +166,8 @@ export function createQueue(): Queue {
     },
     has: (d) => held.has(d),
     isFlying: (d) => flying.has(d),
-    dueAt: () => (ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity)),
+    dueAt: () =>
+      ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity),
     get generation() {
       return generation
     },
@@ -185,7 +186,13 @@ export function createQueue(): Queue {
   } satisfies Queue)
 }
 
-const untroubled = { failedAt: undefined, failures: 0, failingSince: 0, poisonTries: 0, pausedUntil: 0 } as const
+const untroubled = {
+  failedAt: undefined,
+  failures: 0,
+  failingSince: 0,
+  poisonTries: 0,
+  pausedUntil: 0,
+} as const
 
 function newPair(pairs: Map<string, Pair>, key: string): Pair {
   const pair: Pair = { key, waiting: [], isFlying: false, isBehind: false, ...untroubled }

@@ -50,10 +50,12 @@ export function createSettlement(ports: SettlementPorts): Settlement {
   let underWay: Promise<boolean> | undefined
   let touchedAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
+  /** The last commit was refused: the next one is not before its time. */
+  let wasRefused = false
 
   function schedule(): void {
     if (underWay !== undefined) return
-    if (settled.length >= limits.deliverySettleMax.value) void write(false)
+    if (!wasRefused && settled.length >= limits.deliverySettleMax.value) void write(false)
     else timer ??= setTimeout(() => void write(false), limits.deliverySettleMs.value)
   }
   function take(isLast: boolean): Batch {
@@ -77,6 +79,7 @@ export function createSettlement(ports: SettlementPorts): Settlement {
     const batch = take(isLast)
     underWay = submit(door, batch, { isUrgent: isLast, statistics: ports.statistics }).then((isWritten) => {
       underWay = undefined
+      wasRefused = !isWritten
       if (isWritten) for (const d of batch.settled) pending.delete(d)
       else putBack(batch)
       if (settled.length + touched.size > 0 && !isLast) schedule()
@@ -117,7 +120,6 @@ function submit(
   batch: Batch,
   options: { isUrgent: boolean; statistics(sub: number): string | undefined },
 ): Promise<boolean> {
-  failpoint('delivery:before-settle')
   return new Promise((resolve) => {
     const isTaken = door.submit({
       urgent: options.isUrgent,
@@ -130,6 +132,7 @@ function submit(
 }
 
 function stageBatch(stage: Stage, batch: Batch, statistics: (sub: number) => string | undefined): void {
+  failpoint('delivery:before-settle')
   if (batch.settled.length > 0) stage.write('delivery.settle', JSON.stringify(batch.settled))
   for (const { delivery, reason, body } of batch.graves) {
     const { d, sub, endpoint, entity, at } = delivery

@@ -4,7 +4,6 @@
  * made and never after it, since that would cost four times the time of the whole answer.
  */
 import { productToken } from '#base/version.ts'
-import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { AskHead } from './ask.ts'
 import { contextRelation } from './negotiate.ts'
@@ -35,7 +34,7 @@ export interface Answers {
   created(ask: AskHead, location: string, text?: string): Response
   noContent(ask: AskHead): Response
   /** JSON that has no @context: id lists, batch results, information. */
-  json(value: Json, status?: number, headers?: Headers): Response
+  json(value: unknown, status?: number, headers?: Headers): Response
 }
 
 export function createAnswers({ core }: { core: Context }): Answers {
@@ -55,13 +54,14 @@ export function createAnswers({ core }: { core: Context }): Answers {
       type === 'application/json' && linkOf(context) === undefined ? core : context,
 
     entity(ask, text, context) {
-      const body = ask.type === 'application/json' ? text : withContext(text, context)
+      const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
       return new Response(body, { status: 200, headers: head(ask, context) })
     },
 
     list(ask, { texts, context }, page) {
-      const isLd = ask.type === 'application/ld+json'
-      const body = `[${(isLd ? texts.map((text) => withContext(text, context)) : texts).join()}]`
+      const member = ask.type === 'application/json' ? undefined : contextMember(context)
+      const items = member === undefined ? texts : texts.map((text) => withMember(text, member))
+      const body = `[${items.join()}]`
       const headers = head(ask, context)
       if (page === undefined) return new Response(body, { status: 200, headers })
       return new Response(body, {
@@ -71,7 +71,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     },
 
     partial(ask, text, context, range) {
-      const body = ask.type === 'application/json' ? text : withContext(text, context)
+      const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
       return new Response(body, { status: 206, headers: { ...head(ask, context), 'Content-Range': range } })
     },
 
@@ -91,10 +91,12 @@ export function createAnswers({ core }: { core: Context }): Answers {
   } satisfies Answers)
 }
 
-/** The entity with its @context as the last member; always an array, the core last. */
-function withContext(text: string, context: Context): string {
-  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"@context":${JSON.stringify(context.reference)}}`
-}
+/** The `@context` member of an answer: always an array, the core last. */
+const contextMember = (context: Context): string => `"@context":${JSON.stringify(context.reference)}`
+
+/** An object's text with one more member at its end. */
+const withMember = (text: string, member: string): string =>
+  `${text.slice(0, -1)}${text === '{}' ? '' : ','}${member}}`
 
 function headersOf(type: string, context: Context): Headers {
   const headers = { 'Content-Type': type, Server: productToken }

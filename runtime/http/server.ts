@@ -49,7 +49,7 @@ const drainStepMs = 20
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
   const listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
-    errorHandler: ports.refuse,
+    errorHandler: (error) => ports.refuse(isRequestError(error) ? malformedRequest(error) : error),
   })
   const server = createServer(
     {
@@ -82,6 +82,15 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       return drain(server)
     },
   })
+}
+
+/** The library's own complaint about a URL or Host header that no Request can have. */
+function isRequestError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'RequestError'
+}
+
+function malformedRequest(error: Error): GatewayError {
+  return new GatewayError('ngsi-ld.invalid-request', `the request is malformed: ${error.message}`, {}, error)
 }
 
 function listen(server: Server, { host, port }: HttpAddress): Promise<number> {

@@ -55,6 +55,21 @@ export const kindsByMember: ReadonlyMap<string, Kind> = new Map(
   kindList.toReversed().map((kind) => [kind.member, kind]),
 )
 
+/** Members of an attribute that are neither its value nor attributes themselves. */
+export const plainMembers: ReadonlySet<string> = new Set([
+  'observedAt',
+  'unitCode',
+  'datasetId',
+  'objectType',
+  'valueType',
+  'expiresAt',
+  'lang',
+])
+
+/** Whether a member of a stored instance is an attribute of that attribute. */
+export const isSubAttribute = (member: string): boolean =>
+  member !== 'type' && !kindsByMember.has(member) && !plainMembers.has(member)
+
 export const property = kindList[0]!
 export const geoProperty = kindList[1]!
 

@@ -17,6 +17,7 @@ import {
   kindNamed,
   kindsByMember,
   ngsiLdNull,
+  plainMembers,
   property,
   type Reading,
 } from './attribute-kind.ts'
@@ -92,17 +93,17 @@ export function addAttribute(
  */
 export function readPartial(raw: JsonObject, path: string, reading: Reading): JsonObject {
   const type = own(raw, 'type') ?? own(raw, '@type')
-  const kind = typeof type === 'string' ? kindNamed(reading.context.expand(type)) : undefined
+  const kind = type === undefined ? undefined : statedKind(type, reading)
   if (type !== undefined && kind === undefined) throw unknownKind(type, path)
   const members: Record<string, Json> = kind === undefined ? {} : { type: kind.name }
   readMembers(raw, kind ?? inferKind(raw), members, { path, reading, depth: 2 })
   return members
 }
 
-function isInstance(item: Json, { context }: Reading): boolean {
+function isInstance(item: Json, reading: Reading): boolean {
   if (!isObject(item)) return false
   const type = own(item, 'type') ?? own(item, '@type')
-  if (typeof type === 'string') return kindNamed(context.expand(type)) !== undefined
+  if (type !== undefined) return statedKind(type, reading) !== undefined
   return inferKind(item) !== undefined || Object.hasOwn(item, 'datasetId')
 }
 
@@ -115,12 +116,15 @@ function readOne(raw: Json, path: string, reading: Reading, depth: number): Attr
       : readInstance(raw, kind, path, reading, depth)
   }
   const type = own(raw, 'type') ?? own(raw, '@type')
-  const kind = typeof type === 'string' ? kindNamed(reading.context.expand(type)) : inferKind(raw)
+  const kind = type === undefined ? inferKind(raw) : statedKind(type, reading)
   if (kind !== undefined) return readInstance(raw, kind, path, reading, depth)
   if (isGeometry(raw)) return bare(raw, path, reading, depth)
   if (type === undefined) throw badRequestData('has neither a type nor a value', path)
   throw unknownKind(type, path)
 }
+
+const statedKind = (type: Json, { context }: Reading): Kind | undefined =>
+  typeof type === 'string' ? kindNamed(context.expand(type)) : undefined
 
 const unknownKind = (type: Json, path: string): Error =>
   badRequestData(`${JSON.stringify(type).slice(0, 64)} is not a kind of attribute`, `${path}.type`)
@@ -175,26 +179,17 @@ function readMembers(
     const name = reading.context.expand(key)
     const value = raw[key]!
     const field = `${path}.${key}`
+    if (isIgnored(name)) continue
     if (name === kind?.member) members[name] = kind.check(value, field, reading, depth + 1)
     else if (kindsByMember.has(name))
       throw badRequestData(`a ${kind?.name ?? 'partial update'} has none`, field)
     else if (plainMembers.has(name)) readPlain(name, value, members, { ...place, path: field })
-    else if (!isIgnored(name)) {
+    else {
       checkName(name, field)
       addAttribute(members, name, readAttribute(value, field, reading, depth + 1), field)
     }
   }
 }
-
-/** Members of an attribute that are no attributes themselves. */
-export const plainMembers: ReadonlySet<string> = new Set([
-  'observedAt',
-  'unitCode',
-  'datasetId',
-  'objectType',
-  'valueType',
-  'expiresAt',
-])
 
 function readPlain(name: string, value: Json, members: Record<string, Json>, { path, reading }: Place): void {
   if (value === ngsiLdNull && reading.nulls && name !== 'datasetId') {

@@ -3,8 +3,7 @@
  * values recursively, NGSI-LD Null deletes. Arrays are values and are replaced whole.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { plainMembers } from './attribute.ts'
-import { kindOf, kindsByMember, ngsiLdNull } from './attribute-kind.ts'
+import { isSubAttribute, kindOf, ngsiLdNull } from './attribute-kind.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isObject, type JsonObject, listOf } from './json.ts'
 
@@ -20,7 +19,7 @@ export function mergeInstances(before: AttributeInstance, patch: AttributeInstan
   const members = new Map<string, Json | undefined>(Object.entries(before))
   for (const [name, value] of Object.entries(patch)) {
     const present = members.get(name)
-    const result = isAttribute(name) ? mergeAttributes(present, value) : mergeJson(present, value!)
+    const result = isSubAttribute(name) ? mergeAttributes(present, value) : mergeJson(present, value!)
     if (result === undefined) members.delete(name)
     else members.set(name, result)
   }
@@ -30,9 +29,6 @@ export function mergeInstances(before: AttributeInstance, patch: AttributeInstan
 /** The instance without what asks for deletion; the same object when nothing does. */
 export const withoutNulls = (instance: AttributeInstance): AttributeInstance =>
   holdsNull(instance as Json) ? mergeInstances({ type: instance.type }, instance) : instance
-
-const isAttribute = (member: string): boolean =>
-  member !== 'type' && !kindsByMember.has(member) && !plainMembers.has(member)
 
 /** Sub-attributes, instance by instance; undefined when none is left. */
 function mergeAttributes(before: Json | undefined, patch: Json | undefined): Json | undefined {

@@ -4,8 +4,7 @@
  * members that were not touched are the same objects as before.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { plainMembers } from './attribute.ts'
-import { kindNamed, kindOf, kindsByMember, ngsiLdNull, property } from './attribute-kind.ts'
+import { isSubAttribute, kindNamed, kindOf, kindsByMember, ngsiLdNull } from './attribute-kind.ts'
 import { coreContext } from './context.ts'
 import { dateTimeToMs, isMillisecondExact, msToDateTime } from './datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, type Fragment, instancesOf } from './entity.ts'
@@ -18,7 +17,7 @@ import {
 } from './entity-draft.ts'
 import { checkGeometry } from './geometry.ts'
 import { isNull, mergeInstances, withoutNulls } from './instance-merge.ts'
-import { isObject, type JsonObject, listOf, own, sameJson, stableJson } from './json.ts'
+import { type JsonObject, listOf, own, sameJson, stableJson } from './json.ts'
 import { badRequestData, notFound } from './problem.ts'
 
 /** Adds the attributes of a fragment; existing instances are replaced unless `noOverwrite` (POST attrs, 5.6.3). */
@@ -233,8 +232,8 @@ function overwritten(before: AttributeInstance, partial: JsonObject): AttributeI
   const members: Record<string, Json | undefined> = { ...before }
   for (const [member, value] of Object.entries(partial)) {
     if (member === 'type') continue
-    const subAttribute = isObject(value) && !plainMembers.has(member) && !kindsByMember.has(member)
-    const doomed = value === ngsiLdNull || (subAttribute && isNull(value as unknown as AttributeInstance))
+    const doomed =
+      value === ngsiLdNull || (isSubAttribute(member) && isNull(value as unknown as AttributeInstance))
     if (doomed) delete members[member]
     else members[member] = value
   }
@@ -263,15 +262,15 @@ function fitted(
 ): AttributeInstance {
   const { value } = given
   if (given.type === before.type || value === undefined) return given
-  if (options.lang !== undefined && before.type === 'LanguageProperty') {
-    return { type: before.type, languageMap: { [options.lang]: value } }
+  const kind = kindOf(before)
+  const checked = (member: Json): Json =>
+    kind.check(member, name, { context: coreContext, nulls: true, simplified: true }, 1)
+  if (options.lang !== undefined && kind.member === 'languageMap') {
+    return { type: kind.name, languageMap: checked({ [options.lang]: value }) }
   }
   if (options.simplified !== true) return given
-  const kind = kindOf(before)
-  if (kind !== property && kind.member !== 'value' && kind.member !== 'object')
-    throw badRequestData(`is a ${kind.name}`, name)
-  const reading = { context: coreContext, nulls: true, simplified: true }
-  return { type: kind.name, [kind.member]: kind.check(value, name, reading, 1) }
+  if (kind.member !== 'value' && kind.member !== 'object') throw badRequestData(`is a ${kind.name}`, name)
+  return { type: kind.name, [kind.member]: checked(value) }
 }
 
 function checkedGeometry(instance: AttributeInstance, name: string): AttributeInstance {

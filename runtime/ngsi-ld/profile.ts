@@ -11,12 +11,29 @@ export interface ProfileRules {
   readonly coreVersion: CoreVersion
   /** PATCH attrs of a missing attribute: appended (5.6.2 since 1.6), or refused in a 207. */
   readonly updateAppendsMissing: boolean
+  /** Whether the answer to a create carries the id as text, as clients of the oldest brokers expect. */
+  readonly createAnswersId: boolean
   /** Status of LdContextNotAvailable (table 6.3.2-1): 503 until 1.7, 504 since. */
   readonly contextNotAvailableStatus: 503 | 504
 }
 
 export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
-  '1.1.2': { coreVersion: '1.0', updateAppendsMissing: false, contextNotAvailableStatus: 503 },
-  '1.8': { coreVersion: '1.8', updateAppendsMissing: true, contextNotAvailableStatus: 504 },
-  '1.9': { coreVersion: '1.9', updateAppendsMissing: true, contextNotAvailableStatus: 504 },
+  '1.1.2': {
+    coreVersion: '1.0',
+    updateAppendsMissing: false,
+    createAnswersId: true,
+    contextNotAvailableStatus: 503,
+  },
+  '1.8': {
+    coreVersion: '1.8',
+    updateAppendsMissing: true,
+    createAnswersId: false,
+    contextNotAvailableStatus: 504,
+  },
+  '1.9': {
+    coreVersion: '1.9',
+    updateAppendsMissing: true,
+    createAnswersId: false,
+    contextNotAvailableStatus: 504,
+  },
 }

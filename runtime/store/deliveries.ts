@@ -6,16 +6,16 @@ import type { Database } from './database.ts'
 
 export const deliveryWrites = {
   'delivery.insert':
-    'INSERT INTO delivery (d, sub, endpoint, entity, at, stream, t, value, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)',
-  // ?1 is a JSON array of d
-  'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?1))',
-  'delivery.forget': 'DELETE FROM delivery WHERE endpoint = ?1 AND sub = ?2',
-  'delivery.redirect': 'UPDATE delivery SET endpoint = ?3 WHERE endpoint = ?1 AND sub = ?2',
+    'INSERT INTO delivery (d, sub, endpoint, entity, at, stream, t, value, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  // Takes a JSON array of d
+  'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?))',
+  'delivery.forget': 'DELETE FROM delivery WHERE endpoint = ? AND sub = ?',
+  'delivery.redirect': 'UPDATE delivery SET endpoint = ? WHERE endpoint = ? AND sub = ?',
   'dead_letter.insert':
-    'INSERT OR REPLACE INTO dead_letter (d, sub, endpoint, entity, at, buried, reason, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)',
-  // Keeps the newest ?1
+    'INSERT OR REPLACE INTO dead_letter (d, sub, endpoint, entity, at, buried, reason, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  // Keeps so many of the newest
   'dead_letter.trim':
-    'DELETE FROM dead_letter WHERE d <= (SELECT d FROM dead_letter ORDER BY d DESC LIMIT 1 OFFSET ?1)',
+    'DELETE FROM dead_letter WHERE d <= (SELECT d FROM dead_letter ORDER BY d DESC LIMIT 1 OFFSET ?)',
 } as const
 
 /** Something owed to a subscriber: an observation (stream, t, value as JSON text) or a rendered data member (body). */
@@ -49,13 +49,6 @@ export interface DeadLetter {
 /** What tells deliveries apart without their content. */
 export type DeliveryHead = Pick<Delivery, 'd' | 'sub' | 'entity'>
 
-/** How many rows an endpoint has, and the highest d among them. */
-export interface Backlog {
-  readonly endpoint: string
-  readonly count: number
-  readonly last: number
-}
-
 /** Which rows of an endpoint to read, in order of d: those above `after`, `count` at most. */
 export interface Span {
   readonly endpoint: string
@@ -67,38 +60,37 @@ const columns = 'd, sub, endpoint, entity, at, stream, t, value, body'
 
 /** Read access to the outbox and the dead letters. */
 export function createDeliveries(database: Database) {
-  const backlogs = database.prepare<[], Backlog>(
-    'SELECT endpoint, count(*) AS count, max(d) AS last FROM delivery GROUP BY endpoint',
-  )
+  const endpoints = database.prepare<[], { endpoint: string }>('SELECT DISTINCT endpoint FROM delivery')
   const backlog = database.prepare<[string], { count: number; last: number | null }>(
-    'SELECT count(*) AS count, max(d) AS last FROM delivery WHERE endpoint = ?1',
+    'SELECT count(*) AS count, max(d) AS last FROM delivery WHERE endpoint = ?',
   )
   const among = database.prepare<[string, string], { count: number }>(
-    'SELECT count(*) AS count FROM delivery WHERE endpoint = ?1 AND d IN (SELECT value FROM json_each(?2))',
+    'SELECT count(*) AS count FROM delivery WHERE endpoint = ? AND d IN (SELECT value FROM json_each(?))',
   )
   const next = database.prepare<[string, number, number], Delivery>(
-    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3`,
+    `SELECT ${columns} FROM delivery WHERE endpoint = ? AND d > ? ORDER BY d LIMIT ?`,
   )
-  const nextOfPair = database.prepare<[string, number, number, number, number, string], Delivery>(
-    `SELECT ${columns} FROM delivery WHERE endpoint = ?1 AND d > ?2 AND d <= ?3 AND sub = ?5 AND entity = ?6 ORDER BY d LIMIT ?4`,
+  const nextOfPair = database.prepare<[string, number, number, number, string, number], Delivery>(
+    `SELECT ${columns} FROM delivery WHERE endpoint = ? AND d > ? AND d <= ? AND sub = ? AND entity = ? ORDER BY d LIMIT ?`,
   )
   const heads = database.prepare<[string, number, number], DeliveryHead>(
-    'SELECT d, sub, entity FROM delivery WHERE endpoint = ?1 AND d > ?2 ORDER BY d LIMIT ?3',
+    'SELECT d, sub, entity FROM delivery WHERE endpoint = ? AND d > ? ORDER BY d LIMIT ?',
   )
   const last = database.prepare<[], { last: number }>(
     'SELECT max(ifnull((SELECT max(d) FROM delivery), 0), ifnull((SELECT max(d) FROM dead_letter), 0)) AS last',
   )
   const deadLetters = database.prepare<[number, number], DeadLetter>(
-    'SELECT d, sub, endpoint, entity, at, buried, reason, body FROM dead_letter WHERE d < ?1 ORDER BY d DESC LIMIT ?2',
+    'SELECT d, sub, endpoint, entity, at, buried, reason, body FROM dead_letter WHERE d < ? ORDER BY d DESC LIMIT ?',
   )
   return Object.freeze({
     /** The highest d that is taken; the next delivery must be above it. */
     last: (): number => last.get()!.last,
-    backlogs: (): Backlog[] => backlogs.all(),
-    /** What is owed to one endpoint; `count` leaves out the deliveries numbered `except`. */
-    backlog(endpoint: string, except: readonly number[]): Backlog {
+    /** Endpoints to which something is owed. */
+    endpoints: (): string[] => endpoints.all().map(({ endpoint }) => endpoint),
+    /** How much is owed to one endpoint, without the deliveries numbered `except`, and the highest d of its rows. */
+    backlog(endpoint: string, except: readonly number[]): { count: number; last: number } {
       const all = backlog.get(endpoint)!
-      return { endpoint, count: all.count - among.get(endpoint, JSON.stringify(except))!.count, last: all.last ?? 0 }
+      return { count: all.count - among.get(endpoint, JSON.stringify(except))!.count, last: all.last ?? 0 }
     },
     /** The next deliveries of an endpoint; ends early once `bytes` of bodies and values are passed. */
     next(span: Span, bytes: number): Delivery[] {
@@ -113,11 +105,12 @@ export function createDeliveries(database: Database) {
     },
     /** The next deliveries of the same subscription and entity, up to `last`. */
     nextOfPair: (span: Span, last: number, pair: DeliveryHead): Delivery[] =>
-      nextOfPair.all(span.endpoint, span.after, last, span.count, pair.sub, pair.entity),
+      nextOfPair.all(span.endpoint, span.after, last, pair.sub, pair.entity, span.count),
     /** The oldest deliveries of an endpoint. */
     heads: (span: Span): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
     /** Dead letters below `before`, newest first. */
-    deadLetters: (count: number, before = Number.MAX_SAFE_INTEGER): DeadLetter[] => deadLetters.all(before, count),
+    deadLetters: (count: number, before = Number.MAX_SAFE_INTEGER): DeadLetter[] =>
+      deadLetters.all(before, count),
   })
 }
 

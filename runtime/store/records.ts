@@ -91,6 +91,9 @@ export function createRecords(database: Database) {
     'SELECT url, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
   )
   const devices = database.prepare<[], DeviceRow>('SELECT id, state, seen, facts FROM device')
+  const quarantineSizes = database.prepare<[], { q: number; size: number }>(
+    'SELECT q, length(payload) AS size FROM quarantine ORDER BY q',
+  )
   return Object.freeze({
     names: () => names.all(),
     meta: (key: string) => metaGet.get(key)?.value,
@@ -108,6 +111,7 @@ export function createRecords(database: Database) {
     context: (url: string) => contextGet.get(url),
     contexts: () => contexts.all(),
     devices: () => devices.all(),
+    quarantineSizes: () => quarantineSizes.all(),
     quarantineLast: () => (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
   })
 }

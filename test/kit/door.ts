@@ -22,8 +22,13 @@ export interface OpenDoor {
   close(): Promise<void>
 }
 
+export interface TemporaryDatabase {
+  readonly file: string
+  remove(): void
+}
+
 /** A path for a database file in a new temporary folder, and how to remove the folder. */
-export function temporaryDatabase(): { file: string; remove(): void } {
+export function temporaryDatabase(): TemporaryDatabase {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-'))
   return { file: join(folder, 'tenant.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }

@@ -1,0 +1,72 @@
+/**
+ * All commands: name, purpose, options. Each is loaded only when it is called, so that none pays in time and memory
+ * for what another needs.
+ */
+import type { Command, Option } from './arguments.ts'
+import { settingsOptions } from './settings-options.ts'
+
+const json: Option = { name: 'json', summary: 'Answer in JSON' }
+
+export const commands: readonly Command[] = [
+  {
+    name: 'run',
+    summary: 'Run the gateway in the foreground',
+    details:
+      'Log lines go to standard output, one JSON object each; gateway.ready names the ports. SIGTERM or SIGINT\nends it in order, a second one at once.',
+    options: settingsOptions,
+    load: async () => (await import('./run.ts')).run,
+  },
+  {
+    name: 'check',
+    summary: 'Check settings, data folder, credentials and ports without starting',
+    options: [...settingsOptions, json],
+    load: async () => (await import('./check.ts')).check,
+  },
+  {
+    name: 'status',
+    summary: 'Tell how the gateway is doing, running or not',
+    details: 'Asks the running gateway; where none answers, reads the data folder without changing it.',
+    options: [...settingsOptions, json],
+    load: async () => (await import('./status.ts')).status,
+  },
+  {
+    name: 'decode',
+    summary: 'Decode one payload and show what would become of it',
+    details: 'The payload comes from --payload, --file, or standard input.',
+    options: [
+      { name: 'topic', value: 'TOPIC', summary: 'MQTT topic it would arrive at' },
+      { name: 'content-type', value: 'TYPE', summary: 'Media type, as HTTP or MQTT 5 would state it' },
+      { name: 'retained', summary: 'As a retained message of another broker: old news' },
+      { name: 'payload', value: 'TEXT', summary: 'The payload itself' },
+      { name: 'file', value: 'FILE', summary: 'The file that holds it' },
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./decode.ts')).decode,
+  },
+  {
+    name: 'demo',
+    summary: 'Run a gateway with a simulated site, or with recorded series',
+    details:
+      'The site is a process of its own that uses MQTT and HTTP as any device would. Ctrl-C ends both.\nSeries: CSV files with a time column and one column per device (the file names the quantity), or with a\ndevice column (the columns name the quantities); a file with longitude and latitude gives places.',
+    options: [
+      { name: 'data', value: 'FOLDER', summary: 'Replay the CSV series of a folder instead of simulating' },
+      {
+        name: 'speed',
+        value: 'FACTOR',
+        summary: 'Seconds of recorded time per second, or max; default 3600',
+      },
+      { name: 'step', value: 'SECONDS', summary: 'Between rows of series without times; default 5' },
+      { name: 'keep', value: 'FOLDER', summary: 'Data folder to use and leave; default a temporary one' },
+      { name: 'port', value: 'PORT', summary: 'HTTP port; default 9090, or any where that is taken' },
+      { name: 'mqtt-port', value: 'PORT', summary: 'MQTT port; default 1883, or any where that is taken' },
+      { name: 'duration', value: 'SECONDS', summary: 'End by itself after this time' },
+      {
+        name: 'site',
+        value: 'URL',
+        summary: 'Only the site, for a gateway that runs already; with --mqtt-port',
+      },
+    ],
+    load: async () => (await import('./demo.ts')).demo,
+  },
+]

@@ -1,0 +1,133 @@
+/**
+ * Recorded series from CSV text: one column per device (the file names the quantity), or one row per device and
+ * time (the columns name the quantities), and places from a file with longitude and latitude. Pure; a cell that is
+ * no number is a missing value.
+ */
+
+/** What one device measured at one time. */
+export interface Sample {
+  readonly at: number
+  readonly device: string
+  readonly values: readonly (readonly [quantity: string, value: number])[]
+}
+
+export type Position = readonly [longitude: number, latitude: number]
+
+export type Table =
+  | { readonly kind: 'samples'; readonly samples: readonly Sample[] }
+  | { readonly kind: 'places'; readonly places: ReadonlyMap<string, Position> }
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+/** For series without times: the row that comes `n`-th is at `start + n * step`. */
+export interface Pace {
+  readonly step: number
+  /** When the last row is, ms. */
+  readonly end: number
+}
+
+const timeName = /^(time|timestamp|date|date_?time|ts)$/i
+const orderName = /^(reading|index|row|seq|sequence|no|n)$/i
+const deviceName = /^(.+_)?(id|device|sensor|mote|station)(_id)?$/i
+
+/** @param name the file name without its ending; names the quantity, or is put before device numbers. */
+export function readTable(name: string, text: string, pace: Pace): Table {
+  const rows = text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  const header = rows.shift()?.split(',').map(unquoted) ?? []
+  if (header.length < 2 || rows.length === 0)
+    return { kind: 'unknown', reason: 'it has no columns or no rows' }
+  if (header.every((cell) => Number.isFinite(Number(cell))) && header.some((cell) => /[.eE]/.test(cell))) {
+    return { kind: 'unknown', reason: 'its first line holds values, not names' }
+  }
+  const cells = rows.map((row) => row.split(',').map(unquoted))
+  const lower = header.map((cell) => cell.toLowerCase())
+  const [longitude, latitude] = [lower.indexOf('longitude'), lower.indexOf('latitude')]
+  const time = header.findIndex((cell) => timeName.test(cell))
+  if (longitude >= 0 && latitude >= 0 && time < 0) return readPlaces(cells, longitude, latitude)
+  const device = header.findIndex((cell) => deviceName.test(cell))
+  const order = time < 0 ? header.findIndex((cell) => orderName.test(cell)) : -1
+  const atOf = time >= 0 ? (row: readonly string[]) => timeOf(row[time]!) : paced(cells, order, pace)
+  const columns = header.flatMap((cell, i) =>
+    i === time || i === order || i === device ? [] : [[cell, i] as const],
+  )
+  const samples =
+    device >= 0 ? longSamples(name, cells, device, columns, atOf) : wideSamples(name, cells, columns, atOf)
+  if (samples.length === 0) return { kind: 'unknown', reason: 'it holds no number with a time' }
+  return { kind: 'samples', samples }
+}
+
+type Columns = readonly (readonly [name: string, index: number])[]
+type AtOf = (row: readonly string[], index: number) => number | undefined
+
+function wideSamples(quantity: string, rows: readonly string[][], columns: Columns, atOf: AtOf): Sample[] {
+  const single = columns.length === 1
+  return rows.flatMap((row, index) => {
+    const at = atOf(row, index)
+    if (at === undefined) return []
+    return columns.flatMap(([column, i]): Sample[] => {
+      const value = numberOf(row[i])
+      if (value === undefined) return []
+      // A single column, such as `timestamp,value`, is the series of one device that the file names.
+      return [{ at, device: single ? quantity : column, values: [[single ? column : quantity, value]] }]
+    })
+  })
+}
+
+function longSamples(
+  name: string,
+  rows: readonly string[][],
+  device: number,
+  columns: Columns,
+  atOf: AtOf,
+): Sample[] {
+  return rows.flatMap((row, index): Sample[] => {
+    const at = atOf(row, index)
+    const values = columns.flatMap(([column, i]) => {
+      const value = numberOf(row[i])
+      return value === undefined ? [] : [[column, value] as const]
+    })
+    const id = row[device] ?? ''
+    return at === undefined || id === '' || values.length === 0
+      ? []
+      : [{ at, device: `${name}-${id}`, values }]
+  })
+}
+
+function readPlaces(rows: readonly string[][], longitude: number, latitude: number): Table {
+  const own = [0, 1, 2].find((i) => i !== longitude && i !== latitude)!
+  const places = new Map<string, Position>()
+  for (const row of rows) {
+    const [lon, lat] = [numberOf(row[longitude]), numberOf(row[latitude])]
+    if (lon !== undefined && lat !== undefined && row[own] !== undefined) places.set(row[own], [lon, lat])
+  }
+  return { kind: 'places', places }
+}
+
+/** Times of rows that have none: by their order column, else by their line, ending at `pace.end`. */
+function paced(rows: readonly string[][], order: number, { step, end }: Pace): AtOf {
+  const place = (row: readonly string[], index: number): number | undefined =>
+    order < 0 ? index : numberOf(row[order])
+  const last = rows.reduce((most, row, index) => Math.max(most, place(row, index) ?? 0), 0)
+  return (row, index) => {
+    const n = place(row, index)
+    return n === undefined ? undefined : Math.round(end - (last - n) * step)
+  }
+}
+
+/** ISO 8601, with a blank for the T and UTC where no zone is stated; or seconds or milliseconds since 1970. */
+function timeOf(cell: string): number | undefined {
+  const number = numberOf(cell)
+  if (number !== undefined) return number > 1e11 ? Math.round(number) : Math.round(number * 1000)
+  const iso = cell.trim().replace(' ', 'T')
+  const at = Date.parse(/T/.test(iso) && !/(Z|[+-]\d\d:?\d\d)$/i.test(iso) ? `${iso}Z` : iso)
+  return Number.isNaN(at) ? undefined : at
+}
+
+function numberOf(cell: string | undefined): number | undefined {
+  if (cell === undefined || cell.trim() === '') return undefined
+  const value = Number(cell)
+  return Number.isFinite(value) ? value : undefined
+}
+
+function unquoted(cell: string): string {
+  return cell.trim().replace(/^"(.*)"$/, '$1')
+}

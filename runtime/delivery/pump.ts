@@ -1,0 +1,213 @@
+/**
+ * Moves deliveries: takes the lanes in turn, starts what may leave, and draws the consequence of each attempt. It
+ * starts a few per turn of the event loop and has a bounded number in flight per endpoint, per host and in all, so
+ * that neither a slow endpoint nor a large backlog holds up anything else.
+ */
+import type { Clock } from '#base/clock.ts'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Counter } from '#base/metrics.ts'
+import type { Delivery } from '#store/deliveries.ts'
+import type { OutgoingRequest } from './http-endpoint.ts'
+import type { Lane, Lanes } from './lanes.ts'
+import type { Flight } from './queue.ts'
+import type { Settlement } from './settlement.ts'
+import { consequenceOf, type Failure, type Sent } from './verdict.ts'
+
+/** A delivery as a request, with the wishes of its subscription. */
+export interface Rendered extends OutgoingRequest {
+  /** Least time between a failure and the next attempt at this endpoint, ms. */
+  readonly cooldownMs?: number | undefined
+}
+
+/** What an attempt meant for its subscription. */
+export interface Outcome {
+  readonly ok: boolean
+  /** Wall-clock ms. */
+  readonly at: number
+  readonly error?: string | undefined
+}
+
+export interface PumpPorts {
+  /** Undefined when the subscription is gone; then the delivery is void. */
+  render(delivery: Delivery): Rendered | undefined
+  /** Never rejects. */
+  send(request: OutgoingRequest): Promise<Sent>
+  outcome(sub: number, outcome: Outcome): void
+  readonly lanes: Pick<Lanes, 'closeIfIdle' | 'hostFailed'>
+  readonly settlement: Settlement
+  readonly clock: Clock
+  readonly log: Log
+  readonly counters: Readonly<Record<'sent' | 'failed' | 'dead', Counter>>
+}
+
+export interface Pump {
+  /** Something may have become possible for this lane. */
+  wake(lane: Lane): void
+  /** Starts nothing more; resolves when all in flight have landed. */
+  stop(): Promise<void>
+  /** What is still in flight is not waited for; its outcome is lost and it will be sent again. */
+  abandon(): void
+}
+
+/** Failures in a row before an endpoint is called failing in the log. */
+const reportFailures = 3
+
+export function createPump(ports: PumpPorts): Pump {
+  const { clock, lanes } = ports
+  const consequences = createConsequences(ports)
+  /** Lanes that may have something to send, in turn. */
+  const hungry = new Set<Lane>()
+  let inFlight = 0
+  let isScheduled = false
+  let state: 'running' | 'stopping' | 'abandoned' = 'running'
+  let landed = (): void => undefined
+
+  function schedule(): void {
+    if (isScheduled || state !== 'running' || hungry.size === 0) return
+    isScheduled = true
+    setImmediate(run)
+  }
+  function run(): void {
+    isScheduled = false
+    let left = limits.deliveriesPerTurn.value
+    for (const lane of hungry) {
+      if (state !== 'running' || inFlight >= limits.deliveriesInFlightTotalMax.value) return
+      if (left-- === 0) break
+      hungry.delete(lane)
+      // A set hands out what is added while one walks through it: lanes take turns.
+      if (startNext(lane)) hungry.add(lane)
+      else rest(lane)
+    }
+    schedule()
+  }
+  /** True when the lane may have more to do at once. */
+  function startNext(lane: Lane): boolean {
+    const { host, backlog, pace } = lane
+    const now = clock.monotonic()
+    if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return false
+    if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
+      return false
+    const flight = backlog.next(now)
+    if (flight === undefined) return backlog.isReading()
+    const rendered = consequences.render(lane, flight)
+    if (rendered !== undefined) void fly(lane, flight, rendered)
+    return true
+  }
+  async function fly(lane: Lane, flight: Flight, rendered: Rendered): Promise<void> {
+    inFlight++
+    lane.host.inFlight++
+    const sent = await ports.send(rendered)
+    inFlight--
+    const wasFull = lane.host.inFlight-- >= limits.deliveriesInFlightHostMax.value
+    if (state === 'abandoned') return
+    if (sent.ok) consequences.delivered(lane, flight)
+    else consequences.failed(lane, flight, { failure: sent, rendered })
+    for (const other of wasFull ? lane.host.lanes : []) hungry.add(other)
+    hungry.add(lane)
+    schedule()
+    if (inFlight === 0) landed()
+  }
+  /** Nothing can leave now: sleep until a pause ends, if one does. What else can change wakes the lane itself. */
+  function rest(lane: Lane): void {
+    clearTimeout(lane.timer)
+    const dueAt = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt())
+    const ms = dueAt - clock.monotonic()
+    if (ms > 0 && ms < Number.POSITIVE_INFINITY) lane.timer = setTimeout(() => wake(lane), Math.ceil(ms))
+    else lanes.closeIfIdle(lane)
+  }
+  function wake(lane: Lane): void {
+    hungry.add(lane)
+    schedule()
+  }
+
+  return Object.freeze({
+    wake,
+    async stop() {
+      state = 'stopping'
+      if (inFlight > 0) {
+        await new Promise<void>((resolve) => {
+          landed = resolve
+        })
+      }
+    },
+    abandon() {
+      state = 'abandoned'
+    },
+  } satisfies Pump)
+}
+
+/** What follows from an attempt, for the delivery, its pair, its endpoint and its subscription. */
+function createConsequences({ settlement, lanes, clock, log, counters, ...ports }: PumpPorts) {
+  function tell(delivery: Delivery, error?: string): void {
+    ports.outcome(delivery.sub, { ok: error === undefined, at: clock.now(), error })
+    settlement.touch(delivery.sub)
+  }
+  function bury(lane: Lane, flight: Flight, grave: { reason: string; body: string }): void {
+    const { d, sub, entity } = flight.delivery
+    counters.dead.value++
+    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.endpoint, entity, reason: grave.reason })
+    settlement.bury(flight.delivery, grave.reason, grave.body)
+    lane.backlog.finish(flight)
+  }
+  function isHopeless(flight: Flight, failure: Failure): boolean {
+    const consequence = consequenceOf(failure)
+    if (consequence === 'poison') flight.pair.poisonTries++
+    return consequence === 'bury' || flight.pair.poisonTries >= limits.deliveryPoisonTries.value
+  }
+  return {
+    /** The request, or undefined when there is none to send: the delivery is settled then. */
+    render(lane: Lane, flight: Flight): Rendered | undefined {
+      const { delivery } = flight
+      try {
+        const rendered = ports.render(delivery)
+        if (rendered !== undefined) return rendered
+        settlement.settle(delivery.d)
+        lane.backlog.finish(flight)
+      } catch (error) {
+        const reason = `could not be rendered: ${error instanceof Error ? error.message : String(error)}`
+        tell(delivery, reason)
+        bury(lane, flight, { reason, body: delivery.body ?? JSON.stringify(delivery) })
+      }
+      return undefined
+    },
+    delivered(lane: Lane, flight: Flight): void {
+      failpoint('delivery:after-send')
+      counters.sent.value++
+      if (lane.pace.failures() > 0) lane.wellSince = clock.now()
+      lane.pace.succeeded()
+      if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.endpoint })
+      lane.isReported = false
+      lane.lastError = undefined
+      tell(flight.delivery)
+      settlement.settle(flight.delivery.d)
+      lane.backlog.finish(flight)
+    },
+    failed(
+      lane: Lane,
+      flight: Flight,
+      { failure, rendered }: { failure: Failure; rendered: Rendered },
+    ): void {
+      counters.failed.value++
+      lane.lastError = failure.reason
+      tell(flight.delivery, failure.reason)
+      if (rendered.cooldownMs !== undefined) lane.pace.hold(rendered.cooldownMs)
+      if (isHopeless(flight, failure)) {
+        bury(lane, flight, { reason: failure.reason, body: rendered.body.toString() })
+      } else if (consequenceOf(failure) === 'down') {
+        lane.backlog.putBack(flight)
+        lanes.hostFailed(lane)
+      } else {
+        lane.backlog.putBack(flight, lane.pace.failed(flight, failure))
+        if (lane.pace.failures() < reportFailures || lane.isReported) return
+        lane.isReported = true
+        log.warn('delivery.endpoint-down', {
+          endpoint: lane.endpoint,
+          error: failure.reason,
+          waiting: lane.backlog.waiting(),
+        })
+      }
+    },
+  }
+}

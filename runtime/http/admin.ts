@@ -1,0 +1,51 @@
+/**
+ * What an operator asks: is the process alive, is it ready and if not why, its metrics, and which version runs.
+ * It only reports; nothing can be changed here.
+ */
+import type { Metrics } from '#base/metrics.ts'
+import { productToken, version } from '#base/version.ts'
+import type { ConformanceProfile } from '#ngsi-ld/profile.ts'
+import type { Answers } from './answer.ts'
+
+export interface AdminPorts {
+  readonly metrics: Metrics
+  readonly answers: Answers
+  /** Why the gateway cannot serve yet or any more; empty when it can. */
+  readonly unreadiness: () => readonly string[]
+}
+
+export interface AdminSettings {
+  readonly profile: ConformanceProfile
+  /** Version of the data format on disk. */
+  readonly dataFormat: number
+}
+
+export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts, settings: AdminSettings) {
+  const noStore = { 'Cache-Control': 'no-store' }
+  return Object.freeze({
+    live: () => answers.json({ status: 'up' }, 200, noStore),
+
+    ready() {
+      const reasons = unreadiness()
+      const status = reasons.length === 0 ? 'ready' : 'not ready'
+      return answers.json({ status, reasons: [...reasons] }, reasons.length === 0 ? 200 : 503, noStore)
+    },
+
+    metrics: () =>
+      new Response(metrics.expose(), {
+        headers: {
+          'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
+          Server: productToken,
+          ...noStore,
+        },
+      }),
+
+    info: () =>
+      answers.json({
+        product: 'selvedge',
+        version,
+        conformance: { ngsiLd: settings.profile },
+        dataFormat: settings.dataFormat,
+      }),
+  })
+}

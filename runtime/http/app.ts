@@ -1,0 +1,150 @@
+/**
+ * The HTTP interface: one table of paths and methods. Paths work with and without a trailing slash; a known path
+ * answers an unknown method with 405 and what it allows. There is no middleware: each request runs one function,
+ * and whatever that throws becomes a problem in one place.
+ */
+import { Hono } from 'hono'
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { failpoint } from '#base/failpoints.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import { productToken } from '#base/version.ts'
+import { type Contexts, platformContextPath } from '#broker/contexts.ts'
+import type { Broker } from '#broker/types.ts'
+import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
+import { createAdminRoutes } from './admin.ts'
+import { createAnswers } from './answer.ts'
+import { createAsks } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { createContextRoutes } from './contexts.ts'
+import { createEntityRoutes, entitiesPath } from './entities.ts'
+import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
+import { type AnswerType, assertDecodable } from './negotiate.ts'
+import { createProblems } from './problem.ts'
+import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
+import type { HttpEnv } from './server.ts'
+import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
+import { createTemporalRoutes, temporalPath } from './temporal.ts'
+
+export interface AppPorts {
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly takeFrame: TakeFrame
+  /** Why the gateway cannot serve yet or any more; empty when it can. */
+  readonly unreadiness: () => readonly string[]
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface AppSettings {
+  readonly profile: ConformanceProfile
+  /** Media type of answers to clients that do not care. */
+  readonly defaultMediaType: AnswerType
+  readonly dataFormat: number
+}
+
+export interface App {
+  fetch(request: Request, env?: HttpEnv): Response | Promise<Response>
+  /** The answer to an error from outside the routes. */
+  refuse(error: unknown): Response
+}
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+type Route = (c: HttpContext) => Response | Promise<Response>
+type Methods = Readonly<Partial<Record<Method, Route>>>
+
+export function createApp(ports: AppPorts, settings: AppSettings): App {
+  const { broker, contexts, takeFrame, unreadiness, clock, log, metrics } = ports
+  const rules = profiles[settings.profile]
+  const problems = createProblems({ log, metrics, rules })
+  const answers = createAnswers(contexts)
+  const asks = createAsks({ broker, contexts }, { defaultType: settings.defaultMediaType })
+
+  const entities = createEntityRoutes({ asks, answers, rules })
+  const operations = createEntityOperationRoutes({ asks, answers, problems })
+  const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
+  const temporal = createTemporalRoutes({ asks, answers })
+  const senml = createSenmlRoutes({ takeFrame, answers, clock })
+  const context = createContextRoutes()
+  const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
+
+  return serve(
+    {
+      [entitiesPath]: { GET: entities.query, POST: entities.create },
+      [`${entitiesPath}/:id`]: { GET: entities.retrieve, DELETE: entities.remove },
+      [`${entitiesPath}/:id/attrs`]: { POST: entities.append, PATCH: entities.update },
+      [`${entitiesPath}/:id/attrs/:attribute`]: {
+        PATCH: entities.updateAttribute,
+        DELETE: entities.removeAttribute,
+      },
+      [`${entityOperationsPath}/create`]: { POST: operations.create },
+      [`${entityOperationsPath}/upsert`]: { POST: operations.upsert },
+      [`${entityOperationsPath}/update`]: { POST: operations.update },
+      [`${entityOperationsPath}/delete`]: { POST: operations.remove },
+      [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
+      [`${subscriptionsPath}/:id`]: {
+        GET: subscriptions.retrieve,
+        PATCH: subscriptions.patch,
+        DELETE: subscriptions.remove,
+      },
+      [`${temporalPath}/:id`]: { GET: temporal.retrieve },
+      [senmlPath]: { POST: senml.push },
+      [platformContextPath]: { GET: context.platform },
+      '/health/live': { GET: admin.live },
+      '/health/ready': { GET: admin.ready },
+      '/metrics': { GET: admin.metrics },
+      '/selvedge/v1/info': { GET: admin.info },
+    },
+    problems.answer,
+    metrics,
+  )
+}
+
+function serve(table: Readonly<Record<string, Methods>>, refuse: App['refuse'], metrics: Metrics): App {
+  const requests = metrics.counter('selvedge_http_requests_total')
+  const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
+  for (const [path, methods] of Object.entries(table)) {
+    const route = byMethod(methods)
+    hono.all(path, route)
+    hono.all(`${path}/`, route)
+  }
+  hono.notFound((c) => refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`)))
+  hono.onError((error) => refuse(error))
+  return Object.freeze({
+    refuse,
+    fetch(request, env = {}) {
+      requests.value++
+      try {
+        failpoint('http:internal')
+        assertDecodable(request.url)
+      } catch (error) {
+        return refuse(error)
+      }
+      return hono.fetch(request, env)
+    },
+  } satisfies App)
+}
+
+/** Path as it was sent, still encoded: decoding comes after the path is cut into segments. */
+function rawPath(request: Request): string {
+  const { url } = request
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const end = url.indexOf('?', start)
+  return end === -1 ? url.slice(start) : url.slice(start, end)
+}
+
+/** One route for all methods of a path, because two that match would cost a promise. */
+function byMethod(methods: Methods): Route {
+  const allow = [...Object.keys(methods), ...('GET' in methods ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  return (c) => {
+    const { method } = c.req
+    const route = methods[(method === 'HEAD' ? 'GET' : method) as Method]
+    if (route !== undefined) return route(c)
+    if (method === 'OPTIONS') {
+      return new Response(null, { status: 204, headers: { Allow: allow, Server: productToken } })
+    }
+    throw new GatewayError('http.method-not-allowed', `${method} is not among ${allow}`, { allow })
+  }
+}

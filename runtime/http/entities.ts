@@ -1,0 +1,187 @@
+/**
+ * Routes of entities and their attributes (GS CIM 009, 6.4 to 6.7). They translate between HTTP and the broker and
+ * hold no rule of their own about entities. To retrieve one is the hottest path of the interface: it awaits nothing
+ * and sends the stored text.
+ */
+import type { EntityQuery, EntityView, UpdateResult } from '#broker/types.ts'
+import { toIri } from '#ngsi-ld/core-context.ts'
+import { parseEntity, parseFragment, parsePartial } from '#ngsi-ld/entity.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { parseTypeSelection } from '#ngsi-ld/selection.ts'
+import type { Answers } from './answer.ts'
+import type { Ask, Asks } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { listOf, optionsOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
+import { pageLinks } from './paging.ts'
+import { idOf, pathSegment } from './path.ts'
+import { renderingOf, renderingParameters } from './rendering.ts'
+
+export const entitiesPath = '/ngsi-ld/v1/entities'
+
+export interface EntityRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly rules: ProfileRules
+}
+
+const retrieveParameters = new Set<string>([...renderingParameters, 'local'])
+const selectors = [
+  'type',
+  'id',
+  'idPattern',
+  'q',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+] as const
+const queryParameters = new Set<string>([...retrieveParameters, ...selectors, 'limit', 'offset', 'count'])
+const localParameters = new Set(['local'])
+const appendParameters = new Set(['local', 'options'])
+const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
+
+export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
+  const show = (c: HttpContext, ask: Ask): Response => {
+    const id = idOf(c)
+    truthOf(ask.parameters, 'local')
+    const context = answers.contextFor(ask)
+    const rendering = renderingOf(ask.parameters, ask.context, context)
+    const view = ask.broker.retrieve(id)
+    const text = view === undefined ? undefined : rendering.text(view)
+    if (text === undefined)
+      throw notFound(view === undefined ? `no entity ${id}` : `${id} has nothing of what was asked for`)
+    return answers.entity(ask, text, context)
+  }
+
+  const list = (c: HttpContext, ask: Ask): Response => {
+    const context = answers.contextFor(ask)
+    const rendering = renderingOf(ask.parameters, ask.context, context)
+    const paging = pagingOf(ask.parameters)
+    const page = ask.broker.query(queryOf(ask, paging, rendering.attrs))
+    const texts = page.entities.flatMap((view: EntityView) => rendering.text(view) ?? [])
+    return answers.list(
+      ask,
+      { texts, context },
+      { count: page.count, links: pageLinks(c.req.url, paging, page.more) },
+    )
+  }
+
+  const updated = (ask: Parameters<Answers['noContent']>[0], result: UpdateResult): Response => {
+    if (result.notUpdated.length === 0) return answers.noContent(ask)
+    const notUpdated = result.notUpdated.map(({ attributeName, reason }) => ({
+      attributeName: toIri(attributeName),
+      reason,
+    }))
+    return answers.json({ updated: result.updated.map(toIri), notUpdated }, 207)
+  }
+
+  return Object.freeze({
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.body(c, { known: localParameters, creates: true })
+      const entity = parseEntity(ask.body, ask.context)
+      await (await ask.enter()).create(entity, 'http')
+      return answers.created(
+        ask,
+        `${entitiesPath}/${pathSegment(entity.id)}`,
+        rules.createAnswersId ? entity.id : undefined,
+      )
+    },
+
+    retrieve(c: HttpContext): Response | Promise<Response> {
+      const ask = asks.read(c, retrieveParameters)
+      return ask instanceof Promise ? ask.then((known) => show(c, known)) : show(c, ask)
+    },
+
+    query(c: HttpContext): Response | Promise<Response> {
+      const ask = asks.read(c, queryParameters)
+      return ask instanceof Promise ? ask.then((known) => list(c, known)) : list(c, ask)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, localParameters)
+      await ask.broker.remove(idOf(c), 'http')
+      return answers.noContent(ask)
+    },
+
+    async append(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.body(c, { known: appendParameters })
+      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
+      const fragment = parseFragment(ask.body, ask.context, { id })
+      return updated(ask, await (await ask.enter()).append(id, fragment, { noOverwrite, by: 'http' }))
+    },
+
+    async update(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.body(c, { known: localParameters })
+      const fragment = parseFragment(ask.body, ask.context, { id, nulls: true })
+      const options = { appendMissing: rules.updateAppendsMissing, by: 'http' } as const
+      return updated(ask, await (await ask.enter()).update(id, fragment, options))
+    },
+
+    async updateAttribute(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.body(c, { known: localParameters })
+      const name = attributeOf(c, ask)
+      const partial = parsePartial(ask.body, name, ask.context)
+      await (await ask.enter()).partial(id, name, partial, 'http')
+      return answers.noContent(ask)
+    },
+
+    async removeAttribute(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.read(c, deleteAttributeParameters)
+      const name = attributeOf(c, ask)
+      const datasetId = ask.parameters.get('datasetId')
+      const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
+      const which = datasetId === '@none' ? undefined : datasetId
+      await ask.broker.deleteAttribute(id, name, { datasetId: which, deleteAll, by: 'http' })
+      return answers.noContent(ask)
+    },
+  })
+}
+
+function attributeOf(c: HttpContext, ask: { readonly context: Ask['context'] }): string {
+  return checkName(ask.context.expand(c.req.param('attribute') ?? ''), 'attribute')
+}
+
+/**
+ * The query of a request (5.7.2).
+ * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
+ */
+function queryOf(
+  { parameters, context }: Ask,
+  paging: Paging,
+  attrs: ReadonlySet<string> | undefined,
+): EntityQuery {
+  const given = (name: string): string | undefined => parameters.get(name)
+  const selects = ['type', 'attrs', 'q', 'georel', 'id'].some((name) => parameters.has(name))
+  const type = given('type')
+  const isLocal = truthOf(parameters, 'local') ?? type === '*'
+  if (!selects && !isLocal)
+    throw badRequestData('one of type, attrs, q, id or georel is needed, or local=true')
+  const q = given('q')
+  const idPattern = given('idPattern')
+  return {
+    selection: type === undefined ? undefined : parseTypeSelection(type, context.expand),
+    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
+    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern),
+    attrs: attrs === undefined ? undefined : [...attrs],
+    q: q === undefined ? undefined : parseQuery(q, context.expand),
+    geo: parseGeoQuery(
+      {
+        georel: given('georel'),
+        geometry: given('geometry'),
+        coordinates: given('coordinates'),
+        geoproperty: given('geoproperty'),
+      },
+      context.expand,
+    ),
+    ...paging,
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
+ * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
+ */
+import type { BatchItemError, BatchResult } from '#broker/types.ts'
+import type { Json } from '#contract'
+import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity.ts'
+import { isObject } from '#ngsi-ld/json.ts'
+import { checkUri } from '#ngsi-ld/name.ts'
+import { invalidRequest } from '#ngsi-ld/problem.ts'
+import type { Answers } from './answer.ts'
+import type { Asks, BatchAsk } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { optionsOf } from './negotiate.ts'
+import type { Problems } from './problem.ts'
+
+export const entityOperationsPath = '/ngsi-ld/v1/entityOperations'
+
+export interface EntityOperationRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly problems: Problems
+}
+
+const localParameters = new Set(['local'])
+const optionParameters = new Set(['local', 'options'])
+
+export function createEntityOperationRoutes({ asks, answers, problems }: EntityOperationRoutePorts) {
+  const multiStatus = ({ success, errors }: BatchResult): Response =>
+    answers.json(
+      {
+        success: [...success],
+        errors: errors.map(({ entityId, error }) => ({ entityId, error: { ...problems.body(error) } })),
+      },
+      207,
+    )
+
+  return Object.freeze({
+    /** 201 with all ids when all were created, else 207. */
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters, creates: true })
+      const { entities, errors } = entitiesOf(ask)
+      const result = withErrors(await (await ask.enter()).batchCreate(entities, 'http'), errors)
+      return result.errors.length === 0 ? answers.json([...result.success], 201) : multiStatus(result)
+    },
+
+    /** 201 with the ids that are new, 204 when none is, 207 when any item failed. */
+    async upsert(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: optionParameters, creates: true })
+      const options = optionsOf(ask.parameters, ['replace', 'update'])
+      if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
+      const update = options.has('update')
+      const { entities, errors } = entitiesOf(ask)
+      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: 'http' })
+      const result = withErrors(upserted, errors)
+      if (result.errors.length > 0) return multiStatus(result)
+      return result.created.length === 0 ? answers.noContent(ask) : answers.json([...result.created], 201)
+    },
+
+    async update(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: optionParameters })
+      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
+      const { entities, errors } = entitiesOf(ask, { nulls: true })
+      const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: 'http' })
+      const result = withErrors(updated, errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(result)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters })
+      const ids: string[] = []
+      const errors: BatchItemError[] = []
+      for (const { json } of ask.items) {
+        try {
+          ids.push(checkUri(json, 'id'))
+        } catch (error) {
+          errors.push({ entityId: nameOf(json), error })
+        }
+      }
+      const result = withErrors(await (await ask.enter()).batchDelete(ids, 'http'), errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(result)
+    },
+  })
+}
+
+function entitiesOf(
+  ask: BatchAsk,
+  options: ParseOptions = {},
+): { entities: Entity[]; errors: BatchItemError[] } {
+  const entities: Entity[] = []
+  const errors: BatchItemError[] = []
+  for (const item of ask.items) {
+    try {
+      if ('error' in item) throw item.error
+      entities.push(parseEntity(item.json, item.context, options))
+    } catch (error) {
+      errors.push({ entityId: nameOf(item.json), error })
+    }
+  }
+  return { entities, errors }
+}
+
+/** What an item that could not be read calls itself. */
+function nameOf(json: Json): string {
+  const id = isObject(json) ? (json['id'] ?? json['@id']) : json
+  return typeof id === 'string' ? id : ''
+}
+
+function withErrors(result: BatchResult, errors: readonly BatchItemError[]): BatchResult {
+  return errors.length === 0 ? result : { ...result, errors: [...errors, ...result.errors] }
+}

@@ -1,0 +1,68 @@
+/**
+ * POST /senml: one SenML pack (RFC 8428) by HTTP, without any configuration. It hands the bytes to the intake as a
+ * frame like any other and answers when what was decoded is on disk; what SenML means is the bridge's business.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { productToken } from '#base/version.ts'
+import type { DecodeProblem, Frame } from '#contract'
+import type { Answers } from './answer.ts'
+import { type HttpContext, rawBody } from './body.ts'
+import { bodyType } from './negotiate.ts'
+
+export const senmlPath = '/senml'
+
+/** What became of a frame, once it is on disk. */
+export interface FrameOutcome {
+  /** Readings that were taken, repeats included. */
+  readonly accepted: number
+  readonly problems: readonly DecodeProblem[]
+}
+
+/** The intake's port: settles after the commit. @throws (by rejection) store.busy, store.full */
+export type TakeFrame = (frame: Frame) => Promise<FrameOutcome>
+
+/** Problems that an answer names; a pack of a thousand bad records must not come back as a thousand sentences. */
+const problemsShown = 10
+
+export function createSenmlRoutes(ports: { takeFrame: TakeFrame; answers: Answers; clock: Clock }) {
+  return Object.freeze({
+    /** 204 when everything was taken, 200 with counts when a part was, 400 when nothing could be decoded. */
+    async push(c: HttpContext): Promise<Response> {
+      const contentType = bodyType(c.req.header('content-type'), [
+        'application/senml+json',
+        'application/senml+cbor',
+      ])
+      const payload = await rawBody(c)
+      if (payload.length > limits.frameBytesMax.value) {
+        throw new GatewayError(
+          'http.body-too-large',
+          `a frame has at most ${limits.frameBytesMax.value} bytes`,
+        )
+      }
+      const { accepted, problems } = await ports.takeFrame({
+        topic: senmlPath.slice(1),
+        payload,
+        contentType,
+        receivedAt: ports.clock.now(),
+        retained: false,
+        transport: 'http',
+        source: c.env?.incoming?.socket.remoteAddress,
+      })
+      const shown = problems.slice(0, problemsShown)
+      if (accepted === 0 && problems.length > 0) {
+        const reasons = shown.map(({ field, reason }) =>
+          field === undefined ? reason : `${field}: ${reason}`,
+        )
+        throw new GatewayError('intake.undecodable', reasons.join('; '), { problems: shown })
+      }
+      if (problems.length === 0) return new Response(null, { status: 204, headers: { Server: productToken } })
+      return ports.answers.json({
+        accepted,
+        rejected: problems.length,
+        problems: shown.map((problem) => ({ ...problem })),
+      })
+    },
+  })
+}

@@ -1,0 +1,84 @@
+/**
+ * Routes of subscriptions (GS CIM 009, 6.10 and 6.11). What a subscription may say is decided where it is parsed,
+ * what it does by the broker.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '#base/clock.ts'
+import type { SubscriptionView } from '#broker/types.ts'
+import { notFound } from '#ngsi-ld/problem.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
+import { renderSubscription } from '#ngsi-ld/subscription.ts'
+import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
+import type { Answers } from './answer.ts'
+import type { Ask, Asks } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { optionsOf, pagingOf } from './negotiate.ts'
+import { pageLinks } from './paging.ts'
+import { idOf, pathSegment } from './path.ts'
+
+export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
+
+export interface SubscriptionRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly clock: Clock
+  readonly rules: ProfileRules
+}
+
+const retrieveParameters = new Set(['options', 'local'])
+const listParameters = new Set([...retrieveParameters, 'limit', 'offset', 'count'])
+
+export function createSubscriptionRoutes({ asks, answers, clock, rules }: SubscriptionRoutePorts) {
+  const textsOf = (ask: Ask, views: readonly SubscriptionView[]) => {
+    const context = answers.contextFor(ask)
+    const sysAttrs = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
+    const nowMs = clock.now()
+    const texts = views.map(({ subscription, stats }) =>
+      JSON.stringify(renderSubscription(subscription, { context, nowMs, statistics: stats, sysAttrs })),
+    )
+    return { texts, context }
+  }
+
+  return Object.freeze({
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.body(c, { creates: true })
+      const newId = () => `urn:ngsi-ld:Subscription:${randomUUID()}`
+      const subscription = parseSubscription(ask.body, { context: ask.context, nowMs: clock.now(), newId })
+      await (await ask.enter()).subscriptions.create(subscription)
+      const location = `${subscriptionsPath}/${pathSegment(subscription.id)}`
+      return answers.created(ask, location, rules.createAnswersId ? subscription.id : undefined)
+    },
+
+    async list(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const paging = pagingOf(ask.parameters)
+      const { views, count } = ask.broker.subscriptions.list(paging)
+      const links = pageLinks(c.req.url, paging, paging.offset + views.length < count)
+      return answers.list(ask, textsOf(ask, views), { count: paging.count ? count : undefined, links })
+    },
+
+    async retrieve(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, retrieveParameters)
+      const id = idOf(c)
+      const view = ask.broker.subscriptions.get(id)
+      if (view === undefined) throw notFound(`no subscription ${id}`)
+      const { texts, context } = textsOf(ask, [view])
+      return answers.entity(ask, texts[0]!, context)
+    },
+
+    async patch(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.body(c)
+      const options = { context: ask.context, nowMs: clock.now() }
+      const { subscriptions } = await ask.enter()
+      await subscriptions.patch(id, (before) => patchSubscription(before, ask.body, options))
+      return answers.noContent(ask)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, new Set())
+      await ask.broker.subscriptions.delete(idOf(c))
+      return answers.noContent(ask)
+    },
+  })
+}

@@ -1,0 +1,200 @@
+/**
+ * Channels: the fields of devices as the intake knows them, each with its stream. Provisioning happens here: the
+ * first reading of a field makes the entities of sensor integration that do not exist yet, in the commit that holds
+ * the reading; a burst of first frames therefore provisions once. What exists is never overwritten.
+ */
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Documents, Draft } from '#broker/documents.ts'
+import type { Door, Stage } from '#broker/door.ts'
+import type { LiveStream } from '#broker/live.ts'
+import type { Streams } from '#broker/streams.ts'
+import type { Settings } from '#config/schema.ts'
+import type { Frame, Reading, TimeSource } from '#contract'
+import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { changesBetween } from '#ngsi-ld/entity-draft.ts'
+import { appendAttributes } from '#ngsi-ld/merge.ts'
+import type { SiteIds } from './site-ids.ts'
+import {
+  type FirstReading,
+  hostingFragment,
+  idsOf,
+  learntInterval,
+  mayLearnInterval,
+  missingParts,
+  resultTime,
+  type SourceAddress,
+  simpleResult,
+} from './site-model.ts'
+import type { Stamp } from './time-rules.ts'
+import { learnInterval } from './update-interval.ts'
+import { sosa } from './vocabulary.ts'
+
+/** One field of one device. */
+export interface Channel {
+  readonly ids: SiteIds
+  stream: LiveStream
+  unitCode: string | undefined
+  unitText: string | undefined
+  timeSource: TimeSource
+  /** Times of first observations, until the interval is learnt or given up. */
+  learning: number[] | undefined
+}
+
+export interface ChannelsPorts {
+  readonly door: Door
+  readonly documents: Documents
+  readonly streams: Streams
+  readonly log: Log
+  /** Address of our own broker or HTTP listener, or of the external broker, for `iot-stream:providedBy`. */
+  readonly addressOf: (frame: Frame, format: string) => SourceAddress
+}
+
+/** Intervals are tried at every so many further times, and given up after the last. */
+const learnEvery = 8
+const learnTimesMax = 40
+
+export const channelKey = ({ device, field }: Reading): string => `${device}\u0000${field}`
+
+export function createChannels(ports: ChannelsPorts, settings: Settings['provisioning']) {
+  const { documents, streams } = ports
+  const channels = new Map<string, Channel>()
+
+  function provision(
+    stage: Stage,
+    first: FirstReading,
+    frame: Frame,
+    format: string,
+  ): { channel: Channel; isNew: boolean } {
+    const { reading } = first
+    const declared = settings.devices[reading.device]
+    const metadata = declared?.fields[reading.field]
+    const ids = idsOf(reading, frame.topic, metadata, settings)
+    const address = ports.addressOf(frame, format)
+    const sighting = { device: reading.device, fields: [first], address, declared }
+    const { create, host } = missingParts((id) => documents.find(stage, id) !== undefined, sighting, settings)
+    for (const entity of create) documents.create(stage, entity, 'provisioning')
+    if (host !== undefined) hostSensors(stage, host)
+    const isNew = create.some(({ id }) => id === ids.observation)
+    if (isNew) {
+      stage.published(() =>
+        ports.log.info('intake.provisioned', { device: reading.device, field: reading.field }),
+      )
+    }
+    const owner = withResult(
+      stage,
+      documents.find(stage, ids.observation)!,
+      simpleResult(first, metadata),
+      first,
+    )
+    const channel: Channel = {
+      ids,
+      stream: streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime),
+      unitCode: reading.unitCode,
+      unitText: reading.unitText,
+      timeSource: first.timeSource,
+      learning: metadata?.updateInterval === undefined ? [first.observedAt] : undefined,
+    }
+    remember(stage, channelKey(reading), channel)
+    return { channel, isNew }
+  }
+
+  function hostSensors(stage: Stage, host: { platform: string; sensors: readonly string[] }): void {
+    const platform = documents.find(stage, host.platform)!
+    const fragment = hostingFragment(platform.entity, host.sensors)
+    if (fragment !== undefined) append(stage, platform, fragment)
+  }
+
+  /** The StreamObservation with a result of this unit and time source; people's own sub-attributes stay. */
+  function withResult(
+    stage: Stage,
+    draft: Draft,
+    result: ReturnType<typeof simpleResult>,
+    first: FirstReading,
+  ): Draft {
+    const [known] = instancesOf(draft.entity, sosa.hasSimpleResult)
+    if (known !== undefined && hasSameForm(known, result)) return draft
+    const { unitCode: _unit, ...rest } = known ?? {}
+    const knownAt = dateTimeToMs(known?.observedAt ?? '')
+    // A late reading gives its unit, not its value: that is history.
+    const isLate = knownAt !== undefined && knownAt > first.observedAt
+    const newest = isLate ? { value: known!.value, observedAt: known!.observedAt } : {}
+    return append(stage, draft, {
+      [sosa.hasSimpleResult]: { ...rest, ...result, ...newest },
+      [sosa.resultTime]: resultTime(isLate ? knownAt : first.observedAt),
+    } as Fragment)
+  }
+
+  function append(stage: Stage, draft: Draft, fragment: Fragment): Draft {
+    const { entity, changes } = appendAttributes(draft.entity, fragment, { noOverwrite: false })
+    return documents.update(stage, draft, entity, changes, 'provisioning')
+  }
+
+  function remember(stage: Stage, key: string, channel: Channel): void {
+    const before = channels.get(key)
+    channels.delete(key)
+    if (channels.size >= limits.channelsMax.value) channels.delete(channels.keys().next().value!)
+    channels.set(key, channel)
+    stage.undone(() => {
+      if (before === undefined) channels.delete(key)
+      else channels.set(key, before)
+    })
+  }
+
+  /** Notes one more time of a stream, and writes its interval once a rhythm shows. */
+  function learn(stage: Stage, channel: Channel, time: number): void {
+    const times = channel.learning!
+    times.push(time)
+    if (times.length % learnEvery !== 0) return
+    const seconds = learnInterval(times)
+    if (seconds === undefined) {
+      if (times.length >= learnTimesMax) channel.learning = undefined
+      return
+    }
+    channel.learning = undefined
+    stage.published(() => void writeInterval(channel.ids.sensor, seconds))
+  }
+
+  /** Of no consequence when it fails: the interval is learnt again after the next start. */
+  async function writeInterval(sensor: string, seconds: number): Promise<void> {
+    await ports.door
+      .commit((stage) => {
+        const draft = documents.find(stage, sensor)
+        if (draft === undefined || !mayLearnInterval(draft.entity)) return
+        const { entity, changes } = appendAttributes(draft.entity, learntInterval(seconds), {
+          noOverwrite: false,
+        })
+        if (isChanged(draft.entity, entity)) documents.update(stage, draft, entity, changes, 'provisioning')
+      })
+      .catch((error: unknown) => ports.log.debug('gateway.fault', { error, sensor }))
+  }
+
+  return Object.freeze({
+    find: (key: string) => channels.get(key),
+    /** True when the channel's stream is live and has the unit and time source of the reading. */
+    fits: (channel: Channel, reading: Reading, stamp: Stamp): boolean =>
+      !channel.stream.gone &&
+      channel.unitCode === reading.unitCode &&
+      channel.unitText === reading.unitText &&
+      channel.timeSource === stamp.timeSource,
+    provision,
+    learn,
+  })
+}
+
+export type Channels = ReturnType<typeof createChannels>
+
+/** Same unit and same sub-attributes of ours; value and time aside. */
+function hasSameForm(known: object, result: object): boolean {
+  const members = Object.entries(result).filter(([name]) => name !== 'value' && name !== 'observedAt')
+  const own = known as Record<string, unknown>
+  const sameUnit = own['unitCode'] === (result as Record<string, unknown>)['unitCode']
+  return sameUnit && members.every(([name, value]) => JSON.stringify(own[name]) === JSON.stringify(value))
+}
+
+function isChanged(before: Entity, after: Entity): boolean {
+  return changesBetween(before, after).some(
+    (change) => JSON.stringify(change.before) !== JSON.stringify(change.after),
+  )
+}

@@ -1,0 +1,51 @@
+/** Repeats within the window are recognised, the window does not slide, and memory is bounded. */
+import { expect, it } from 'vitest'
+import type { Frame } from '#contract'
+import { createDigestWindow } from './digest-window.ts'
+
+const frame = (text: string, topic = 't'): Frame => ({
+  topic,
+  payload: Buffer.from(text),
+  receivedAt: 0,
+  retained: false,
+  transport: 'mqtt',
+})
+
+it('admits a payload once in the window', () => {
+  const window = createDigestWindow()
+  expect(window.admit(frame('a'), 1000)).toBe(true)
+  expect(window.admit(frame('a'), 1000)).toBe(false)
+  expect(window.admit(frame('a'), 60_999)).toBe(false)
+  expect(window.admit(frame('a'), 61_000)).toBe(true)
+  expect(window.admit(frame('a'), 61_001)).toBe(false)
+})
+
+it('tells payloads and topics apart', () => {
+  const window = createDigestWindow()
+  expect(window.admit(frame('a'), 0)).toBe(true)
+  expect(window.admit(frame('b'), 0)).toBe(true)
+  expect(window.admit(frame('a', 'u'), 0)).toBe(true)
+  expect(window.admit(frame('', 'ta'), 0)).toBe(true)
+})
+
+it('forgets a frame that was not committed', () => {
+  const window = createDigestWindow()
+  window.admit(frame('a'), 0)
+  window.forget(frame('a'))
+  expect(window.admit(frame('a'), 1)).toBe(true)
+})
+
+it('is bounded by number, the oldest leaves', () => {
+  const window = createDigestWindow({ digestsMax: 100 })
+  for (let number = 0; number < 1000; number++) window.admit(frame(`${number}`), number)
+  expect(window.size).toBe(100)
+  expect(window.admit(frame('999'), 1000)).toBe(false)
+  expect(window.admit(frame('899'), 1000)).toBe(true)
+})
+
+it('is emptied by time', () => {
+  const window = createDigestWindow({ windowMs: 1000 })
+  for (let number = 0; number < 90; number++) window.admit(frame(`${number}`), 0)
+  for (let number = 0; number < 30; number++) window.admit(frame(`later ${number}`), 1000 + number)
+  expect(window.size).toBe(30)
+})

@@ -1,0 +1,188 @@
+/**
+ * Intake: a frame arrives, its bridge decodes it before the commit, and while the work is decided its readings become
+ * observations of known streams, or a device is provisioned first. A frame is taken whole or not at all: what is
+ * acknowledged is on disk as observations, as a recognised repeat, or in quarantine with its reason.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Door, Stage } from '#broker/door.ts'
+import type { Observer } from '#broker/observer.ts'
+import type { DecodeProblem, Frame, Reading } from '#contract'
+import type { Records } from '#store/records.ts'
+import type { Admission } from './admission.ts'
+import { type Channel, type Channels, channelKey } from './channels.ts'
+import type { Claimant, Claims } from './claims.ts'
+import { createDigestWindow } from './digest-window.ts'
+import { createQuarantine } from './quarantine.ts'
+import { hasOwnTime, judgeReading, type Stamp } from './time-rules.ts'
+
+/** A frame that a bridge claimed, decoded, ready to be decided as part of a work. */
+export interface AcceptedFrame {
+  /** Bytes it holds while it waits. */
+  readonly bytes: number
+  /** Readings that will be observed, and what was wrong with the rest. */
+  readonly accepted: number
+  readonly problems: readonly DecodeProblem[]
+  decide(stage: Stage): void
+}
+
+export interface Intake {
+  /** Decodes a frame. Undefined when no bridge claims it. Never throws. */
+  accept(frame: Frame): AcceptedFrame | undefined
+  /** Takes one frame by itself and settles when it is on disk. @throws store.busy, store.full, intake.unclaimed */
+  take(frame: Frame): Promise<{ accepted: number; problems: readonly DecodeProblem[] }>
+}
+
+export interface IntakePorts {
+  readonly door: Door
+  readonly observer: Observer
+  readonly claims: Claims
+  readonly channels: Channels
+  readonly admission: Admission
+  readonly records: Records
+  readonly metrics: Metrics
+}
+
+/** A reading with its time. */
+interface Timed {
+  readonly reading: Reading
+  readonly stamp: Stamp
+}
+
+/** What a frame costs in memory beside its payload, roughly. */
+const overheadBytes = 400
+
+export function createIntake(ports: IntakePorts): Intake {
+  const { observer, channels, admission, metrics } = ports
+  const frames = metrics.counter('selvedge_frames_total')
+  const unclaimed = metrics.counter('selvedge_frames_unclaimed_total')
+  const rejected = metrics.counter('selvedge_readings_rejected_total')
+  const repeats = metrics.counter('selvedge_observations_duplicate_total')
+  const quarantine = createQuarantine(ports.records, metrics.counter('selvedge_frames_quarantined_total'))
+  const digests = createDigestWindow()
+
+  function accept(frame: Frame): AcceptedFrame | undefined {
+    const claimant = ports.claims.find(frame)
+    if (claimant === undefined) {
+      unclaimed.value++
+      return undefined
+    }
+    frames.value++
+    const bytes = frame.payload.length + overheadBytes
+    if (frame.payload.length > limits.frameBytesMax.value) {
+      const reason = `the frame has ${frame.payload.length} bytes, more than ${limits.frameBytesMax.value}`
+      return refusal(frame, claimant, [{ reason }], bytes)
+    }
+    const { readings, problems } = claimant.decode(frame)
+    const timed: Timed[] = []
+    let refused: DecodeProblem[] | undefined
+    let isUntimed = false
+    for (const reading of readings) {
+      const verdict = judgeReading(reading, frame)
+      if (verdict.refused === undefined) {
+        timed.push({ reading, stamp: verdict })
+        isUntimed ||= !hasOwnTime(reading)
+      } else {
+        rejected.value++
+        refused ??= []
+        // Old news is expected from a retained message and no reason to keep the frame.
+        if (verdict.refused !== 'retained') refused.push({ reason: verdict.reason, field: reading.field })
+      }
+    }
+    const all = refused === undefined ? problems : [...problems, ...refused]
+    if (timed.length === 0) return all.length === 0 ? nothing(bytes) : refusal(frame, claimant, all, bytes)
+    if (isUntimed && !digests.admit(frame, performance.now())) {
+      repeats.value += timed.length
+      return nothing(bytes, timed.length)
+    }
+    return {
+      bytes,
+      accepted: timed.length,
+      problems: all,
+      decide(stage) {
+        if (isUntimed) stage.undone(() => digests.forget(frame))
+        observeAll(stage, frame, claimant, timed)
+      },
+    }
+  }
+
+  function observeAll(stage: Stage, frame: Frame, claimant: Claimant, timed: readonly Timed[]): void {
+    for (let i = 0; i < timed.length; i++) {
+      const { reading, stamp } = timed[i]!
+      const channel = channels.find(channelKey(reading))
+      if (channel === undefined || !channels.fits(channel, reading, stamp)) {
+        provisionAndObserve(stage, frame, claimant, timed.slice(i))
+        return
+      }
+      observeKnown(stage, channel, reading, stamp)
+    }
+  }
+
+  function observeKnown(stage: Stage, channel: Channel, reading: Reading, stamp: Stamp): void {
+    const verdict = observer.observeStream(stage, channel.stream!, stamp.observedAt, reading.value, false)
+    if (verdict === 'new' && channel.learning !== undefined) channels.learn(stage, channel, stamp.observedAt)
+  }
+
+  /** The slow way, for fields not in memory: admitted devices are provisioned, the others' frame is kept. */
+  function provisionAndObserve(
+    stage: Stage,
+    frame: Frame,
+    claimant: Claimant,
+    timed: readonly Timed[],
+  ): void {
+    let isKept = false
+    for (const { reading, stamp } of timed) {
+      const decision = admission.of(stage, reading.device)
+      if (decision === 'ignored') {
+        rejected.value++
+      } else if (decision === 'waiting') {
+        if (!isKept)
+          quarantine.put(stage, frame, claimant.name, `the device ${reading.device} is not accepted`)
+        isKept = true
+      } else {
+        const first = { reading, observedAt: stamp.observedAt, timeSource: stamp.timeSource }
+        const { channel, isNew } = channels.provision(stage, first, frame, claimant.format)
+        if (!isNew) observeKnown(stage, channel, reading, stamp)
+      }
+    }
+  }
+
+  function refusal(
+    frame: Frame,
+    claimant: Claimant,
+    problems: readonly DecodeProblem[],
+    bytes: number,
+  ): AcceptedFrame {
+    const reason = problems
+      .map(({ field, reason: why }) => (field === undefined ? why : `${field}: ${why}`))
+      .join('; ')
+    return {
+      bytes,
+      accepted: 0,
+      problems,
+      decide: (stage) => quarantine.put(stage, frame, claimant.name, reason.slice(0, reasonCharactersMax)),
+    }
+  }
+
+  return Object.freeze({
+    accept,
+    take(frame) {
+      const work = accept(frame)
+      if (work === undefined) {
+        return Promise.reject(
+          new GatewayError('intake.unclaimed', `no bridge reads ${frame.contentType ?? frame.topic}`),
+        )
+      }
+      const outcome = { accepted: work.accepted, problems: work.problems }
+      return ports.door.commit((stage) => work.decide(stage), { bytes: work.bytes }).then(() => outcome)
+    },
+  } satisfies Intake)
+}
+
+const reasonCharactersMax = 1000
+
+/** A frame of which nothing is to be written. */
+function nothing(bytes: number, accepted = 0): AcceptedFrame {
+  return { bytes, accepted, problems: [], decide: () => {} }
+}

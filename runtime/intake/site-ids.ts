@@ -1,0 +1,56 @@
+/**
+ * Entity ids of the sensor model: `urn:ngsi-ld:<Kind>:<device>:<field>`, with the hardware id as it is. Only what a
+ * URI (RFC 3986) cannot carry in a path is percent-encoded, `%` itself included, so different names never meet.
+ * `:` is no such character: device `a:b` with field `c` is device `a` with field `b:c`, as in SenML it must be.
+ */
+
+export type Kind =
+  | 'Platform'
+  | 'Sensor'
+  | 'IotStream'
+  | 'ObservableProperty'
+  | 'StreamObservation'
+  | 'Service'
+
+/** The entities of one field of one device. */
+export interface SiteIds {
+  readonly platform: string
+  readonly sensor: string
+  readonly stream: string
+  readonly property: string
+  readonly observation: string
+  /** Of the device and topic: fields on one topic share it. */
+  readonly service: string
+}
+
+export interface Place {
+  readonly device: string
+  readonly field: string
+  /** MQTT topic or HTTP path the field was first seen on. */
+  readonly topic: string
+  /** Label of the shared ObservableProperty; undefined where each field has its own. */
+  readonly sharedLabel?: string | undefined
+}
+
+export function siteIds({ device, field, topic, sharedLabel }: Place): SiteIds {
+  const property = sharedLabel === undefined ? [device, field] : [sharedLabel]
+  return {
+    platform: siteId('Platform', device),
+    sensor: siteId('Sensor', device, field),
+    stream: siteId('IotStream', device, field),
+    property: siteId('ObservableProperty', ...property),
+    observation: siteId('StreamObservation', device, field),
+    service: siteId('Service', device, topic),
+  }
+}
+
+export function siteId(kind: Kind, ...parts: readonly string[]): string {
+  return ['urn:ngsi-ld', kind, ...parts.map(uriText)].join(':')
+}
+
+/** Characters of a path that are not allowed as they are: all but unreserved, sub-delims, `:`, `@` and `/`. */
+const forbidden = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu
+
+function uriText(text: string): string {
+  return text.toWellFormed().replace(forbidden, encodeURIComponent)
+}

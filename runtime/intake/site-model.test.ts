@@ -1,0 +1,273 @@
+/** The entities of sensor integration, whole; and what provisioning leaves as it is. */
+import { expect, it } from 'vitest'
+import type { Reading } from '#contract'
+import { coreContext } from '#ngsi-ld/context.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { parseEntity } from '#ngsi-ld/entity.ts'
+import {
+  type DeviceSighting,
+  hostingFragment,
+  learntInterval,
+  mayLearnInterval,
+  missingParts,
+  simpleResult,
+  siteEntities,
+} from './site-model.ts'
+
+const device = 'urn:dev:mac:0024befffe804ff1'
+const at = Date.UTC(2026, 2, 1, 10, 13, 52, 500)
+const address = {
+  endpoint: 'mqtt://127.0.0.1:1883',
+  interfaceType: 'MQTT',
+  topic: 'senml/demo',
+  format: 'application/senml+json',
+}
+const own = { shareObservableProperty: false }
+const shared = { shareObservableProperty: true }
+
+const reading = (field: string, value: Reading['value'], more: Partial<Reading> = {}): Reading => ({
+  device,
+  field,
+  value,
+  ...more,
+})
+const sighting = (readings: readonly Reading[], more: Partial<DeviceSighting> = {}): DeviceSighting => ({
+  device,
+  fields: readings.map((one) => ({ reading: one, observedAt: at, timeSource: 'device' })),
+  address,
+  ...more,
+})
+
+const sosa = (name: string): string => `http://www.w3.org/ns/sosa/${name}`
+const stream = (name: string): string => `http://purl.org/iot/ontology/iot-stream#${name}`
+const qoi = (name: string): string => `https://w3id.org/iot/qoi#${name}`
+const lite = (name: string): string => `http://purl.oclc.org/NET/UNIS/fiware/iot-lite#${name}`
+const label = 'http://www.w3.org/2000/01/rdf-schema#label'
+const ours = (name: string): string => `https://selvedge.dev/ns#${name}`
+const property = (value: unknown) => ({ type: 'Property', value })
+const relationship = (object: string | string[]) => ({ type: 'Relationship', object })
+const id = (kind: string, field = 'Temp'): string => `urn:ngsi-ld:${kind}:${device}:${field}`
+const platformId = `urn:ngsi-ld:Platform:${device}`
+const serviceId = `urn:ngsi-ld:Service:${device}:senml/demo`
+
+it('makes six entities of a first reading of which nothing else is known', () => {
+  expect(siteEntities(sighting([reading('Temp', 21.4, { unitCode: 'CEL' })]), own)).toEqual([
+    { id: platformId, type: sosa('Platform'), [sosa('hosts')]: relationship(id('Sensor')) },
+    {
+      id: id('Sensor'),
+      type: sosa('Sensor'),
+      [sosa('isHostedBy')]: relationship(platformId),
+      [sosa('observes')]: relationship(id('ObservableProperty')),
+      [sosa('madeObservation')]: relationship(id('StreamObservation')),
+      [qoi('updateinterval')]: property('NA'),
+      [qoi('valuetype')]: property('float'),
+      [qoi('min')]: property('NA'),
+      [qoi('max')]: property('NA'),
+    },
+    {
+      id: id('IotStream'),
+      type: stream('IotStream'),
+      [stream('generatedBy')]: relationship(id('Sensor')),
+      [stream('observes')]: relationship(id('ObservableProperty')),
+      [stream('providedBy')]: relationship(serviceId),
+      [sosa('observes')]: relationship(id('ObservableProperty')),
+      [qoi('hasQuality')]: relationship('urn:ngsi-ld:Quality:noqualityyet'),
+    },
+    {
+      id: id('ObservableProperty'),
+      type: sosa('ObservableProperty'),
+      [label]: property('temp'),
+      [sosa('isObservedBy')]: relationship(id('Sensor')),
+    },
+    {
+      id: id('StreamObservation'),
+      type: stream('StreamObservation'),
+      [stream('belongsTo')]: relationship(id('IotStream')),
+      [sosa('madeBySensor')]: relationship(id('Sensor')),
+      [sosa('observedProperty')]: relationship(id('ObservableProperty')),
+      [sosa('hasSimpleResult')]: {
+        type: 'Property',
+        value: 21.4,
+        unitCode: 'CEL',
+        observedAt: '2026-03-01T10:13:52.500Z',
+        [ours('timeSource')]: property('device'),
+      },
+      [sosa('resultTime')]: property('2026-03-01T10:13:52.500Z'),
+    },
+    {
+      id: serviceId,
+      type: lite('Service'),
+      [lite('endpoint')]: property('mqtt://127.0.0.1:1883'),
+      [lite('interfaceType')]: property('MQTT'),
+      [ours('topic')]: property('senml/demo'),
+      'http://purl.org/dc/terms/format': property('application/senml+json'),
+    },
+  ])
+})
+
+const location = { type: 'Point' as const, coordinates: [7.45, 51.5] as [number, number] }
+const declared = {
+  name: 'Boiler room',
+  location,
+  fields: {
+    Temp: {
+      label: 'Air Temperature',
+      unitCode: 'FAH',
+      min: -20,
+      max: 0,
+      updateInterval: 60,
+      valueType: 'int',
+      regexp: '^x',
+    },
+  },
+} satisfies DeviceSighting['declared']
+
+it('adds what is declared', () => {
+  const [platform, sensor, iotStream, observed, observation] = siteEntities(
+    sighting([reading('Temp', 21, { unitText: 'furlong', updateIntervalSeconds: 5 })], { declared }),
+    own,
+  )
+  const place = { location: { type: 'GeoProperty', value: location } }
+  expect(platform).toMatchObject({ 'http://schema.org/name': property('Boiler room'), ...place })
+  expect(sensor).toMatchObject({
+    [qoi('updateinterval')]: {
+      ...property(60),
+      [qoi('unit')]: property('seconds'),
+      [ours('basis')]: property('declared'),
+    },
+    [qoi('valuetype')]: property('int'),
+    [qoi('regexp')]: property('^x'),
+    [qoi('min')]: property(-20),
+    [qoi('max')]: property(0),
+    ...place,
+  })
+  expect(iotStream).toMatchObject(place)
+  expect(observed).toMatchObject({ [label]: property('air temperature') })
+  expect(observation?.[sosa('hasSimpleResult')]).toMatchObject({ unitCode: 'FAH' })
+  expect(observation?.[sosa('hasSimpleResult')]).not.toHaveProperty('http://schema.org/unitText')
+})
+
+it('declares nothing of a field that is named as a member of every object', () => {
+  for (const field of ['constructor', 'toString', '__proto__']) {
+    const [, sensor] = siteEntities(sighting([reading(field, 1)], { declared }), own)
+    expect(sensor?.[qoi('min')], field).toEqual(property('NA'))
+  }
+})
+
+it('takes the update interval of the device where no person declared one', () => {
+  const [, sensor] = siteEntities(sighting([reading('t', 1, { updateIntervalSeconds: 5 })]), own)
+  expect(sensor?.[qoi('updateinterval')]).toMatchObject({ value: 5, [ours('basis')]: property('declared') })
+})
+
+it('tells the type of a value', () => {
+  const typeOf = (value: Reading['value']) =>
+    siteEntities(sighting([reading('f', value)]), own)[1]?.[qoi('valuetype')]
+  expect(typeOf(1)).toEqual(property('float'))
+  expect(typeOf('x')).toEqual(property('string'))
+  expect(typeOf(false)).toEqual(property('boolean'))
+  expect(typeOf([1])).toEqual(property('NA'))
+})
+
+it('keeps an unknown unit as text, beside the value', () => {
+  const result = simpleResult({
+    reading: reading('f', 1, { unitText: 'furlong' }),
+    observedAt: at,
+    timeSource: 'gateway',
+  })
+  expect(result).toEqual({
+    ...property(1),
+    observedAt: '2026-03-01T10:13:52.500Z',
+    'http://schema.org/unitText': property('furlong'),
+    [ours('timeSource')]: property('gateway'),
+  })
+})
+
+it('makes one Platform and one Service for all fields, each entity once', () => {
+  const entities = siteEntities(sighting([reading('a', 1), reading('b', 2), reading('a', 3)]), own)
+  expect(entities.map((entity) => entity.id)).toEqual([
+    platformId,
+    ...[id('Sensor', 'a'), id('Sensor', 'b'), id('IotStream', 'a'), id('IotStream', 'b')],
+    ...[id('ObservableProperty', 'a'), id('ObservableProperty', 'b')],
+    ...[id('StreamObservation', 'a'), id('StreamObservation', 'b'), serviceId],
+  ])
+  expect(entities[0]?.[sosa('hosts')]).toEqual(relationship([id('Sensor', 'a'), id('Sensor', 'b')]))
+  expect(siteEntities(sighting([]), own)).toEqual([])
+})
+
+it('shares properties by label when asked', () => {
+  const entities = siteEntities(sighting([reading('Temp', 1), reading('TEMP', 2)]), shared)
+  const properties = entities.filter(({ type }) => type === sosa('ObservableProperty'))
+  expect(properties).toEqual([
+    {
+      id: 'urn:ngsi-ld:ObservableProperty:temp',
+      type: sosa('ObservableProperty'),
+      [label]: property('temp'),
+    },
+  ])
+  for (const one of entities.filter(({ type }) => type === sosa('Sensor')))
+    expect(one[sosa('observes')]).toEqual(relationship('urn:ngsi-ld:ObservableProperty:temp'))
+})
+
+it('makes only what is missing, and hosts the new sensors', () => {
+  const first = sighting([reading('a', 1)])
+  const stored = new Set(siteEntities(first, own).map((entity) => entity.id))
+  const exists = (one: string): boolean => stored.has(one)
+  expect(missingParts(() => false, first, own).host).toBeUndefined()
+  expect(missingParts(exists, first, own)).toEqual({ create: [] })
+  const { create, host } = missingParts(exists, sighting([reading('a', 1), reading('b', 2)]), own)
+  expect(create.map((entity) => entity.id)).toEqual(
+    ['Sensor', 'IotStream', 'ObservableProperty', 'StreamObservation'].map((kind) => id(kind, 'b')),
+  )
+  expect(host).toEqual({ platform: platformId, sensors: [id('Sensor', 'b')] })
+})
+
+it('makes anew what was deleted', () => {
+  const first = sighting([reading('a', 1)])
+  const { create, host } = missingParts((one) => one !== platformId, first, own)
+  expect(create.map((entity) => entity.id)).toEqual([platformId])
+  expect(host).toBeUndefined()
+})
+
+it('adds sensors to what a Platform hosts, however that is written', () => {
+  const platform = (hosts?: unknown): Entity =>
+    ({
+      id: platformId,
+      type: sosa('Platform'),
+      ...(hosts !== undefined && { [sosa('hosts')]: hosts }),
+    }) as Entity
+  const added = (hosts: unknown, ...sensors: string[]) => hostingFragment(platform(hosts), sensors)
+  const hosting = (object: string | string[]) => ({ [sosa('hosts')]: relationship(object) })
+  expect(added(undefined, 'urn:s:1')).toEqual(hosting('urn:s:1'))
+  expect(added(relationship('urn:s:1'), 'urn:s:2')).toEqual(hosting(['urn:s:1', 'urn:s:2']))
+  expect(added(relationship(['urn:s:1', 'urn:s:2']), 'urn:s:2', 'urn:s:3')).toEqual(
+    hosting(['urn:s:1', 'urn:s:2', 'urn:s:3']),
+  )
+  expect(added(relationship(['urn:s:1', 'urn:s:2']), 'urn:s:1')).toBeUndefined()
+  const two = [relationship('urn:s:1'), { ...relationship('urn:s:2'), datasetId: 'urn:d:2' }]
+  expect(added(two, 'urn:s:2', 'urn:s:3')).toEqual(hosting(['urn:s:1', 'urn:s:3']))
+})
+
+it('marks a learnt interval, and never learns over what people wrote', () => {
+  const sensor = (interval: unknown): Entity =>
+    ({ id: id('Sensor'), type: sosa('Sensor'), [qoi('updateinterval')]: interval }) as Entity
+  const learnt = learntInterval(10)
+  expect(learnt).toEqual({
+    [qoi('updateinterval')]: {
+      ...property(10),
+      [qoi('unit')]: property('seconds'),
+      [ours('basis')]: property('learnt'),
+    },
+  })
+  expect(mayLearnInterval(sensor(property('NA')))).toBe(true)
+  expect(mayLearnInterval(sensor(learnt[qoi('updateinterval')]))).toBe(true)
+  expect(mayLearnInterval({ id: id('Sensor'), type: sosa('Sensor') })).toBe(true)
+  expect(mayLearnInterval(sensor(property(60)))).toBe(false)
+  const [, declaredSensor] = siteEntities(sighting([reading('Temp', 1)], { declared }), own)
+  expect(mayLearnInterval(declaredSensor!)).toBe(false)
+})
+
+it('makes what the NGSI-LD parser reads back unchanged', () => {
+  const sightings = sighting([reading('Küche [1]', 'x', { unitText: '?' }), reading('b', 2)], { declared })
+  for (const entity of siteEntities(sightings, own))
+    expect(parseEntity(JSON.parse(JSON.stringify(entity)), coreContext)).toEqual(entity)
+})

@@ -1,0 +1,80 @@
+/**
+ * The IRIs of the sensor model as constants. Each is written as the full IRI, which is also its core-compacted form:
+ * none of them is a term of the NGSI-LD core context. The published @context document has the short terms.
+ */
+
+const prefixes = {
+  sosa: 'http://www.w3.org/ns/sosa/',
+  'iot-stream': 'http://purl.org/iot/ontology/iot-stream#',
+  qoi: 'https://w3id.org/iot/qoi#',
+  'iot-lite': 'http://purl.oclc.org/NET/UNIS/fiware/iot-lite#',
+  rdfs: 'http://www.w3.org/2000/01/rdf-schema#',
+  schema: 'http://schema.org/',
+  dcterms: 'http://purl.org/dc/terms/',
+  /** What no public vocabulary names: the topic of a source, whose clock a time is by, how a figure is known. */
+  selvedge: 'https://selvedge.dev/ns#',
+} as const
+
+type Prefix = keyof typeof prefixes
+const named = <P extends Prefix, Name extends string>(
+  prefix: P,
+  name: Name,
+): `${(typeof prefixes)[P]}${Name}` => `${prefixes[prefix]}${name}`
+
+export const sosa = {
+  Platform: named('sosa', 'Platform'),
+  Sensor: named('sosa', 'Sensor'),
+  ObservableProperty: named('sosa', 'ObservableProperty'),
+  hosts: named('sosa', 'hosts'),
+  isHostedBy: named('sosa', 'isHostedBy'),
+  observes: named('sosa', 'observes'),
+  isObservedBy: named('sosa', 'isObservedBy'),
+  madeObservation: named('sosa', 'madeObservation'),
+  madeBySensor: named('sosa', 'madeBySensor'),
+  observedProperty: named('sosa', 'observedProperty'),
+  hasSimpleResult: named('sosa', 'hasSimpleResult'),
+  resultTime: named('sosa', 'resultTime'),
+} as const
+
+export const iotStream = {
+  IotStream: named('iot-stream', 'IotStream'),
+  StreamObservation: named('iot-stream', 'StreamObservation'),
+  generatedBy: named('iot-stream', 'generatedBy'),
+  observes: named('iot-stream', 'observes'),
+  belongsTo: named('iot-stream', 'belongsTo'),
+  providedBy: named('iot-stream', 'providedBy'),
+} as const
+
+export const qoi = {
+  hasQuality: named('qoi', 'hasQuality'),
+  updateinterval: named('qoi', 'updateinterval'),
+  unit: named('qoi', 'unit'),
+  valuetype: named('qoi', 'valuetype'),
+  min: named('qoi', 'min'),
+  max: named('qoi', 'max'),
+  regexp: named('qoi', 'regexp'),
+} as const
+
+export const iotLite = {
+  Service: named('iot-lite', 'Service'),
+  endpoint: named('iot-lite', 'endpoint'),
+  interfaceType: named('iot-lite', 'interfaceType'),
+} as const
+
+export const rdfsLabel = named('rdfs', 'label')
+export const schemaName = named('schema', 'name')
+/** Unit as text, where no UN/CEFACT code is known. */
+export const schemaUnitText = named('schema', 'unitText')
+/** Media type of what a source sends. */
+export const dctermsFormat = named('dcterms', 'format')
+/** MQTT topic (or HTTP path) a source sends on. */
+export const selvedgeTopic = named('selvedge', 'topic')
+/** Sub-property of a result: whose clock its time is by, `device`, `network` or `gateway`. */
+export const selvedgeTimeSource = named('selvedge', 'timeSource')
+/** Sub-property of qoi:updateinterval: `declared` by a person or the device, or `learnt` from observations. */
+export const selvedgeBasis = named('selvedge', 'basis')
+
+/** "Unknown" in every qoi attribute. */
+export const notAvailable = 'NA'
+/** What qoi:hasQuality points to until quality is computed. */
+export const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'

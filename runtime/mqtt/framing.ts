@@ -1,0 +1,32 @@
+/**
+ * Where one MQTT packet ends and the next begins. The size of a packet is known from its first bytes, so a packet
+ * above the ceiling is refused before any of it is kept, and one that comes in pieces gets its room once.
+ */
+
+/** What the bytes at a place are: a whole packet of that size, or why not. */
+export type Extent =
+  | { readonly kind: 'whole'; readonly head: number; readonly size: number }
+  | { readonly kind: 'part'; readonly size: number }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'malformed' }
+
+const unknown: Extent = { kind: 'unknown' }
+const malformed: Extent = { kind: 'malformed' }
+
+/**
+ * The extent of the packet that begins at `at`: `head` is the size of its fixed header, `size` that of the whole
+ * packet in bytes (MQTT 3.1.1, section 2.2.3). `unknown` until the remaining length is there.
+ */
+export function extentAt(bytes: Uint8Array, at: number): Extent {
+  let length = 0
+  for (let i = 1; i <= 4; i++) {
+    const byte = bytes[at + i]
+    if (byte === undefined) return unknown
+    length += (byte & 0x7f) * 128 ** (i - 1)
+    if (byte < 0x80) {
+      const size = 1 + i + length
+      return bytes.length - at < size ? { kind: 'part', size } : { kind: 'whole', head: 1 + i, size }
+    }
+  }
+  return malformed
+}

@@ -1,0 +1,395 @@
+/**
+ * One client connection. PUBLISH with QoS 0 and 1 is read here, straight from the bytes of the socket, and answered
+ * in the order of arrival; everything else goes through `relay`, a stream that the broker library takes for the
+ * socket. What is written leaves once per turn of the event loop, whoever wrote it.
+ *
+ * Nobody can make us hold more than a ceiling: who has too much on the way to disk, or does not read what is sent,
+ * is not read. A client that does not take a byte for a minute, or breaks its keep-alive, is closed.
+ */
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import type { Clock } from '#base/clock.ts'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import type { Flow } from './flow.ts'
+import { type Extent, extentAt } from './framing.ts'
+import { asQos, pubackBytes, type Qos } from './wire.ts'
+
+/** A PUBLISH packet as it came; `topic` holds its bytes as Latin-1 characters, whatever they mean. */
+export interface Incoming {
+  readonly topic: string
+  /** A view of the bytes received, not a copy. */
+  readonly payload: Uint8Array
+  readonly qos: Qos
+  readonly retain: boolean
+  readonly id: number
+}
+
+/** A message taken from a client; it is finished when it and all before it are stored or refused. */
+export interface Taken {
+  readonly bytes: number
+  state: 'waiting' | 'stored' | 'refused'
+  /** Sends it on and acknowledges it. */
+  finish(): void
+}
+
+export interface Link {
+  /** Client identifier; empty until the client is connected. */
+  id(): string
+  readonly relay: Duplex
+  readonly remoteAddress: string
+  /** CONNECT has come; its keep-alive in seconds, 0 for none. */
+  greet(keepaliveSeconds: number): void
+  /** CONNACK is sent: what the client sends from now on is read. */
+  open(id: string): void
+  /** Keeps the place of a message in the order of acknowledgements. */
+  take(taken: Taken): void
+  /** True while messages of this client wait to be stored. */
+  hasTaken(): boolean
+  /** Finishes what can be finished; called when the state of a taken message has changed. */
+  advance(): void
+  acknowledge(id: number): void
+  write(bytes: Uint8Array): void
+  /** True when the client does not keep up with what is sent to it. */
+  isBacklogged(): boolean
+  whenDrained(action: () => void): void
+  /** A packet identifier from the quarter that no session queue uses; undefined when too many are unanswered. */
+  nextId(): number | undefined
+  answered(): void
+  isOpen(): boolean
+  /** Looks at keep-alive and stalls; called about once a second. */
+  inspect(): void
+  /** Closes for a fault of the client. */
+  fail(reason: string): void
+  close(): void
+}
+
+export interface LinkPorts {
+  readonly clock: Clock
+  readonly flow: Flow
+  /** Bytes of packets, of all links, that have not wholly come. */
+  readonly partials: Flow
+  readonly atTurnEnd: (action: () => void) => void
+  /** Takes a message; returns what is wrong with it, if anything is. */
+  readonly receive: (link: Link, incoming: Incoming) => string | undefined
+  readonly failed: (link: Link, reason: string) => void
+  readonly closed: (link: Link) => void
+}
+
+const firstFreeId = 0xc000
+const lastFreeId = 0xffff
+const connectType = 1
+const disconnectType = 14
+
+export function createLink(socket: Socket, ports: LinkPorts): Link {
+  const { clock, flow, partials } = ports
+  let stage: 'new' | 'greeting' | 'open' | 'closed' = 'new'
+  /** After DISCONNECT or a fault nothing more is read. */
+  let deaf = false
+  let id = ''
+  let keepaliveMs = 0
+  let heardAt = clock.monotonic()
+  let sentBytes = 0
+  let sentAt = heardAt
+  /** Bytes that came but could not be read yet. */
+  let rest: Buffer | undefined
+  let halted = false
+  let relayFull = false
+  let waitsForFlow = false
+  let waitsForDrain = false
+  /** A packet that comes in pieces. */
+  let assembling: Buffer | undefined
+  let assembled = 0
+  let order: Taken[] = []
+  let head = 0
+  let acknowledgements: number[] = []
+  let corked = false
+  let drained: (() => void)[] = []
+  let freeId = firstFreeId
+  let unanswered = 0
+
+  const relay = new Duplex({
+    read() {
+      if (!relayFull) return
+      relayFull = false
+      resume()
+    },
+    write(bytes: Uint8Array, _encoding, done) {
+      write(bytes)
+      done()
+    },
+    destroy(_error, done) {
+      shut()
+      done(null)
+    },
+  })
+
+  function mayRead(): boolean {
+    if (order.length - head >= limits.clientInFlightMax.value || flow.isFull()) return false
+    return stage === 'closed' || (stage !== 'greeting' && !relayFull && !isBacklogged())
+  }
+
+  function onData(chunk: Buffer): void {
+    heardAt = clock.monotonic()
+    let bytes = chunk
+    if (assembling !== undefined) {
+      const count = bytes.copy(assembling, assembled)
+      assembled += count
+      if (assembled < assembling.length) return
+      const whole = assembling
+      assembling = undefined
+      partials.remove(whole.length)
+      read(whole, 0, extentAt(whole, 0))
+      bytes = bytes.subarray(count)
+    } else if (rest !== undefined) {
+      bytes = Buffer.concat([rest, bytes])
+      rest = undefined
+    }
+    parse(bytes)
+  }
+
+  function parse(bytes: Buffer): void {
+    let at = 0
+    while (at < bytes.length && !deaf) {
+      if (!mayRead()) {
+        halt(at === 0 ? bytes : bytes.subarray(at))
+        return
+      }
+      const extent = extentAt(bytes, at)
+      if (extent.kind === 'unknown') {
+        rest = bytes.subarray(at)
+        return
+      }
+      if (extent.kind === 'malformed') return fail('malformed remaining length')
+      if (extent.size > ceiling()) return fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`)
+      if (extent.kind === 'part') return assemble(bytes.subarray(at), extent.size)
+      read(bytes, at, extent)
+      at += extent.size
+    }
+  }
+
+  const ceiling = (): number =>
+    stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
+
+  function assemble(bytes: Buffer, size: number): void {
+    partials.add(size)
+    if (partials.isFull()) {
+      partials.remove(size)
+      return fail('too many packets come in pieces')
+    }
+    assembling = Buffer.allocUnsafe(size)
+    assembled = bytes.copy(assembling)
+  }
+
+  /** Reads one whole packet. */
+  function read(bytes: Buffer, at: number, extent: Extent): void {
+    if (extent.kind !== 'whole') return
+    const first = bytes[at]!
+    const type = first >> 4
+    const end = at + extent.size
+    if (type === 3 && (first & 6) !== 4 && stage !== 'new') return publish(bytes, at + extent.head, end, first)
+    if (stage === 'new') {
+      if (type !== connectType) return fail('the first packet is CONNECT [MQTT-3.1.0-1]')
+      stage = 'greeting'
+    }
+    if (type === disconnectType) deaf = true
+    if (!relay.destroyed && !relay.push(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))) {
+      relayFull = true
+    }
+  }
+
+  function publish(bytes: Buffer, from: number, end: number, first: number): void {
+    const qos = (first >> 1) & 3
+    const topicEnd = from + 2 + ((bytes[from]! << 8) | bytes[from + 1]!)
+    const payloadFrom = qos === 0 ? topicEnd : topicEnd + 2
+    if (end - from < 2 || payloadFrom > end) return fail('PUBLISH is cut short')
+    if (qos === 3) return fail('QoS 3 [MQTT-3.3.1-4]')
+    if (qos === 0 && (first & 8) !== 0) return fail('DUP with QoS 0 [MQTT-3.3.1-2]')
+    const packetId = qos === 0 ? 0 : (bytes[topicEnd]! << 8) | bytes[topicEnd + 1]!
+    if (qos > 0 && packetId === 0) return fail('packet identifier 0 [MQTT-2.3.1-1]')
+    const problem = ports.receive(link, {
+      topic: bytes.toString('latin1', from + 2, topicEnd),
+      payload: bytes.subarray(payloadFrom, end),
+      qos: asQos(qos),
+      retain: (first & 1) === 1,
+      id: packetId,
+    })
+    if (problem !== undefined) fail(problem)
+  }
+
+  /** Reads no further until `resume`. */
+  function halt(unread: Buffer): void {
+    rest = unread
+    halted = true
+    socket.pause()
+    awaitRoom()
+  }
+
+  function resume(): void {
+    if (!halted) return
+    if (!mayRead()) return awaitRoom()
+    halted = false
+    heardAt = clock.monotonic()
+    const unread = rest
+    rest = undefined
+    if (unread !== undefined) parse(unread)
+    if (!halted) socket.resume()
+  }
+
+  /** Sees to it that `resume` is called; everything else that halts calls it by itself. */
+  function awaitRoom(): void {
+    if (flow.isFull() && !waitsForFlow) {
+      waitsForFlow = true
+      flow.whenOpen(() => {
+        waitsForFlow = false
+        resume()
+      })
+    }
+    if (isBacklogged() && !waitsForDrain) {
+      waitsForDrain = true
+      drained.push(() => {
+        waitsForDrain = false
+        resume()
+      })
+    }
+  }
+
+  function advance(): void {
+    while (head < order.length && order[head]!.state !== 'waiting') {
+      const taken = order[head++]!
+      flow.remove(taken.bytes)
+      if (taken.state === 'stored') taken.finish()
+      else fail('a message could not be stored')
+    }
+    if (head === order.length) {
+      order = []
+      head = 0
+    }
+    resume()
+  }
+
+  function write(bytes: Uint8Array): void {
+    if (stage === 'closed') return
+    cork()
+    socket.write(bytes)
+  }
+
+  function cork(): void {
+    if (corked) return
+    corked = true
+    socket.cork()
+    ports.atTurnEnd(flush)
+  }
+
+  function flush(): void {
+    if (!corked) return
+    corked = false
+    const acknowledged = acknowledgements.length > 0
+    if (acknowledged) {
+      socket.write(pubackBytes(acknowledgements))
+      acknowledgements = []
+    }
+    socket.uncork()
+    if (acknowledged) failpoint('mqtt:after-puback')
+  }
+
+  const isBacklogged = (): boolean => socket.writableLength > limits.subscriberBacklogBytesMax.value
+
+  function onDrain(): void {
+    const actions = drained
+    drained = []
+    for (const action of actions) action()
+  }
+
+  function inspect(): void {
+    const now = clock.monotonic()
+    const sent = socket.bytesWritten - socket.writableLength
+    if (sent !== sentBytes || socket.writableLength === 0) {
+      sentBytes = sent
+      sentAt = now
+    }
+    if (now - sentAt > limits.subscriberStallMs.value) fail('takes nothing of what is sent to it')
+    const silence = now - heardAt
+    if (keepaliveMs > 0 && !halted && silence > keepaliveMs * 1.5) fail('keep-alive [MQTT-3.1.2-24]')
+    if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT came')
+  }
+
+  function fail(reason: string): void {
+    if (stage === 'closed') return
+    deaf = true
+    ports.failed(link, reason)
+    relay.destroy()
+  }
+
+  /** Closes the socket; what was written before goes out first, if it does so soon. */
+  function shut(): void {
+    if (stage === 'closed') return
+    flush()
+    stage = 'closed'
+    if (assembling !== undefined) partials.remove(assembling.length)
+    assembling = undefined
+    drained = []
+    if (socket.writableLength === 0) socket.destroy()
+    else {
+      socket.destroySoon()
+      setTimeout(() => socket.destroy(), lastWordsMs).unref()
+    }
+    ports.closed(link)
+    resume()
+  }
+
+  const link: Link = Object.freeze({
+    id: () => id,
+    relay,
+    remoteAddress: socket.remoteAddress ?? '',
+    greet(keepaliveSeconds) {
+      keepaliveMs = keepaliveSeconds * 1000
+    },
+    open(clientId) {
+      if (stage !== 'greeting') return
+      id = clientId
+      stage = 'open'
+      resume()
+    },
+    take(taken) {
+      flow.add(taken.bytes)
+      order.push(taken)
+    },
+    hasTaken: () => head < order.length,
+    advance,
+    acknowledge(packetId) {
+      if (stage === 'closed') return
+      cork()
+      acknowledgements.push(packetId)
+    },
+    write,
+    isBacklogged,
+    whenDrained(action) {
+      if (stage !== 'closed') drained.push(action)
+    },
+    nextId() {
+      if (unanswered >= limits.subscriberUnackedMax.value) return undefined
+      unanswered++
+      const next = freeId
+      freeId = freeId === lastFreeId ? firstFreeId : freeId + 1
+      return next
+    },
+    answered() {
+      if (unanswered > 0) unanswered--
+    },
+    isOpen: () => stage === 'open' && !deaf,
+    inspect,
+    fail,
+    close: () => void relay.destroy(),
+  } satisfies Link)
+
+  socket.on('data', onData)
+  socket.on('drain', onDrain)
+  socket.on('end', () => void relay.push(null))
+  socket.on('error', () => undefined)
+  socket.on('close', () => relay.destroy())
+  return link
+}
+
+/** How long a closed connection may take to send what was written to it. */
+const lastWordsMs = 2000

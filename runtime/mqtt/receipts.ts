@@ -1,0 +1,100 @@
+/**
+ * QoS 2 messages received and not yet released by their sender, so that one sent again is not published again
+ * ([MQTT-4.3.3-2]). The receipt of a persistent session is on disk in the same commit as its message and leaves the
+ * disk before PUBCOMP, since the sender may then use the packet identifier for another message.
+ */
+import type { GatewayError } from '#base/errors.ts'
+import type { Stage } from '#broker/door.ts'
+import type { SessionRows } from '#store/sessions.ts'
+import type { Admission } from './admission.ts'
+import type { Session } from './session-queue.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface Receipt {
+  readonly client: string
+  readonly id: number
+  /** storing: its commit is under way; stored: on its way to subscribers; known: there already. */
+  state: 'storing' | 'stored' | 'known'
+  /** The session whose row it has. */
+  session: Session | undefined
+  /** Called when it is stored, for the same packet sent again meanwhile. */
+  readonly waiting: ((error?: GatewayError) => void)[]
+}
+
+export interface ReceiptsPorts {
+  readonly rows: Pick<SessionRows, 'incoming'>
+  readonly sessions: Sessions
+  readonly admission: Admission
+}
+
+export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
+  const byClient = new Map<string, Map<number, Receipt>>()
+
+  function add(client: string, id: number, state: Receipt['state'], session: Session | undefined): Receipt {
+    const receipt: Receipt = { client, id, state, session, waiting: [] }
+    let receipts = byClient.get(client)
+    if (receipts === undefined) byClient.set(client, (receipts = new Map()))
+    receipts.set(id, receipt)
+    return receipt
+  }
+
+  function remove({ client, id }: Receipt): void {
+    const receipts = byClient.get(client)
+    receipts?.delete(id)
+    if (receipts?.size === 0) byClient.delete(client)
+  }
+
+  const sessionNumbers = new Map([...sessions.all()].map((session) => [session.s, session]))
+  for (const { s, message_id: id } of rows.incoming()) {
+    const session = sessionNumbers.get(s)
+    if (session !== undefined) add(session.client, id, 'known', session)
+  }
+
+  return Object.freeze({
+    find: (client: string, id: number) => byClient.get(client)?.get(id),
+    count: (client: string) => byClient.get(client)?.size ?? 0,
+    begin: (client: string, id: number): Receipt => add(client, id, 'storing', undefined),
+    /** Writes the receipt, when its client keeps a session, as part of the commit of its message. */
+    decide(stage: Stage, receipt: Receipt): void {
+      const session = sessions.get(receipt.client)
+      if (session === undefined) return
+      if (!session.isStored) sessions.put(stage, session)
+      stage.write('incoming.insert', session.s, receipt.id)
+      receipt.session = session
+    },
+    /** Its message is stored, or could not be. */
+    settle(receipt: Receipt, error?: GatewayError): void {
+      if (error === undefined) receipt.state = 'stored'
+      else remove(receipt)
+      // Whoever stored it goes first, so the same packet sent again finds it known.
+      setImmediate(() => {
+        for (const action of receipt.waiting.splice(0)) action(error)
+      })
+    },
+    /** PUBREL came: settles when the receipt is gone from disk, however long the disk refuses. */
+    release(receipt: Receipt): Promise<void> {
+      const { session } = receipt
+      if (session === undefined) {
+        remove(receipt)
+        return Promise.resolve()
+      }
+      return new Promise((resolve) => {
+        const work = {
+          urgent: false,
+          bytes: 0,
+          decide: (stage: Stage) => stage.write('incoming.delete', session.s, receipt.id),
+          answer(error?: GatewayError) {
+            if (error !== undefined) return admission.hold(work)
+            remove(receipt)
+            resolve()
+          },
+        }
+        admission.offer(work, true)
+      })
+    },
+    /** Forgets all of a client whose session ended. */
+    clear: (client: string) => void byClient.delete(client),
+  })
+}
+
+export type Receipts = ReturnType<typeof createReceipts>

@@ -1,0 +1,73 @@
+/**
+ * Retained messages (MQTT 3.1.1, section 3.3.1.3): the last one of each topic, in memory and on disk. One becomes
+ * visible when the commit that holds it is on disk. At a ceiling a message is not kept, and neither is the one
+ * before it, which would be stale.
+ */
+import type { Log } from '#base/log.ts'
+import type { Stage } from '#broker/door.ts'
+import type { SessionRows } from '#store/sessions.ts'
+import { createTopicTree } from './topic-tree.ts'
+import type { Message } from './wire.ts'
+
+export interface RetainedSettings {
+  readonly retainedMessages: number
+  readonly retainedBytes: number
+}
+
+export function createRetained(
+  ports: { readonly rows: Pick<SessionRows, 'retained'>; readonly log: Log },
+  settings: RetainedSettings,
+) {
+  const tree = createTopicTree<Message>()
+  /** Bytes of each topic as decided, which is ahead of what is on disk by one group. */
+  const sizes = new Map<string, number>()
+  let bytes = 0
+  let isWarned = false
+
+  function resize(topic: string, size: number | undefined): void {
+    bytes += (size ?? 0) - (sizes.get(topic) ?? 0)
+    if (size === undefined) sizes.delete(topic)
+    else sizes.set(topic, size)
+  }
+
+  const sizeOf = ({ topic, payload }: Message): number => topic.length + payload.length
+
+  function isTooMuch(topic: string, size: number): boolean {
+    const before = sizes.get(topic)
+    const isTooMany = before === undefined && sizes.size >= settings.retainedMessages
+    if (!isTooMany && bytes - (before ?? 0) + size <= settings.retainedBytes) return false
+    if (!isWarned) ports.log.warn('mqtt.retained-refused', { topic, messages: sizes.size, bytes })
+    isWarned = true
+    return true
+  }
+
+  for (const message of ports.rows.retained()) {
+    tree.set(message.topic, message)
+    resize(message.topic, sizeOf(message))
+  }
+
+  return Object.freeze({
+    has: (topic: string) => sizes.has(topic),
+    /** Keeps a message, or with an empty payload none, as part of a commit ([MQTT-3.3.1-5], [MQTT-3.3.1-10]). */
+    decide(stage: Stage, message: Message): void {
+      const { topic, qos, payload } = message
+      const size = sizeOf(message)
+      const isKept = payload.length > 0 && !isTooMuch(topic, size)
+      if (!isKept && !sizes.has(topic)) return
+      const before = sizes.get(topic)
+      resize(topic, isKept ? size : undefined)
+      stage.undone(() => resize(topic, before))
+      if (isKept) stage.write('retained.put', topic, qos, payload)
+      else stage.write('retained.delete', topic)
+      stage.published(() => {
+        if (isKept) tree.set(topic, message)
+        else tree.delete(topic)
+      })
+    },
+    get: (topic: string) => tree.get(topic),
+    matching: (filter: string) => tree.matching(filter),
+    count: () => sizes.size,
+  })
+}
+
+export type Retained = ReturnType<typeof createRetained>

@@ -1,0 +1,299 @@
+/**
+ * What is owed to persistent sessions. The queue is on disk; in memory are counts and the few messages under way.
+ * A message enters it in the commit that stores the message itself, and leaves when the client has acknowledged it.
+ * Packet identifiers follow from the place in the queue, so they are the same after a restart ([MQTT-4.4.0-1]).
+ *
+ * At a ceiling the oldest goes. A client that is slow or absent costs disk up to the ceiling, never memory.
+ */
+import type { Door, Stage } from '#broker/door.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import { messageKey, type OwedRow, placeOf, type SessionRows } from '#store/sessions.ts'
+import type { Chores } from './chores.ts'
+import type { Link } from './link.ts'
+import { type Message, publishBytes, pubrelBytes, type Qos } from './wire.ts'
+
+export interface Session {
+  readonly s: number
+  readonly client: string
+  /** Topic filters and their QoS. */
+  readonly filters: Map<string, Qos>
+  /** The connection, while its client is there and ready. */
+  link: Link | undefined
+  /** Last seen, wall-clock ms. */
+  seen: number
+  /** True once its row is on disk. */
+  isStored: boolean
+  readonly queue: Queue
+}
+
+export interface Queue {
+  /** Newest place given out; some places stay empty. */
+  last: number
+  /** Newest place on disk. */
+  stored: number
+  /** Up to here everything was dropped at a ceiling. */
+  cut: number
+  /** Newest place sent on this connection, and on any before. */
+  sent: number
+  sentBefore: number
+  /** Sent and not acknowledged, by packet identifier. */
+  readonly underWay: Map<number, UnderWay>
+  /** Acknowledged places that are still on disk. */
+  readonly settled: Set<number>
+  messages: number
+  bytes: number
+  /** An eviction was logged since the client was last there. */
+  isWarned: boolean
+  waitsForDrain: boolean
+}
+
+interface UnderWay {
+  readonly place: number
+  readonly bytes: number
+  isReleased: boolean
+}
+
+export interface Ceilings {
+  readonly sessionMessages: number
+  readonly sessionBytes: number
+  readonly sessionsBytes: number
+}
+
+export interface QueuePorts {
+  readonly door: Pick<Door, 'commit'>
+  readonly rows: Pick<SessionRows, 'owed' | 'oldest'>
+  readonly chores: Chores
+  readonly sessions: () => Iterable<Session>
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** Packet identifiers of queues; those above belong to messages that no queue keeps. */
+const queueIds = 0xbfff
+const idOf = (place: number): number => ((place - 1) % queueIds) + 1
+/** What a message costs beside topic and payload. */
+const overheadBytes = 32
+const readAtOnce = 256
+/** Messages may be large, so few are read before the client has taken them. */
+const sentAtOnce = 16
+
+export const emptyQueue = (): Queue => ({
+  last: 0,
+  stored: 0,
+  cut: 0,
+  sent: 0,
+  sentBefore: 0,
+  underWay: new Map(),
+  settled: new Set(),
+  messages: 0,
+  bytes: 0,
+  isWarned: false,
+  waitsForDrain: false,
+})
+
+export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
+  const { rows, chores } = ports
+  const evicted = ports.metrics.counter('selvedge_mqtt_offline_evicted_total')
+  let messages = 0
+  let bytes = 0
+
+  function account(queue: Queue, count: number, size: number): void {
+    queue.messages += count
+    queue.bytes += size
+    messages += count
+    bytes += size
+  }
+
+  /** Owes a message to a session, as part of a commit; `message.qos` is 1 or 2, its payload no view of a larger buffer. */
+  function enqueue(stage: Stage, session: Session, message: Message): void {
+    const { queue } = session
+    const place = ++queue.last
+    const size = overheadBytes + message.topic.length + message.payload.length
+    account(queue, 1, size)
+    stage.undone(() => account(queue, -1, -size))
+    const key = messageKey(session.s, place)
+    stage.write('session-message.insert', key, message.qos, size, message.topic, message.payload)
+    stage.published(() => arrived(session, place, size, message))
+    makeRoom(stage, session)
+  }
+
+  function makeRoom(stage: Stage, session: Session): void {
+    const { queue } = session
+    const overCount = queue.messages - ceilings.sessionMessages
+    const overBytes = queue.bytes - ceilings.sessionBytes
+    if (overCount > 0 || overBytes > 0) {
+      const count = overCount > 0 ? overCount + (ceilings.sessionMessages >> 5) : 0
+      const size = overBytes > 0 ? overBytes + (ceilings.sessionBytes >> 5) : 0
+      evict(stage, session, count, size)
+    }
+    if (bytes <= ceilings.sessionsBytes) return
+    let largest = session
+    for (const other of ports.sessions()) if (other.queue.bytes > largest.queue.bytes) largest = other
+    evict(stage, largest, 0, bytes - ceilings.sessionsBytes + (largest.queue.bytes >> 5))
+  }
+
+  /** Drops the oldest messages on disk, at least so many and so many bytes, where there are that many. */
+  function evict(stage: Stage, session: Session, count: number, size: number): void {
+    const { queue } = session
+    const before = queue.cut
+    let dropped = 0
+    let freed = 0
+    let batch: { k: number; bytes: number }[]
+    do {
+      batch = rows.oldest(session.s, queue.cut, queue.stored, readAtOnce)
+      for (const row of batch) {
+        if (dropped >= count && freed >= size) break
+        queue.cut = placeOf(row.k)
+        if (queue.settled.has(queue.cut)) continue
+        dropped++
+        freed += row.bytes
+      }
+    } while ((dropped < count || freed < size) && batch.length === readAtOnce)
+    if (queue.cut === before) return
+    account(queue, -dropped, -freed)
+    stage.undone(() => {
+      queue.cut = before
+      account(queue, dropped, freed)
+    })
+    stage.write('session-message.cut', messageKey(session.s, before + 1), messageKey(session.s, queue.cut))
+    const { cut } = queue
+    stage.published(() => dropUpTo(session, cut, dropped))
+  }
+
+  function dropUpTo(session: Session, cut: number, dropped: number): void {
+    const { queue } = session
+    for (const [id, { place }] of queue.underWay) if (place <= cut) queue.underWay.delete(id)
+    evicted.value += dropped
+    if (queue.isWarned || dropped === 0) return
+    queue.isWarned = true
+    ports.log.warn('mqtt.session-evicted', { client: session.client, kept: queue.messages, bytes: queue.bytes })
+  }
+
+  /** A message is on disk: it goes out at once when all before it have, else it is read when its turn comes. */
+  function arrived(session: Session, place: number, size: number, message: Message): void {
+    const { queue, link } = session
+    queue.stored = place
+    if (link === undefined) return
+    if (queue.sent !== place - 1 || !hasRoom(session)) pump(session)
+    else send(session, { place, size, released: false, message })
+  }
+
+  const hasRoom = ({ queue, link }: Session): boolean =>
+    queue.underWay.size < limits.sessionInFlightMax.value && link!.isOpen() && !link!.isBacklogged()
+
+  /** Sends what is owed, in order, as far as the client takes it. */
+  function pump(session: Session): void {
+    const { queue, link } = session
+    if (link === undefined) return
+    while (queue.sent < queue.stored && hasRoom(session)) {
+      const owed = rows.owed(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
+      for (const row of owed) if (hasRoom(session)) send(session, owedMessage(row))
+      if (owed.length === 0) queue.sent = queue.stored
+    }
+    if (queue.waitsForDrain || !link.isBacklogged()) return
+    queue.waitsForDrain = true
+    link.whenDrained(() => {
+      queue.waitsForDrain = false
+      pump(session)
+    })
+  }
+
+  function send(session: Session, owed: Owed): void {
+    const { queue } = session
+    queue.sent = owed.place
+    if (queue.settled.has(owed.place)) return
+    const id = idOf(owed.place)
+    const stuck = queue.underWay.get(id)
+    if (stuck !== undefined) settle(session, id, stuck)
+    queue.underWay.set(id, { place: owed.place, bytes: owed.size, isReleased: owed.released })
+    const { qos } = owed.message
+    const dup = owed.place <= queue.sentBefore
+    session.link!.write(
+      owed.released ? pubrelBytes(id) : publishBytes(owed.message, { qos, retain: false, dup, id }),
+    )
+  }
+
+  function settle(session: Session, id: number, { place, bytes: size }: UnderWay): void {
+    const { queue } = session
+    queue.underWay.delete(id)
+    queue.settled.add(place)
+    account(queue, -1, -size)
+    chores.set(`settled:${session.s}`, (stage) => forget(stage, session))
+  }
+
+  /** Deletes what was acknowledged, run by run. */
+  function forget(stage: Stage, { s, queue }: Session): void {
+    const places = [...queue.settled].sort((a, b) => a - b)
+    let from = 0
+    for (let i = 0; i < places.length; i++) {
+      if (places[i + 1] === places[i]! + 1) continue
+      stage.write('session-message.cut', messageKey(s, places[from]!), messageKey(s, places[i]!))
+      from = i + 1
+    }
+    stage.published(() => {
+      for (const place of places) queue.settled.delete(place)
+    })
+  }
+
+  return Object.freeze({
+    enqueue,
+    /** The client is there: everything owed is sent again from the beginning ([MQTT-4.4.0-1]). */
+    open(session: Session): void {
+      const { queue } = session
+      queue.underWay.clear()
+      queue.sent = 0
+      queue.isWarned = false
+      queue.waitsForDrain = false
+      pump(session)
+    },
+    /** The client is gone; what was sent to it may be sent again. */
+    leave({ queue }: Session): void {
+      queue.sentBefore = Math.max(queue.sentBefore, queue.sent)
+      queue.underWay.clear()
+    },
+    /** PUBACK or PUBCOMP came. */
+    acknowledged(session: Session, id: number): void {
+      const found = session.queue.underWay.get(id)
+      if (found === undefined) return
+      settle(session, id, found)
+      pump(session)
+    },
+    /** PUBREC came: settles when it is on disk that only PUBREL is owed. */
+    async received(session: Session, id: number): Promise<void> {
+      const found = session.queue.underWay.get(id)
+      if (found === undefined || found.isReleased) return
+      await ports.door.commit((stage) => {
+        stage.write('session-message.release', messageKey(session.s, found.place))
+      })
+      found.isReleased = true
+    },
+    /** Takes the messages of a session that ends out of the account. */
+    drop({ queue }: Session): void {
+      account(queue, -queue.messages, -queue.bytes)
+    },
+    /** Adds what was on disk at start. */
+    restore({ queue }: Session, count: number, size: number): void {
+      account(queue, count, size)
+    },
+    messages: () => messages,
+    bytes: () => bytes,
+  })
+}
+
+export type SessionQueues = ReturnType<typeof createSessionQueues>
+
+interface Owed {
+  readonly place: number
+  readonly size: number
+  readonly released: boolean
+  readonly message: Message
+}
+
+const owedMessage = (row: OwedRow): Owed => ({
+  place: placeOf(row.k),
+  size: row.bytes,
+  released: row.released === 1,
+  message: row,
+})

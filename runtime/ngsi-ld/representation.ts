@@ -1,0 +1,173 @@
+/**
+ * Entities as answers show them: normalized, concise or simplified (GS CIM 009, 4.5.1 to 4.5.4), names compacted by
+ * the request's context, projected and with system attributes as asked. Results are plain objects for
+ * JSON.stringify and may share parts with the entity. Where the context is the core, the format normalized and
+ * nothing is projected, callers send the stored text and need only `insertContext`.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { isSubAttribute, kindOf } from './attribute-kind.ts'
+import type { Context } from './context.ts'
+import { msToDateTime } from './datetime.ts'
+import { type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { isGeometry } from './geometry.ts'
+import { isObject, type JsonObject, own } from './json.ts'
+import { pickLanguage } from './language.ts'
+
+export type Format = 'normalized' | 'concise' | 'simplified'
+
+/** createdAt and modifiedAt (ms) of an entity and of its instances, keyed `name` or `name datasetId`. */
+interface Times {
+  readonly created: number
+  readonly modified: number
+  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+}
+
+/** How attributes are written, whatever stands around them. */
+export interface AttributeOptions {
+  readonly context: Context
+  readonly format: Format
+  /** From `languageRanges`: reduces language maps to one text. */
+  readonly lang?: readonly string[] | undefined
+}
+
+export interface RenderOptions extends AttributeOptions {
+  /** With createdAt and modifiedAt, where times are given. */
+  readonly sysAttrs?: boolean | undefined
+  /** Canonical names of attributes to show; id, type and scope stay. */
+  readonly attrs?: ReadonlySet<string> | undefined
+  /** Canonical names of the only members to show, and of those to leave out (since 1.8). */
+  readonly pick?: ReadonlySet<string> | undefined
+  readonly omit?: ReadonlySet<string> | undefined
+  /** Instances to show, `@none` for those without datasetId. */
+  readonly datasetId?: ReadonlySet<string> | undefined
+  /** Becomes the member `@context`. */
+  readonly atContext?: Json | undefined
+}
+
+export function renderEntity(entity: Entity, times: Times | undefined, options: RenderOptions): JsonObject {
+  const { context, attrs, pick, omit } = options
+  const shown = (name: string): boolean => (pick?.has(name) ?? true) && !omit?.has(name)
+  const stamps = options.sysAttrs === true ? times : undefined
+  const rendered: Record<string, Json> = {}
+  if (shown('id')) rendered['id'] = entity.id
+  if (shown('type')) rendered['type'] = compactNames(entity.type, context)
+  if (entity.scope !== undefined && shown('scope')) rendered['scope'] = entity.scope
+  if (stamps !== undefined) Object.assign(rendered, stampsOf([stamps.created, stamps.modified]))
+  for (const name of attributeNames(entity)) {
+    if (!shown(name) || attrs?.has(name) === false) continue
+    const instances = chosen(instancesOf(entity, name), options.datasetId)
+    if (instances.length === 0) continue
+    rendered[context.compact(name)] = renderInstances(instances, options, (instance) =>
+      stampsOf(stamps && own(stamps.attributes, keyOf(name, instance))),
+    )
+  }
+  if (options.atContext !== undefined) rendered['@context'] = options.atContext
+  return rendered
+}
+
+/** One instance, without what only answers know; the caller may add members such as instanceId. */
+export function renderInstance(instance: AttributeInstance, options: AttributeOptions): Json {
+  const spoken = options.lang === undefined ? instance : inLanguage(instance, options.lang)
+  if (options.format === 'simplified') return simplified(spoken, options.context)
+  const whole = renderMembers(spoken, options)
+  return options.format === 'concise' ? concise(whole) : whole
+}
+
+/** Adds `@context` to the JSON text of an entity or of any other object, without parsing it. */
+export const insertContext = (text: string, contextJson: string): string =>
+  `${text.slice(0, -1)}${text.length > 2 ? ',' : ''}"@context":${contextJson}}`
+
+/** Key of an instance in system times. */
+const keyOf = (name: string, { datasetId }: AttributeInstance): string =>
+  datasetId === undefined ? name : `${name} ${datasetId}`
+
+const stampsOf = (pair: readonly [created: number, modified: number] | undefined): JsonObject =>
+  pair === undefined ? {} : { createdAt: msToDateTime(pair[0]), modifiedAt: msToDateTime(pair[1]) }
+
+const chosen = (
+  instances: readonly AttributeInstance[],
+  datasets: ReadonlySet<string> | undefined,
+): readonly AttributeInstance[] =>
+  datasets === undefined ? instances : instances.filter(({ datasetId }) => datasets.has(datasetId ?? '@none'))
+
+function renderInstances(
+  instances: readonly AttributeInstance[],
+  options: AttributeOptions,
+  stamps: (instance: AttributeInstance) => JsonObject,
+): Json {
+  if (options.format === 'simplified') return simplifiedInstances(instances, options)
+  const rendered = instances.map((instance) => {
+    const times = stamps(instance)
+    if (Object.keys(times).length === 0) return renderInstance(instance, options)
+    const whole = renderInstance(instance, { ...options, format: 'normalized' }) as JsonObject
+    return options.format === 'concise' ? concise({ ...whole, ...times }) : { ...whole, ...times }
+  })
+  return rendered.length === 1 ? rendered[0]! : rendered
+}
+
+/** Instances told apart by datasetId as `{dataset: {"@none": value, ...}}` (4.5.5). */
+function simplifiedInstances(instances: readonly AttributeInstance[], options: AttributeOptions): Json {
+  const [first] = instances
+  if (instances.length === 1 && first!.datasetId === undefined) return renderInstance(first!, options)
+  const dataset = instances.map((instance) => [
+    instance.datasetId ?? '@none',
+    renderInstance(instance, options),
+  ])
+  return { dataset: Object.fromEntries(dataset) as JsonObject }
+}
+
+/** All members under the names of the context; the instance itself where they are the stored ones. */
+function renderMembers(instance: AttributeInstance, options: AttributeOptions): JsonObject {
+  const { context, format, lang } = options
+  if (context.isCore && format === 'normalized' && lang === undefined) return instance as JsonObject
+  const members: Record<string, Json> = {}
+  for (const member of Object.keys(instance)) {
+    const value = instance[member]!
+    if (isSubAttribute(member)) members[context.compact(member)] = renderSubAttribute(value, options)
+    else members[member] = namesMembers.has(member) ? compactNames(value, context) : value
+  }
+  return members
+}
+
+function renderSubAttribute(value: Json, options: AttributeOptions): Json {
+  return Array.isArray(value)
+    ? value.map((item) => renderInstance(item as unknown as AttributeInstance, options))
+    : renderInstance(value as unknown as AttributeInstance, options)
+}
+
+/** Members whose values are names. */
+const namesMembers = new Set(['vocab', 'objectType', 'valueType'])
+
+const compactNames = (names: Json | readonly string[], context: Context): Json =>
+  Array.isArray(names)
+    ? names.map((name) => context.compact(name as string))
+    : context.compact(names as string)
+
+/** Without the type where the reader can infer it, and bare where nothing but the value is left. */
+function concise(whole: JsonObject): Json {
+  const { type, ...members } = whole
+  const { value } = members
+  if (type === 'Property' && value !== undefined && isGeometry(value)) return whole
+  const alone = value !== undefined && Object.keys(members).length === 1
+  const readable =
+    type === 'GeoProperty' || (!isObject(value) && !(Array.isArray(value) && value.some(isObject)))
+  return alone && readable ? value : members
+}
+
+/** The value alone; where its kind could not be told, in an object with its value member (4.5.4). */
+function simplified(instance: AttributeInstance, context: Context): Json {
+  const { member } = kindOf(instance)
+  const value = instance[member]!
+  if (member === 'value' || member === 'object') return value
+  return { [member]: member === 'vocab' ? compactNames(value, context) : value }
+}
+
+/** A LanguageProperty as a Property with one text and its language. */
+function inLanguage(instance: AttributeInstance, lang: readonly string[]): AttributeInstance {
+  const { languageMap, type, ...members } = instance
+  if (type !== 'LanguageProperty' || !isObject(languageMap)) return instance
+  const language = pickLanguage(languageMap, lang)
+  if (language === undefined) return instance
+  const spoken = { type: 'Property', value: languageMap[language]!, ...members }
+  return language === '@none' ? spoken : { ...spoken, lang: language }
+}

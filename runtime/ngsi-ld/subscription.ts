@@ -1,0 +1,209 @@
+/**
+ * A subscription as the gateway keeps it [NGSI-LD 5.2.12]: plain JSON with core-compacted names, so that it can be
+ * stored as it is; its status over time, how it looks to a client, and the notification it owes. Defaults are not
+ * filled in, so a client reads what it wrote. `subscription-parse.ts` makes them from requests.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from './context.ts'
+import { msToDateTime } from './datetime.ts'
+import { type GeoQuery, renderGeoQuery } from './geo.ts'
+import type { JsonObject } from './json.ts'
+import { attributesOf, printQuery, type QueryTree } from './query.ts'
+import { type EntitySelector, renderEntitySelector } from './selection.ts'
+
+export const notificationTriggers = [
+  'entityCreated',
+  'entityUpdated',
+  'entityDeleted',
+  'attributeCreated',
+  'attributeUpdated',
+  'attributeDeleted',
+] as const
+
+export type NotificationTrigger = (typeof notificationTriggers)[number]
+
+export const defaultTriggers: readonly NotificationTrigger[] = ['attributeCreated', 'attributeUpdated']
+
+export const notificationFormats = ['normalized', 'keyValues', 'simplified', 'concise'] as const
+export type NotificationFormat = (typeof notificationFormats)[number]
+
+export const notificationMediaTypes = ['application/json', 'application/ld+json'] as const
+export type NotificationMediaType = (typeof notificationMediaTypes)[number]
+
+/** Absent members mean the default of the standard. */
+export interface Subscription {
+  readonly id: string
+  readonly name?: string
+  readonly description?: string
+  /** Any of them may select; absent means every entity. */
+  readonly entities?: readonly EntitySelector[]
+  /** Absent means every attribute. */
+  readonly watchedAttributes?: readonly string[]
+  readonly notificationTrigger: readonly NotificationTrigger[]
+  /** Least seconds between two notifications. */
+  readonly throttling?: number
+  readonly q?: QueryTree
+  readonly geoQ?: GeoQuery
+  readonly localOnly?: boolean
+  readonly isActive?: boolean
+  /** Milliseconds UTC. */
+  readonly expiresAt?: number
+  readonly notification: NotificationParameters
+  /** The @context it was made with, for what is sent. */
+  readonly context: readonly Json[]
+}
+
+export interface NotificationParameters {
+  readonly attributes?: readonly string[]
+  readonly format?: NotificationFormat
+  readonly sysAttrs?: boolean
+  readonly showChanges?: boolean
+  readonly endpoint: NotificationEndpoint
+}
+
+export interface NotificationEndpoint {
+  readonly uri: string
+  readonly accept?: NotificationMediaType
+  /** Milliseconds. */
+  readonly timeout?: number
+  readonly cooldown?: number
+  readonly receiverInfo?: readonly KeyValue[]
+  readonly notifierInfo?: readonly KeyValue[]
+}
+
+export interface KeyValue {
+  readonly key: string
+  readonly value: string
+}
+
+/** What became of its notifications; times are milliseconds UTC. */
+export interface NotificationStatistics {
+  readonly timesSent: number
+  readonly timesFailed: number
+  readonly lastNotification?: number | undefined
+  readonly lastSuccess?: number | undefined
+  readonly lastFailure?: number | undefined
+  readonly createdAt?: number | undefined
+  readonly modifiedAt?: number | undefined
+}
+
+export type SubscriptionStatus = 'active' | 'paused' | 'expired'
+
+/** Status at a moment (ms UTC). An expired one becomes active again only by a new expiresAt. */
+export function statusOf(subscription: Subscription, nowMs: number): SubscriptionStatus {
+  if (subscription.expiresAt !== undefined && subscription.expiresAt <= nowMs) return 'expired'
+  return subscription.isActive === false ? 'paused' : 'active'
+}
+
+/** Whether it may notify at a moment (ms UTC). */
+export function isActive(subscription: Subscription, nowMs: number): boolean {
+  return statusOf(subscription, nowMs) === 'active'
+}
+
+/** What an index needs to find the subscriptions that a change may concern. Absent lists mean everything. */
+export interface SubscriptionInterest {
+  readonly selectors?: readonly EntitySelector[]
+  readonly watched?: ReadonlySet<string>
+  readonly triggers: ReadonlySet<NotificationTrigger>
+  /** True when the whole entity is needed to decide. */
+  readonly needsEntity: boolean
+  /** Attributes that q and geoQ look at. */
+  readonly filtered: readonly string[]
+}
+
+export function interestOf(subscription: Subscription): SubscriptionInterest {
+  const { entities, watchedAttributes, notificationTrigger, q, geoQ } = subscription
+  return {
+    ...(entities === undefined ? {} : { selectors: entities }),
+    ...(watchedAttributes === undefined ? {} : { watched: new Set(watchedAttributes) }),
+    triggers: new Set(notificationTrigger),
+    needsEntity: q !== undefined || geoQ !== undefined,
+    filtered: [
+      ...new Set([
+        ...(q === undefined ? [] : attributesOf(q)),
+        ...(geoQ === undefined ? [] : [geoQ.property]),
+      ]),
+    ],
+  }
+}
+
+/** The body that tells `data` (rendered entities) to the subscriber [NGSI-LD 5.3.1]. */
+export function notificationOf(
+  subscription: Subscription,
+  { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: readonly Json[] },
+): JsonObject {
+  return {
+    id,
+    type: 'Notification',
+    subscriptionId: subscription.id,
+    notifiedAt: msToDateTime(notifiedAtMs),
+    data,
+  }
+}
+
+export interface RenderOptions {
+  /** The reader's context; names leave in its terms. */
+  readonly context: Pick<Context, 'compact'>
+  readonly nowMs: number
+  readonly statistics?: NotificationStatistics | undefined
+  /** createdAt and modifiedAt too. */
+  readonly sysAttrs?: boolean | undefined
+}
+
+/** The subscription as a client reads it, without @context. */
+export function renderSubscription(subscription: Subscription, options: RenderOptions): JsonObject {
+  const { context, nowMs, statistics, sysAttrs } = options
+  const show = (name: string): string => context.compact(name)
+  const { entities, watchedAttributes, q, geoQ, expiresAt } = subscription
+  return present({
+    id: subscription.id,
+    type: 'Subscription',
+    subscriptionName: subscription.name,
+    description: subscription.description,
+    entities: entities?.map((selector) => renderEntitySelector(selector, show)),
+    watchedAttributes: watchedAttributes?.map(show),
+    notificationTrigger: subscription.notificationTrigger,
+    throttling: subscription.throttling,
+    q: q === undefined ? undefined : printQuery(q, show),
+    geoQ: geoQ === undefined ? undefined : renderGeoQuery(geoQ, show),
+    localOnly: subscription.localOnly,
+    isActive: subscription.isActive,
+    expiresAt: expiresAt === undefined ? undefined : msToDateTime(expiresAt),
+    status: statusOf(subscription, nowMs),
+    notification: renderNotification(subscription.notification, show, statistics),
+    ...(sysAttrs === true
+      ? { createdAt: time(statistics?.createdAt), modifiedAt: time(statistics?.modifiedAt) }
+      : {}),
+  })
+}
+
+function renderNotification(
+  notification: NotificationParameters,
+  show: (name: string) => string,
+  statistics: NotificationStatistics | undefined,
+): JsonObject {
+  const { attributes, format, sysAttrs, showChanges, endpoint } = notification
+  const { timesSent = 0, timesFailed = 0, lastNotification, lastSuccess, lastFailure } = statistics ?? {}
+  const failed = lastFailure !== undefined && (lastSuccess === undefined || lastFailure > lastSuccess)
+  return present({
+    attributes: attributes?.map(show),
+    format,
+    sysAttrs,
+    showChanges,
+    endpoint: endpoint as unknown as JsonObject,
+    status: lastNotification === undefined ? undefined : failed ? 'failed' : 'ok',
+    timesSent: timesSent > 0 ? timesSent : undefined,
+    timesFailed: timesFailed > 0 ? timesFailed : undefined,
+    lastNotification: time(lastNotification),
+    lastSuccess: time(lastSuccess),
+    lastFailure: time(lastFailure),
+  })
+}
+
+function time(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : msToDateTime(ms)
+}
+
+function present(members: { readonly [name: string]: Json | undefined }): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject
+}

@@ -1,0 +1,126 @@
+/**
+ * What of an entity the indexes know: its types, which attributes it has, the scalars of their values, the places of
+ * its GeoProperties. Pure: the rows follow from the document alone, so old rows can be deleted exactly. Sub-attributes
+ * and members within JSON values are not indexed.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { boundingBoxOf } from '#ngsi-ld/geo.ts'
+import { listOf } from '#ngsi-ld/json.ts'
+import { contentOf, itemsOf } from '#ngsi-ld/query-match.ts'
+
+/** The column `kind` of a scalar: values of unlike kinds never meet in a range. */
+export const scalarKinds = { number: 1, text: 2, boolean: 3 } as const
+
+/** Characters of a text that the index keeps. */
+export const indexedTextMax = 256
+
+export type ScalarRow = readonly [name: string, kind: number, value: number | string]
+
+export interface PlaceRow {
+  readonly name: string
+  readonly box: { readonly x0: number; readonly x1: number; readonly y0: number; readonly y1: number }
+  /** Exact, for points only. */
+  readonly lon?: number
+  readonly lat?: number
+}
+
+export interface IndexRows {
+  readonly types: readonly string[]
+  readonly attributes: readonly string[]
+  readonly scalars: readonly ScalarRow[]
+  readonly places: readonly PlaceRow[]
+}
+
+/** All index rows of an entity, without repetition. */
+export function indexRows(entity: Entity): IndexRows {
+  const attributes = attributeNames(entity)
+  return {
+    types: [...new Set(listOf(entity.type))],
+    attributes,
+    scalars: attributes.flatMap((name) => scalarsOf(entity, name)),
+    places: attributes.flatMap((name) => placesOf(entity, name)),
+  }
+}
+
+/**
+ * The rows to add and to remove when an entity becomes another. Places are removed by attribute: when one of them
+ * changed, all of that attribute stand in `remove` and all that are to remain in `add`.
+ */
+export function diffIndexRows(
+  before: Entity,
+  after: Entity,
+): { readonly add: IndexRows; readonly remove: IndexRows } {
+  const names = new Set([...attributeNames(before), ...attributeNames(after)])
+  // An attribute that is the same object has the same rows: most writes change one of many.
+  const touched = [...names].filter((name) => before[name] !== after[name])
+  return {
+    add: difference(rowsOf(after, touched), rowsOf(before, touched)),
+    remove: difference(rowsOf(before, touched), rowsOf(after, touched)),
+  }
+}
+
+function rowsOf(entity: Entity, names: readonly string[]): IndexRows {
+  const present = names.filter((name) => entity[name] !== undefined)
+  return {
+    types: listOf(entity.type),
+    attributes: present,
+    scalars: present.flatMap((name) => scalarsOf(entity, name)),
+    places: present.flatMap((name) => placesOf(entity, name)),
+  }
+}
+
+function difference(rows: IndexRows, others: IndexRows): IndexRows {
+  const known = new Set(others.scalars.map(keyOf))
+  const places = (of: IndexRows, name: string): string =>
+    JSON.stringify(of.places.filter((place) => place.name === name))
+  return {
+    types: rows.types.filter((type) => !others.types.includes(type)),
+    attributes: rows.attributes.filter((name) => !others.attributes.includes(name)),
+    scalars: rows.scalars.filter((row) => !known.has(keyOf(row))),
+    places: rows.places.filter(({ name }) => places(rows, name) !== places(others, name)),
+  }
+}
+
+function keyOf([name, kind, value]: ScalarRow): string {
+  return `${kind} ${name} ${value}`
+}
+
+function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
+  const rows = new Map<string, ScalarRow>()
+  for (const instance of instancesOf(entity, name)) {
+    const content = contentOf(instance)
+    if (content === undefined) continue
+    for (const item of itemsOf(content)) {
+      const row = scalarOf(name, item)
+      if (row !== undefined) rows.set(keyOf(row), row)
+    }
+  }
+  return [...rows.values()]
+}
+
+function scalarOf(name: string, item: Json): ScalarRow | undefined {
+  // Minus zero equals zero, so it must be one row.
+  if (typeof item === 'number') return [name, scalarKinds.number, item + 0]
+  if (typeof item === 'string') return [name, scalarKinds.text, indexedText(item)]
+  if (typeof item === 'boolean') return [name, scalarKinds.boolean, item ? 1 : 0]
+  return undefined
+}
+
+/** A text as the index has it: well formed, cut to its limit between characters. */
+export function indexedText(text: string): string {
+  if (text.length <= indexedTextMax) return text.toWellFormed()
+  const last = text.charCodeAt(indexedTextMax - 1)
+  const isHalf = last >= 0xd800 && last < 0xdc00
+  return text.slice(0, isHalf ? indexedTextMax - 1 : indexedTextMax).toWellFormed()
+}
+
+function placesOf(entity: Entity, name: string): readonly PlaceRow[] {
+  return instancesOf(entity, name).flatMap((instance) => {
+    const box = instance.type === 'GeoProperty' ? boundingBoxOf(instance.value) : undefined
+    if (box === undefined) return []
+    const [x0, y0, x1, y1] = box
+    const isPoint = (instance.value as { readonly type: Json }).type === 'Point'
+    return [{ name, box: { x0, x1, y0, y1 }, ...(isPoint ? { lon: x0, lat: y0 } : {}) }]
+  })
+}

@@ -1,0 +1,104 @@
+/**
+ * A dispatcher on the real write path: deliveries are committed through the door, announced when they are on disk,
+ * and sent by real HTTP. What it sends names the delivery, so that a receiver can judge order and completeness.
+ */
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics, type Metrics } from '#base/metrics.ts'
+import { createDispatcher, type Dispatcher, type DispatcherSettings } from '#delivery/dispatcher.ts'
+import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
+import type { Outcome, Rendered } from '#delivery/pump.ts'
+import { createDeliveries, type Deliveries, type Delivery } from '#store/deliveries.ts'
+import { type OpenDoor, openDoor } from './door.ts'
+
+/** What is owed: value is a number that grows per entity in the tests that judge order. */
+export interface Owed {
+  readonly sub?: number
+  readonly endpoint: string
+  readonly entity: string
+  readonly value?: number
+}
+
+export interface Outbox extends OpenDoor {
+  readonly dispatcher: Dispatcher
+  readonly reads: Deliveries
+  readonly metrics: Metrics
+  readonly outcomes: { sub: number; outcome: Outcome }[]
+  readonly dropped: Map<number, number>
+  readonly logged: string[]
+  /** Commits deliveries in one group and announces them. */
+  owe(list: readonly Owed[]): Promise<void>
+  /** Rows not yet settled. */
+  rows(): number
+}
+
+export interface OutboxOptions extends DispatcherSettings {
+  /** Changes what is sent; undefined makes the delivery void. */
+  readonly render?: (rendered: Rendered, delivery: Delivery) => Rendered | undefined
+}
+
+export async function openOutbox(file: string, options: OutboxOptions = {}): Promise<Outbox> {
+  const opened = await openDoor(file)
+  const { door, database } = opened
+  const reads = createDeliveries(database)
+  const metrics = createMetrics()
+  const outcomes: Outbox['outcomes'] = []
+  const dropped = new Map<number, number>()
+  const logged: string[] = []
+  const http = createHttpEndpoint(systemClock, { allowsLoopback: true })
+  const { render = (rendered: Rendered) => rendered, ...settings } = options
+  const dispatcher = createDispatcher(
+    {
+      door,
+      reads,
+      render: (delivery) => render(rendered(delivery), delivery),
+      send: http.send,
+      subscriptions: {
+        outcome: (sub, outcome) => outcomes.push({ sub, outcome }),
+        dropped: (sub, count) => dropped.set(sub, (dropped.get(sub) ?? 0) + count),
+        statistics: (sub) => JSON.stringify({ sent: outcomes.filter((one) => one.sub === sub).length }),
+      },
+      clock: systemClock,
+      log: createLog({ level: 'debug', clock: systemClock, write: (line) => logged.push(line) }),
+      metrics,
+    },
+    settings,
+  )
+  let last = reads.last()
+  dispatcher.start()
+  return {
+    ...opened,
+    dispatcher,
+    reads,
+    metrics,
+    outcomes,
+    dropped,
+    logged,
+    rows: () => (database.prepare('SELECT count(*) AS n FROM delivery').get() as { n: number }).n,
+    owe: (list) =>
+      door.commit((stage) => {
+        const deliveries = list.map((owed): Delivery => {
+          const { sub = 1, endpoint, entity, value = 0 } = owed
+          const body = JSON.stringify({ entity, value })
+          return { d: ++last, sub, endpoint, entity, at: stage.at, stream: null, t: null, value: null, body }
+        })
+        for (const { d, sub, endpoint, entity, at, body } of deliveries) {
+          stage.write('delivery.insert', d, sub, endpoint, entity, at, null, null, null, body)
+        }
+        stage.published(() => dispatcher.committed(deliveries))
+      }),
+    async close() {
+      await dispatcher.close(2000)
+      http.close()
+      await opened.close()
+    },
+  }
+}
+
+function rendered({ d, sub, endpoint, body }: Delivery): Rendered {
+  return {
+    uri: endpoint,
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ d, sub, ...(JSON.parse(body ?? '{}') as object) }),
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Endpoints that cannot be reached: nothing is lost, nothing waits for new traffic, memory stays bounded, and what
+ * changes behind an endpoint that is down (deleted, redirected) takes effect at once.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
+import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+import { expectEachOnceInOrder, notified } from './judge.ts'
+
+describe('notifications to an endpoint that is down', () => {
+  let database: TemporaryDatabase
+  let outbox: Outbox
+  let receiver: Receiver
+
+  const owed = (count: number, first = 0) =>
+    Array.from({ length: count }, (_, i) => ({
+      endpoint: receiver.url(),
+      entity: `urn:e:${(first + i) % 7}`,
+      value: first + i,
+    }))
+  const isDown = () => vi.waitFor(() => expect(outbox.dispatcher.stats()[0]?.state).toBe('down'))
+
+  beforeEach(async () => {
+    database = temporaryDatabase()
+    receiver = await createReceiver()
+    outbox = await openOutbox(database.file)
+  })
+  afterEach(async () => {
+    await outbox.close()
+    await receiver.down()
+    database.remove()
+  })
+
+  it('all arrive in order, beginning within two seconds of its coming up, without new traffic', async () => {
+    await receiver.down()
+    for (let group = 0; group < 10; group++) await outbox.owe(owed(70, group * 70))
+    await isDown()
+    const [status] = outbox.dispatcher.stats()
+    expect(status).toMatchObject({ waiting: 700, held: 0, inFlight: 0, lastError: /ECONNREFUSED/ })
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    expect(receiver.received).toHaveLength(0)
+    expect(outbox.metrics.expose()).toContain('selvedge_deliveries_waiting 700')
+
+    await receiver.up()
+    const upAt = performance.now()
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(700), { timeout: 10_000 })
+    expect(receiver.received[0]!.at - upAt).toBeLessThan(2000)
+    expectEachOnceInOrder(receiver.taken(), 700)
+    expect(outbox.logged.filter((line) => line.includes('delivery.endpoint-down'))).toHaveLength(1)
+    expect(outbox.logged.filter((line) => line.includes('delivery.endpoint-up'))).toHaveLength(1)
+    expect(outbox.outcomes.filter(({ outcome }) => !outcome.ok).length).toBeLessThanOrEqual(8)
+  })
+
+  it('survive its going away and coming back again and again', async () => {
+    for (let round = 0; round < 3; round++) {
+      await outbox.owe(owed(200, round * 400))
+      await receiver.down()
+      await outbox.owe(owed(200, round * 400 + 200))
+      await receiver.up()
+    }
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 15_000 })
+    expect(new Set(receiver.received.map((one) => notified(one).d)).size).toBe(1200)
+  })
+
+  it('wait in the table when there are ten thousand, with no more than the window in memory', async () => {
+    await receiver.down()
+    for (let group = 0; group < 20; group++) await outbox.owe(owed(500, group * 500))
+    await isDown()
+    let mostHeld = 0
+    receiver.answer(() => {
+      mostHeld = Math.max(mostHeld, outbox.dispatcher.stats()[0]?.held ?? 0)
+      return 200
+    })
+    await receiver.up()
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(10_000), { timeout: 25_000, interval: 100 })
+    expectEachOnceInOrder(receiver.taken(), 10_000)
+    expect(mostHeld).toBeGreaterThan(8)
+    expect(mostHeld).toBeLessThanOrEqual(limits.deliveriesWindow.value)
+  })
+
+  it('go to dust beyond the ceiling, oldest first, counted by subscription', async () => {
+    await outbox.close()
+    outbox = await openOutbox(database.file, { deliveriesPerEndpointMax: 100 })
+    await receiver.down()
+    await outbox.owe(owed(60).map((one) => ({ ...one, sub: 5 })))
+    await isDown()
+    for (let group = 0; group < 10; group++) await outbox.owe(owed(20, 60 + group * 20))
+    expect(outbox.dispatcher.stats()[0]).toMatchObject({ waiting: 100 })
+    expect([...outbox.dropped]).toEqual([
+      [5, 60],
+      [1, 100],
+    ])
+    expect(outbox.metrics.expose()).toContain('selvedge_deliveries_dropped_total 160')
+    await receiver.up()
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 5000 })
+    expect(
+      receiver
+        .taken()
+        .map((one) => notified(one).value)
+        .sort((a, b) => a - b),
+    ).toEqual(Array.from({ length: 100 }, (_, i) => 160 + i))
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
+  })
+
+  it('are forgotten with their subscription, and probing ends', async () => {
+    await receiver.down()
+    await outbox.owe(owed(50))
+    await isDown()
+    await outbox.door.commit((stage) => {
+      stage.write('delivery.forget', receiver.url(), 1)
+      stage.published(() => outbox.dispatcher.reread(receiver.url()))
+    })
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
+    await receiver.up()
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(receiver.connections()).toBe(0)
+  })
+
+  it('follow their subscription to a new endpoint, in order', async () => {
+    const other = await createReceiver()
+    await receiver.down()
+    await outbox.owe(owed(300))
+    await outbox.owe(owed(10).map((one) => ({ ...one, sub: 2 })))
+    await isDown()
+    await outbox.door.commit((stage) => {
+      stage.write('delivery.redirect', receiver.url(), 1, other.url())
+      stage.published(() => {
+        outbox.dispatcher.reread(receiver.url())
+        outbox.dispatcher.reread(other.url())
+      })
+    })
+    await vi.waitFor(() => expect(other.taken()).toHaveLength(300), { timeout: 5000 })
+    expectEachOnceInOrder(other.taken(), 300)
+    expect(outbox.dispatcher.stats()).toMatchObject([{ endpoint: receiver.url(), waiting: 10 }])
+    await other.down()
+  })
+})

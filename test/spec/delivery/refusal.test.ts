@@ -1,0 +1,166 @@
+/**
+ * Endpoints that answer, but not with 2xx: what may heal is tried again for as long as it takes, what is wrong with
+ * the delivery itself is buried after a few tries, and neither holds up what has nothing to do with it.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
+import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'
+import { expectEachOnceInOrder, expectInOrder, notified } from './judge.ts'
+
+describe('notifications to an endpoint that answers with failures', () => {
+  let database: TemporaryDatabase
+  let outbox: Outbox
+  let receiver: Receiver
+
+  const owed = (count: number, entity = (i: number) => `urn:e:${i % 7}`) =>
+    Array.from({ length: count }, (_, i) => ({ endpoint: receiver.url(), entity: entity(i), value: i }))
+  const isOf = (entity: string) => (received: Received) => notified(received).entity === entity
+  const open = async (options?: Parameters<typeof openOutbox>[1]) => {
+    await outbox.close()
+    outbox = await openOutbox(database.file, options)
+  }
+
+  beforeEach(async () => {
+    database = temporaryDatabase()
+    receiver = await createReceiver()
+    outbox = await openOutbox(database.file)
+  })
+  afterEach(async () => {
+    await outbox.close()
+    await receiver.down()
+    database.remove()
+  })
+
+  it('all arrive in order after 500 for a while, beginning within two seconds of its healing', async () => {
+    receiver.answer(() => 500)
+    await outbox.owe(owed(300))
+    await new Promise((resolve) => setTimeout(resolve, 4000))
+    // The first eight together, then one after each pause.
+    expect(receiver.received.length).toBeGreaterThan(8 + 3)
+    expect(receiver.received.length).toBeLessThan(8 + 12)
+    expect(outbox.dispatcher.stats()[0]).toMatchObject({
+      state: 'backing-off',
+      waiting: 300,
+      lastError: 'answered 500',
+    })
+    receiver.answer(() => 200)
+    const healedAt = performance.now()
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(300), { timeout: 10_000 })
+    expect(receiver.taken()[0]!.at - healedAt).toBeLessThan(2000)
+    expectEachOnceInOrder(receiver.taken(), 300)
+    expect(outbox.reads.deadLetters(10)).toEqual([])
+  })
+
+  it('wait as long as Retry-After asks', async () => {
+    let refusals = 0
+    receiver.answer(() => (refusals++ === 0 ? { status: 429, headers: { 'retry-after': '2' } } : 200))
+    await outbox.owe(owed(3, () => 'urn:e'))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(3), { timeout: 5000 })
+    const [refused, first] = receiver.received
+    expect(first!.at - refused!.at).toBeGreaterThan(1950)
+    expect(first!.at - refused!.at).toBeLessThan(2500)
+  })
+
+  it('are tried again after 404, and never buried for it', async () => {
+    receiver.answer(() => 404)
+    await outbox.owe(owed(1))
+    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6), { timeout: 12_000 })
+    receiver.answer(() => 200)
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1), { timeout: 2000 })
+    expect(outbox.reads.deadLetters(10)).toEqual([])
+  })
+
+  it('are buried after five answers of 400, with the reason, and the entity goes on', async () => {
+    const isPoison = (received: Received) => isOf('urn:e:3')(received) && notified(received).value === 3
+    receiver.answer((received) => (isPoison(received) ? 400 : 200))
+    await outbox.owe(owed(70))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(69), { timeout: 10_000 })
+    expect(receiver.received.filter(isPoison)).toHaveLength(5)
+    expectInOrder(receiver.received)
+    // The others did not wait for it.
+    const lastOther = receiver.received.filter((one) => !isOf('urn:e:3')(one)).at(-1)
+    expect(lastOther!.at).toBeLessThan(receiver.received.filter(isPoison)[3]!.at)
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
+    const dead = outbox.reads.deadLetters(10)
+    expect(dead).toMatchObject([
+      { sub: 1, entity: 'urn:e:3', reason: 'answered 400', endpoint: receiver.url() },
+    ])
+    expect(JSON.parse(dead[0]!.body)).toMatchObject({ value: 3 })
+    expect(outbox.metrics.expose()).toContain('selvedge_deliveries_dead_total 1')
+    expect(outbox.logged.join()).toContain('delivery.dead')
+  })
+
+  it('of one entity that always fails hold up no other, and come in order when it heals', async () => {
+    let isHealed = false
+    receiver.answer((received) => (isOf('urn:bad')(received) && !isHealed ? 500 : 200))
+    await outbox.owe(owed(700, () => 'urn:bad'))
+    await outbox.owe(owed(700))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(700), { timeout: 10_000 })
+    expect(outbox.dispatcher.stats()[0]).toMatchObject({ waiting: 700, held: 1 })
+    isHealed = true
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1400), { timeout: 10_000 })
+    expectEachOnceInOrder(receiver.taken(), 1400)
+  })
+
+  it('that are not answered time out, and the others continue', async () => {
+    await open({ render: (request) => ({ ...request, timeoutMs: 300 }) })
+    let hangs = 0
+    receiver.answer((received) => (isOf('urn:e:2')(received) && hangs++ < 2 ? 'hang' : 200))
+    await outbox.owe(owed(70))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(70), { timeout: 5000 })
+    expectEachOnceInOrder(receiver.taken(), 70)
+    expect(outbox.outcomes.map(({ outcome }) => outcome.error)).toContain('no answer within 300 ms')
+    const lastOther = receiver
+      .taken()
+      .filter((one) => !isOf('urn:e:2')(one))
+      .at(-1)
+    expect(lastOther!.at - receiver.received[0]!.at).toBeLessThan(500)
+  })
+
+  it('whose connection is cut are sent again, unless the status had come', async () => {
+    let answers = 0
+    receiver.answer(() => (['reset', 'cut', 204] as const)[answers++] ?? 204)
+    await outbox.owe(owed(3, () => 'urn:e'))
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 5000 })
+    expect(receiver.received.map((one) => notified(one).value)).toEqual([0, 0, 1, 2])
+  })
+
+  it('leave the endpoint alone for the cooldown of the subscription', async () => {
+    await open({ render: (request) => ({ ...request, cooldownMs: 1500 }) })
+    let answers = 0
+    receiver.answer(() => (answers++ === 0 ? 503 : 200))
+    await outbox.owe(owed(2, () => 'urn:e'))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2), { timeout: 5000 })
+    expect(receiver.received[1]!.at - receiver.received[0]!.at).toBeGreaterThan(1450)
+  })
+
+  it('that cannot be sent or rendered are buried at once; those of no subscription are void', async () => {
+    await open({
+      render(request, { entity }) {
+        if (entity === 'urn:large') return { ...request, body: 'x'.repeat(3 * 1024 * 1024) }
+        if (entity === 'urn:header') return { ...request, headers: { 'X-Tenant': 'a\nb' } }
+        if (entity === 'urn:gone') return undefined
+        if (entity === 'urn:broken') throw new RangeError('no such stream')
+        return request
+      },
+    })
+    const entities = ['urn:large', 'urn:header', 'urn:gone', 'urn:broken', 'urn:fine']
+    await outbox.owe(owed(5, (i) => entities[i]!))
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 5000 })
+    expect(receiver.taken().map((one) => notified(one).entity)).toEqual(['urn:fine'])
+    const reasons = outbox.reads.deadLetters(10).map(({ entity, reason }) => `${entity} ${reason}`)
+    expect(reasons.sort()).toEqual([
+      'urn:broken could not be rendered: no such stream',
+      expect.stringContaining('urn:header Invalid character in header content'),
+      'urn:large more than 2097152 bytes',
+    ])
+  })
+
+  it('store the statistics of their subscription', async () => {
+    await outbox.door.commit((stage) => stage.write('subscription.insert', 1, 'urn:s', '{}', '{}'))
+    await outbox.owe(owed(5))
+    const read = outbox.database.prepare<[], { stats: string }>('SELECT stats FROM subscription WHERE i = 1')
+    await vi.waitFor(() => expect(JSON.parse(read.get()!.stats)).toEqual({ sent: 5 }), { timeout: 3000 })
+  })
+})
