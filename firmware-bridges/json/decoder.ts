@@ -112,7 +112,7 @@ function decodeAll(
   }
   const taken = [source.device, source.time?.path].map((path) => path && firstMember(path))
   const prefix = field === undefined ? '' : `${field}.`
-  for (const [name, value] of Object.entries(item)) {
+  for (const [name, value] of Object.entries(item as Readonly<Record<string, unknown>>)) {
     if (taken.includes(name) || !(isScalar(value) || value === null)) continue
     if (!out.add({ ...shared, field: prefix + name, value }, `${place}${place && '.'}${name}`)) return false
   }

@@ -26,7 +26,7 @@ it('starts at the payload after $', () => {
 
 it('finds nothing where nothing is', () => {
   for (const text of ['a.b[2].c', 'a.c.d', 'toString', '__proto__', 'a.constructor', 'length.x', 'a.b.c'])
-    expect(at(text), text).toBeUndefined()
+    expect([text, at(text)]).toEqual([text, undefined])
   for (const item of [null, 7, 'text', true]) expect(at('a.b', item)).toBeUndefined()
 })
 
@@ -45,7 +45,7 @@ it('refuses what is no path', () => {
     '$.',
     'a'.repeat(257),
   ])
-    expect(parsePath(text), text).toBeUndefined()
+    expect([text, parsePath(text)]).toEqual([text, undefined])
 })
 
 it('tells its first member and its last name', () => {

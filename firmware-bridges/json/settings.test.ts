@@ -1,15 +1,16 @@
 /** The settings of the JSON bridge: every mistake is told with its place, all at once. */
 import { expect, it } from 'vitest'
 import { json } from './decoder.ts'
-import { checkJsonSettings } from './settings.ts'
+import { checkJsonSettings, type JsonSource } from './settings.ts'
 
 const placesOf = (raw: unknown): string[] => checkJsonSettings(raw).problems.map(({ path }) => path)
 
 it('claims the filters of its topics', () => {
-  const { settings } = checkJsonSettings([
+  const sources: readonly JsonSource[] = [
     { topic: 'site/{device}/telemetry', fields: 'auto' },
     { topic: 'up/#', device: 'id', fields: [{ path: 'v' }] },
-  ])
+  ]
+  const { settings } = checkJsonSettings(sources)
   expect(json.claims?.(settings!)).toEqual(['site/+/telemetry', 'up/#'])
 })
 

@@ -1,5 +1,5 @@
 /**
- * A SenML name as device and field. RFC 8428 knows one global name per quantity; the gateway wants to know which
+ * Device and field of a SenML name. RFC 8428 knows one global name per quantity; the gateway wants to know which
  * part of it is the device. The base name is, as devices repeat it for all their quantities; where it is missing
  * or stands alone, the last segment of the name is the field.
  */

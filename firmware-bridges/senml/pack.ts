@@ -1,5 +1,5 @@
 /**
- * A SenML pack from its bytes: a list of records keyed by the text labels of RFC 8428 4.3, whichever of the two
+ * From bytes to a SenML pack: a list of records keyed by the text labels of RFC 8428 4.3, whichever of the two
  * representations came. Members are not yet checked; CBOR numbers of any kind have become numbers, byte strings
  * base64url text. What is no list of one or more records is refused here.
  */
@@ -52,7 +52,7 @@ function cborOf(payload: Uint8Array): Parsed<unknown> {
 /** A CBOR map with text labels; a label given as integer and as text spoils the record. */
 function labelled(map: unknown): unknown {
   if (!(map instanceof Map)) return map
-  const record: Record<string, unknown> = Object.create(null)
+  const record = Object.create(null) as Record<string, unknown>
   for (const [key, value] of map as ReadonlyMap<unknown, unknown>) {
     const label = typeof key === 'number' ? (cborLabels[key - firstCborLabel] ?? '') : key
     if (typeof label !== 'string' || label in record) return undefined

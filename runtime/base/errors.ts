@@ -63,6 +63,7 @@ export const errorRegister = {
   'intake.unclaimed': entry('device', 'never', 404, 'Declare a bridge for this topic.'),
   // Settings and command line
   'config.invalid': entry('caller', 'never', 500, 'Correct the settings listed; `selvedge check` shows them all.'),
+  'cli.child': entry('resource', 'later', 500, 'Its last lines say why.'),
   'cli.usage': entry('caller', 'never', 400, 'See `selvedge --help`.'),
   // MQTT
   'mqtt.refused': entry('caller', 'never', 401, 'Check user name, password and topic.'),

@@ -11,6 +11,7 @@ export const logEvents = {
   'gateway.stopped': 'Everything is closed.',
   'gateway.fault': 'A failure that no part could handle.',
   'gateway.internal-error': 'A request failed by our fault; the id is in the answer.',
+  'config.warning': 'Settings that are legal and hardly mean what they say.',
   'config.absent-part': 'A setting names a part that this version does not have.',
   'store.opened': 'A tenant database is open.',
   'store.migrated': 'The data format was brought forward.',

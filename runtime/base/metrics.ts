@@ -26,7 +26,7 @@ export const metricRegister = {
   selvedge_writebacks_total: ['counter', 'Entity documents written back.'],
   selvedge_streams_live: ['gauge', 'Streams held in memory.'],
   selvedge_entities: ['gauge', 'Entities stored.'],
-  selvedge_write_bytes_total: ['counter', 'Bytes handed to the disk by this process (/proc/self/io).'],
+  selvedge_write_bytes_total: ['gauge', 'Bytes handed to the disk by this process (/proc/self/io).'],
   selvedge_mqtt_clients: ['gauge', 'MQTT clients connected.'],
   selvedge_mqtt_publishes_total: ['counter', 'PUBLISH packets received.'],
   selvedge_mqtt_dropped_total: ['counter', 'QoS 0 frames dropped because a queue was full.'],

@@ -18,8 +18,8 @@ export interface SubscribePorts {
   readonly records: Records
   readonly matcher: Matcher
   readonly clock: Clock
-  /** Tells that deliveries of a subscription are owed no more, or to another endpoint. */
-  readonly onEndpointChange: (i: number, before: string, after: string | undefined) => void
+  /** Tells that deliveries owed to an endpoint were moved or deleted. */
+  readonly onEndpointChange: (endpoint: string) => void
 }
 
 export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
@@ -83,7 +83,11 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
           byId.set(id, matcher.register(before.i, before.subscription, before.statistics))
         })
         if (after.endpoint !== before.endpoint) {
-          stage.published(() => ports.onEndpointChange(before.i, before.endpoint, after.endpoint))
+          stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
+          stage.published(() => {
+            ports.onEndpointChange(before.endpoint)
+            ports.onEndpointChange(after.endpoint)
+          })
         }
       }),
     delete: (id) =>
@@ -96,7 +100,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         stage.undone(() => {
           byId.set(id, matcher.register(before.i, before.subscription, before.statistics))
         })
-        stage.published(() => ports.onEndpointChange(before.i, before.endpoint, undefined))
+        stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
   } satisfies SubscriptionBroker)
 }

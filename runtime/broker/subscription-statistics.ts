@@ -18,6 +18,39 @@ export interface SubscriptionStatistics {
   lastFailureReason: string | undefined
 }
 
+/** What the matcher holds of a subscription, as far as its statistics go. */
+interface Holder {
+  get(i: number): { readonly statistics: SubscriptionStatistics } | undefined
+}
+
+/** Takes down what became of deliveries, for whoever sends them. */
+export function createStatisticsKeeper(subscriptions: Holder) {
+  const of = (i: number): SubscriptionStatistics | undefined => subscriptions.get(i)?.statistics
+  return Object.freeze({
+    outcome(i: number, outcome: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }): void {
+      const statistics = of(i)
+      if (statistics === undefined) return
+      statistics.lastNotification = outcome.at
+      if (outcome.ok) {
+        statistics.timesSent++
+        statistics.lastSuccess = outcome.at
+      } else {
+        statistics.timesFailed++
+        statistics.lastFailure = outcome.at
+        statistics.lastFailureReason = outcome.error
+      }
+    },
+    dropped(i: number, count: number): void {
+      const statistics = of(i)
+      if (statistics !== undefined) statistics.timesDropped += count
+    },
+    statistics(i: number): string | undefined {
+      const statistics = of(i)
+      return statistics === undefined ? undefined : JSON.stringify(statistics)
+    },
+  })
+}
+
 export function unusedStatistics(at: number): SubscriptionStatistics {
   return {
     createdAt: at,

@@ -51,10 +51,12 @@ export interface Inside {
 
 /** What a tenant needs of it. */
 export interface Outside {
+  /** Takes up what was owed before. */
+  start(): void
   /** Called after the flush with what is now owed. */
   readonly committed: CommittedDeliveries
-  /** Deliveries of a subscription are owed to another endpoint, or no more. */
-  readonly redirect: (i: number, before: string, after: string | undefined) => void
+  /** What is owed to an endpoint changed otherwise: a subscription was deleted or redirected. */
+  reread(endpoint: string): void
   close(): Promise<void>
 }
 
@@ -109,7 +111,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     records,
     matcher,
     clock,
-    onEndpointChange: (i, before, after) => outside?.redirect(i, before, after),
+    onEndpointChange: (endpoint) => outside?.reread(endpoint),
   })
   const provision = createProvision({ door, documents, observer })
   const consume = createConsume({ database, entities, live, names })

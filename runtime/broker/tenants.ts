@@ -6,14 +6,13 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { Metrics } from '#base/metrics.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './types.ts'
 
-export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'attach'> {
+export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file'> {
   readonly dataFolder: string
-  /** Gives a freshly opened tenant its way to the outside; called before anything can be written to it. */
-  readonly attach: (name: string) => TenantPorts['attach']
 }
 
 const defaultFile = 'selvedge.db'
@@ -25,12 +24,14 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   const tenants = new Map<string, Tenant>()
   const opening = new Map<string, Promise<Tenant>>()
   const folder = join(ports.dataFolder, folderName)
+  let isStarted = false
 
   async function open(name: string): Promise<Tenant> {
     if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
-    const tenant = await openTenant({ ...ports, name, file, attach: ports.attach(name) }, settings)
+    const tenant = await openTenant({ ...ports, name, file }, settings)
     tenants.set(name, tenant)
+    if (isStarted) tenant.outside.start()
     return tenant
   }
 
@@ -53,6 +54,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     }
   }
 
+  gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({
     tenant: (name) => tenants.get(name)?.broker,
     tenantForCreate(name) {
@@ -69,11 +71,29 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     main,
     broker,
     all: () => [...tenants.values()],
+    /** Begins to send what is owed; tenants opened later begin at once. */
+    start(): void {
+      isStarted = true
+      for (const tenant of tenants.values()) tenant.outside.start()
+    },
     async close(): Promise<void> {
       await Promise.allSettled(opening.values())
       for (const tenant of tenants.values()) await tenant.close()
     },
   })
+}
+
+type Status = ReturnType<Tenant['status']>
+
+function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
+  const sum = (pick: (status: Status) => number): (() => number) => {
+    return () => statuses().reduce((total, status) => total + pick(status), 0)
+  }
+  metrics.gauge('selvedge_entities', sum((status) => status.entities))
+  metrics.gauge('selvedge_queue_works', sum((status) => status.waiting))
+  metrics.gauge('selvedge_log_number', sum((status) => status.number))
+  metrics.gauge('selvedge_tail_observations', sum((status) => status.tail))
+  metrics.gauge('selvedge_streams_live', sum((status) => status.liveStreams))
 }
 
 export type Tenants = Awaited<ReturnType<typeof openTenants>>

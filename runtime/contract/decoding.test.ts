@@ -23,7 +23,7 @@ it('refuses words for no value, numbers that are not finite, broken text', () =>
     'n/a',
     'undefined',
   ])
-    expect(objection(value), value).toBe(`"${value}" means no value`)
+    expect(objection(value)).toBe(`"${value}" means no value`)
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, null, '\ud800'])
     expect(objection(value)).toBeDefined()
 })

@@ -111,6 +111,8 @@ function exchange(
   return new Promise((resolve) => {
     let phase: Phase = 'connecting'
     let request: ClientRequest
+    /** Once the status has come it decides, whatever becomes of the rest. */
+    let judged: Sent | undefined
     const end = (sent: Sent, isStale = false): void => {
       clearTimeout(connectTimer)
       clearTimeout(timer)
@@ -147,15 +149,16 @@ function exchange(
     })
     request.on('response', (response) => {
       const sent = judge(response, settings.clock.now())
+      judged = sent
       clearTimeout(timer)
       timer = setTimeout(() => giveUp(sent), drainMs)
       drop(response, { end: () => end(sent), tooMuch: () => giveUp(sent) })
     })
     request.on('error', (error) => {
-      const sent = diagnose(error, phase)
-      end(sent, sent.kind === 'reset' && request.reusedSocket)
+      const diagnosis = diagnose(error, phase)
+      end(judged ?? diagnosis, diagnosis.kind === 'reset' && request.reusedSocket && judged === undefined)
     })
-    request.on('close', () => end(failure('reset', 'the connection was closed without an answer')))
+    request.on('close', () => end(judged ?? failure('reset', 'the connection was closed without an answer')))
   })
 }
 

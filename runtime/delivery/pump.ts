@@ -77,15 +77,15 @@ export function createPump(ports: PumpPorts): Pump {
       if (left-- === 0) break
       hungry.delete(lane)
       // A set hands out what is added while one walks through it: lanes take turns.
-      if (startNext(lane)) hungry.add(lane)
-      else rest(lane)
+      const now = clock.monotonic()
+      if (startNext(lane, now)) hungry.add(lane)
+      else rest(lane, now)
     }
     schedule()
   }
   /** True when the lane may have more to do at once. */
-  function startNext(lane: Lane): boolean {
+  function startNext(lane: Lane, now: number): boolean {
     const { host, backlog, pace } = lane
-    const now = clock.monotonic()
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return false
     if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
       return false
@@ -110,10 +110,9 @@ export function createPump(ports: PumpPorts): Pump {
     if (inFlight === 0) landed()
   }
   /** Nothing can leave now: sleep until a pause ends, if one does. What else can change wakes the lane itself. */
-  function rest(lane: Lane): void {
+  function rest(lane: Lane, now: number): void {
     clearTimeout(lane.timer)
-    const dueAt = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt())
-    const ms = dueAt - clock.monotonic()
+    const ms = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt()) - now
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) lane.timer = setTimeout(() => wake(lane), Math.ceil(ms))
     else lanes.closeIfIdle(lane)
   }

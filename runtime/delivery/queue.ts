@@ -1,7 +1,7 @@
 /**
  * The deliveries of one endpoint that are in memory, in the order they may leave: strictly one after the other for
- * each pair of subscription and entity, pairs in turn. A pair that keeps failing holds its head only, so that it
- * never fills the window against the others. Knows no clock and no table.
+ * each pair of subscription and entity, pairs in turn. A pair that has failed holds its head only, so that it never
+ * fills the window against the others. Knows no clock and no table.
  */
 import type { Delivery, DeliveryHead } from '#store/deliveries.ts'
 
@@ -127,16 +127,12 @@ export function createQueue(): Queue {
         settleDown(pair)
         return false
       }
-      pair.waiting.unshift(delivery)
-      if (pausedUntil === undefined) {
-        ready.push(pair)
-        return true
-      }
-      const rest = pair.waiting.splice(1)
+      const rest = pair.waiting.splice(0, Number.POSITIVE_INFINITY, delivery)
       for (const later of rest) letGo(later)
       pair.isBehind ||= rest.length > 0
-      pair.pausedUntil = pausedUntil
-      paused.push(pair)
+      pair.pausedUntil = pausedUntil ?? 0
+      if (pausedUntil === undefined) ready.push(pair)
+      else paused.push(pair)
       return true
     },
     remove(delivery) {

@@ -141,6 +141,6 @@ function stageBatch(stage: Stage, batch: Batch, statistics: (sub: number) => str
   if (batch.graves.length > 0) stage.write('dead_letter.trim', limits.deadLettersMax.value)
   for (const sub of batch.touched) {
     const text = statistics(sub)
-    if (text !== undefined) stage.write('subscription.stats', sub, text)
+    if (text !== undefined) stage.write('subscription.stats', text, sub)
   }
 }

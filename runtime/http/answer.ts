@@ -77,7 +77,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
     created(ask, location, text) {
       const headers = { ...plain(ask), Location: location }
-      if (text === undefined) return new Response(null, { status: 201, headers })
+      if (text === undefined) return new Response('', { status: 201, headers })
       return new Response(text, { status: 201, headers: { ...headers, 'Content-Type': 'text/plain' } })
     },
 

@@ -25,31 +25,33 @@ export interface DigestWindowSettings {
 
 export function createDigestWindow(settings: DigestWindowSettings = {}): DigestWindow {
   const { windowMs = limits.untimedWindowMs.value, digestsMax = limits.untimedDigestsMax.value } = settings
-  /** First arrival by digest; insertion order is order of time. */
-  const arrivals = new Map<string, number>()
+  /** First arrivals by digest, in two generations: the older leaves whole, which costs nothing per frame. */
+  let recent = new Map<string, number>()
+  let older = new Map<string, number>()
+  let recentSince = Number.NEGATIVE_INFINITY
 
-  /** A few at a time: whatever was admitted together has not to be forgotten together. */
-  const forgetOld = (now: number): void => {
-    let steps = 4
-    for (const [digest, arrival] of arrivals) {
-      const isDue = now - arrival >= windowMs || arrivals.size > digestsMax
-      if (!isDue || --steps < 0) return
-      arrivals.delete(digest)
-    }
+  const makeRoom = (now: number): void => {
+    if (recent.size < digestsMax / 2 && now - recentSince < windowMs) return
+    older = recent
+    recent = new Map()
+    recentSince = now
   }
 
   return Object.freeze({
     get size() {
-      return arrivals.size
+      return recent.size + older.size
     },
-    forget: (frame: Frame) => void arrivals.delete(digestOf(frame)),
+    forget(frame: Frame) {
+      const digest = digestOf(frame)
+      recent.delete(digest)
+      older.delete(digest)
+    },
     admit(frame: Frame, now: number) {
       const digest = digestOf(frame)
-      const arrival = arrivals.get(digest)
+      const arrival = recent.get(digest) ?? older.get(digest)
       if (arrival !== undefined && now - arrival < windowMs) return false
-      if (arrival !== undefined) arrivals.delete(digest)
-      arrivals.set(digest, now)
-      forgetOld(now)
+      makeRoom(now)
+      recent.set(digest, now)
       return true
     },
   })

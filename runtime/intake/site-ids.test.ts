@@ -27,8 +27,8 @@ it('encodes what a URI cannot carry', () => {
   expect(siteId('Sensor', 'Küche 1', 'Temp [°C]#?')).toBe(
     'urn:ngsi-ld:Sensor:K%C3%BCche%201:Temp%20%5B%C2%B0C%5D%23%3F',
   )
-  for (const text of ['😀', '\ud800', '\0', '"<>\\^`{|}', '\u2028'])
-    expect(isUri(siteId('Sensor', text)), JSON.stringify(text)).toBe(true)
+  const texts = ['😀', '\ud800', '\0', '"<>\\^`{|}', '\u2028']
+  expect(texts.filter((text) => !isUri(siteId('Sensor', text)))).toEqual([])
 })
 
 it('tells an encoded name from one that looks encoded', () => {

@@ -62,7 +62,14 @@ export interface MissingParts {
   readonly host?: { readonly platform: string; readonly sensors: readonly string[] }
 }
 
-/** What is declared of a field. Field names come from devices: `constructor` is one as any other. */
+/** What is declared of a device. Names come from devices: `constructor` is one as any other. */
+export function declaredDevice(
+  devices: Readonly<Record<string, DeviceSettings>>,
+  device: string,
+): DeviceSettings | undefined {
+  return Object.hasOwn(devices, device) ? devices[device] : undefined
+}
+
 export function declaredField(
   declared: DeviceSettings | undefined,
   field: string,

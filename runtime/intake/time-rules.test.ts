@@ -30,7 +30,7 @@ it('keeps the window, both ends included', () => {
   expect(judgeReading(timed(receivedAt + day), frame)).toMatchObject({ observedAt: receivedAt + day })
   expect(judgeReading(timed(receivedAt + day + 1), frame)).toMatchObject({ refused: 'time-window' })
   for (const time of [0, -1e15, 1e16, Number.NaN, Number.POSITIVE_INFINITY])
-    expect(judgeReading(timed(time), frame), String(time)).toMatchObject({ refused: 'time-window' })
+    expect(judgeReading(timed(time), frame)).toMatchObject({ refused: 'time-window' })
 })
 
 it('makes no observation of a retained frame without a time of the device', () => {

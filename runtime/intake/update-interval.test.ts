@@ -1,4 +1,4 @@
-/** A rhythm is learnt in spite of jitter, gaps and order; where there is none, nothing is. */
+/** Rhythms are learnt in spite of jitter, gaps and order; where there is none, nothing is. */
 import { expect, it } from 'vitest'
 import { learnInterval } from './update-interval.ts'
 

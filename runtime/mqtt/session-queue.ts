@@ -253,12 +253,13 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
       queue.sentBefore = Math.max(queue.sentBefore, queue.sent)
       queue.underWay.clear()
     },
-    /** PUBACK or PUBCOMP came. */
-    acknowledged(session: Session, id: number): void {
+    /** PUBACK or PUBCOMP came; false when it is for no message of the queue. */
+    acknowledged(session: Session, id: number): boolean {
       const found = session.queue.underWay.get(id)
-      if (found === undefined) return
+      if (found === undefined) return id <= queueIds
       settle(session, id, found)
       pump(session)
+      return true
     },
     /** PUBREC came: settles when it is on disk that only PUBREL is owed. */
     async received(session: Session, id: number): Promise<void> {

@@ -65,12 +65,15 @@ export function renderEntity(entity: Entity, times: Times | undefined, options: 
   return rendered
 }
 
-/** One instance, without what only answers know; the caller may add members such as instanceId. */
-export function renderInstance(instance: AttributeInstance, options: AttributeOptions): Json {
+/**
+ * One instance, without what only answers know: the caller may add members such as instanceId.
+ * @param bare whether the concise form may be a value alone; among several instances it may not.
+ */
+export function renderInstance(instance: AttributeInstance, options: AttributeOptions, bare = true): Json {
   const spoken = options.lang === undefined ? instance : inLanguage(instance, options.lang)
   if (options.format === 'simplified') return simplified(spoken, options.context)
   const whole = renderMembers(spoken, options)
-  return options.format === 'concise' ? concise(whole) : whole
+  return options.format === 'concise' ? concise(whole, bare) : whole
 }
 
 /** Adds `@context` to the JSON text of an entity or of any other object, without parsing it. */
@@ -98,9 +101,8 @@ function renderInstances(
   if (options.format === 'simplified') return simplifiedInstances(instances, options)
   const rendered = instances.map((instance) => {
     const times = stamps(instance)
-    if (Object.keys(times).length === 0) return renderInstance(instance, options)
-    const whole = renderInstance(instance, { ...options, format: 'normalized' }) as JsonObject
-    return options.format === 'concise' ? concise({ ...whole, ...times }) : { ...whole, ...times }
+    if (Object.keys(times).length === 0) return renderInstance(instance, options, instances.length === 1)
+    return { ...(renderInstance(instance, options, false) as JsonObject), ...times }
   })
   return rendered.length === 1 ? rendered[0]! : rendered
 }
@@ -131,7 +133,7 @@ function renderMembers(instance: AttributeInstance, options: AttributeOptions): 
 
 function renderSubAttribute(value: Json, options: AttributeOptions): Json {
   return Array.isArray(value)
-    ? value.map((item) => renderInstance(item as unknown as AttributeInstance, options))
+    ? value.map((item) => renderInstance(item as unknown as AttributeInstance, options, false))
     : renderInstance(value as unknown as AttributeInstance, options)
 }
 
@@ -143,12 +145,12 @@ const compactNames = (names: Json | readonly string[], context: Context): Json =
     ? names.map((name) => context.compact(name as string))
     : context.compact(names as string)
 
-/** Without the type where the reader can infer it, and bare where nothing but the value is left. */
-function concise(whole: JsonObject): Json {
+/** Without the type where the reader can infer it; the value alone where nothing else is left and that is enough. */
+function concise(whole: JsonObject, bare: boolean): Json {
   const { type, ...members } = whole
   const { value } = members
   if (type === 'Property' && value !== undefined && isGeometry(value)) return whole
-  const alone = value !== undefined && Object.keys(members).length === 1
+  const alone = bare && value !== undefined && Object.keys(members).length === 1
   const readable =
     type === 'GeoProperty' || (!isObject(value) && !(Array.isArray(value) && value.some(isObject)))
   return alone && readable ? value : members

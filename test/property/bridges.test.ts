@@ -45,6 +45,7 @@ function expectSound(bridge: Bridge<unknown>, settings: unknown, frame: Frame): 
   expect(decoded.problems.length).toBeLessThanOrEqual(limits.problemsPerFrameMax.value + 1)
   for (const reading of decoded.readings) {
     expect(objectionTo(reading)).toBeUndefined()
+    if (typeof reading.value === 'number') expect(Number.isFinite(reading.value)).toBe(true)
     if (reading.observedAt !== undefined) expect(Number.isSafeInteger(reading.observedAt)).toBe(true)
     expect(judgeReading(reading, frame)).toBeDefined()
   }

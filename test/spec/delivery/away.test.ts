@@ -125,7 +125,7 @@ describe('notifications to an endpoint that is down', () => {
     await outbox.owe(owed(10).map((one) => ({ ...one, sub: 2 })))
     await isDown()
     await outbox.door.commit((stage) => {
-      stage.write('delivery.redirect', receiver.url(), 1, other.url())
+      stage.write('delivery.redirect', other.url(), receiver.url(), 1)
       stage.published(() => {
         outbox.dispatcher.reread(receiver.url())
         outbox.dispatcher.reread(other.url())

@@ -1,0 +1,38 @@
+/**
+ * What the demo tells a person who has just started it: where everything is, and what to try.
+ */
+import { iotStream, sosa } from '#intake/vocabulary.ts'
+import type { DemoOptions } from './demo-options.ts'
+
+export function invitation(httpUrl: string, mqttPort: number, options: DemoOptions): string {
+  const entities = `${httpUrl}/ngsi-ld/v1/entities`
+  const observations = `${entities}?type=${shell(iotStream.StreamObservation)}`
+  const near = `${entities}?type=${shell(sosa.Platform)}&georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]`
+  const history = `${httpUrl}/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:StreamObservation:greenhouse-1:temperature?lastN=10&options=temporalValues`
+  const simulated = options.data === undefined
+  const examples = [
+    ['all devices', `${entities}?type=${shell(sosa.Platform)}&options=keyValues`],
+    ['the newest values', `${observations}&attrs=${shell(sosa.hasSimpleResult)}`],
+    ...(simulated ? ([['devices near the greenhouse', near]] as const) : []),
+    ...(simulated ? ([['what one sensor measured', history]] as const) : []),
+  ] as const
+  return [
+    '',
+    `HTTP  ${httpUrl}/ngsi-ld/v1`,
+    `MQTT  mqtt://127.0.0.1:${mqttPort}`,
+    ...(options.keep === undefined ? [] : [`Data  ${options.keep}`]),
+    '',
+    'Try in another terminal:',
+    ...examples.map(([what, url]) => `  # ${what}\n  curl -g '${url}'`),
+    `  # a sensor of your own\n  mosquitto_pub -p ${mqttPort} -q 1 -t senml/my-device -m '[{"bn":"my-device:","n":"temperature","u":"Cel","v":21.5}]'`,
+    '',
+    'Ctrl-C ends it.',
+    '',
+    '',
+  ].join('\n')
+}
+
+/** An IRI as part of a query: the fragment mark has to be escaped. */
+function shell(iri: string): string {
+  return iri.replaceAll('#', '%23')
+}

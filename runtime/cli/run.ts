@@ -1,0 +1,58 @@
+/**
+ * `selvedge run`: the gateway in the foreground. Log lines are its standard output; the process ends with 0 after
+ * SIGTERM or SIGINT, 78 for wrong settings, 70 when a part died that the gateway cannot live without. A new HTTP
+ * token is shown here, once, and never enters the log.
+ */
+import { systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { createLog, type Log } from '#base/log.ts'
+import { version } from '#base/version.ts'
+import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
+import type { LoadedSettings } from '#config/load.ts'
+import type { Settings } from '#config/schema.ts'
+import { createGateway } from '#gateway'
+import type { Given } from './arguments.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { endSignal } from './signals.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+
+export async function run(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const { settings } = loaded
+  const log = createLog({ level: settings.log.level, clock: systemClock, write: terminal.out })
+  const onFault = (error: unknown): void => {
+    log.error('gateway.fault', { error })
+    process.exit(exitCodes.internal)
+  }
+  process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
+  const ending = endSignal(systemClock.monotonic)
+  tellSettings(loaded, log)
+  showNewToken(settings, log, terminal)
+
+  const starting = createGateway({ settings, clock: systemClock, log, onFault })
+  // Until the gateway is ready there is nothing to close: what is on disk is in order at every instant.
+  const gateway = await Promise.race([starting, ending])
+  if (typeof gateway === 'string') process.exit(exitCodes.ok)
+  log.info('gateway.ready', { version, httpPort: gateway.httpPort, mqttPort: gateway.mqttPort })
+  const signal = await ending
+  log.info('gateway.stopping', { signal })
+  setTimeout(() => onFault('closing took too long'), limits.closeMs.value + 1000).unref()
+  await gateway.close()
+  log.info('gateway.stopped')
+  return exitCodes.ok
+}
+
+function tellSettings({ settings, file, absent, warnings }: LoadedSettings, log: Log): void {
+  log.info('gateway.starting', { version, data: settings.data, file, pid: process.pid })
+  for (const warning of warnings) log.warn('config.warning', { warning })
+  for (const { setting, part } of absent) log.info('config.absent-part', { setting, part })
+}
+
+function showNewToken({ host, http }: Settings, log: Log, terminal: Terminal): void {
+  if (http.port === 'off' || isLoopbackListener(host)) return
+  const { token, created } = readOrCreateToken(http.tokenFile)
+  if (!created) return
+  log.info('access.token-created', { file: http.tokenFile })
+  terminal.err(`HTTP token, shown this once and kept in ${http.tokenFile}:\n${token}\n`)
+}

@@ -1,0 +1,178 @@
+/**
+ * The composition root: builds every part in order, gives each the ports it needs, and returns one thing that can be
+ * closed. Reading it once gives the architecture. It holds no rule of the domain.
+ *
+ * Order: what keeps data opens first and closes last; the MQTT listener opens last and closes first, so that nobody
+ * can hand us a frame that we are not ready to keep.
+ */
+import { randomUUID } from 'node:crypto'
+import { bridges } from '#bridges/registry.ts'
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { createMetrics, type Metrics } from '#base/metrics.ts'
+import { watchProcess } from '#base/process-metrics.ts'
+import { type Contexts, createContexts } from '#broker/contexts.ts'
+import { renderNotification } from '#broker/notify.ts'
+import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
+import type { Inside, Outside } from '#broker/tenant.ts'
+import { openTenants } from '#broker/tenants.ts'
+import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
+import type { Settings } from '#config/schema.ts'
+import type { Frame } from '#contract'
+import { createDispatcher } from '#delivery/dispatcher.ts'
+import { createHttpEndpoint, type HttpEndpoint } from '#delivery/http-endpoint.ts'
+import { guard } from '#http/access.ts'
+import { type App, createApp } from '#http/app.ts'
+import { createDocumentFetcher } from '#http/document.ts'
+import { createHttpServer, type HttpServer } from '#http/server.ts'
+import { createAdmission } from '#intake/admission.ts'
+import { createChannels } from '#intake/channels.ts'
+import { createClaims } from '#intake/claims.ts'
+import { createIntake } from '#intake/intake.ts'
+import type { SourceAddress } from '#intake/site-model.ts'
+import { createCoreContext } from '#ngsi-ld/context.ts'
+import { profiles } from '#ngsi-ld/profile.ts'
+import { lockFolder } from '#store/folder-lock.ts'
+import { formatVersion } from '#store/schema.ts'
+import { createWriter } from '#store/writer.ts'
+
+export interface GatewayPorts {
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly log: Log
+  /** A part died that the gateway cannot live without; the process must end. */
+  readonly onFault: (error: unknown) => void
+}
+
+export interface Gateway {
+  readonly httpPort: number | undefined
+  readonly mqttPort: number | undefined
+  close(): Promise<void>
+}
+
+/**
+ * Opens everything. Whatever was opened is closed again when a later part fails.
+ * @throws GatewayError store.locked, store.newer, store.corrupt, config.invalid (a port is taken, a file is open).
+ */
+export async function createGateway({ settings, clock, log, onFault }: GatewayPorts): Promise<Gateway> {
+  await using opened = new AsyncDisposableStack()
+  const metrics = createMetrics()
+  watchProcess(metrics)
+  const { profile } = settings.conformance
+  const { allowLoopback, fetchContexts } = settings.outbound
+  const isLocal = isLoopbackListener(settings.host)
+
+  opened.defer(lockFolder(settings.data))
+  const writer = createWriter(onFault)
+  opened.defer(() => writer.end())
+  const httpEndpoint = createHttpEndpoint(clock, { allowsLoopback: allowLoopback })
+  opened.defer(() => httpEndpoint.close())
+
+  const connect = (tenant: Inside): Outside =>
+    connectOutside(tenant, { contexts: () => contexts, send: httpEndpoint.send, clock, log, metrics })
+  const tenants = await openTenants(
+    { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
+    { ...settings.commit, writebackMs: limits.writebackMs.value },
+  )
+  opened.defer(() => tenants.close())
+  const { main, broker } = tenants
+  const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
+  const contexts = createContexts(
+    { records: main.records, door: main.door, fetchDocument, clock, log },
+    { core: createCoreContext(profiles[profile].coreVersion) },
+  )
+  tenants.start()
+
+  const { provisioning } = settings
+  const addressOf = sourceAddresses(settings)
+  const intake = createIntake({
+    ...main,
+    claims: createClaims(bridges, settings.bridges),
+    admission: createAdmission(main.documents, provisioning),
+    channels: createChannels({ ...main, log, addressOf }, provisioning),
+    metrics,
+  })
+
+  let isReady = false
+  const unreadiness = (): string[] => [
+    ...(isReady ? [] : ['starting']),
+    ...(main.door.status().full ? ['the disk is full'] : []),
+  ]
+  const app = createApp(
+    { broker, contexts, takeFrame: intake.take, unreadiness, clock, log, metrics },
+    { profile, defaultMediaType: settings.http.defaultMediaType, dataFormat: formatVersion },
+  )
+  const http = await openHttp(app, { settings, isLocal, log })
+  opened.defer(() => http?.close())
+
+  isReady = true
+  const closing = opened.move()
+  return Object.freeze({
+    httpPort: http?.port,
+    mqttPort: undefined,
+    close: () => closing.disposeAsync(),
+  })
+}
+
+interface OutsidePorts {
+  readonly contexts: () => Contexts
+  readonly send: HttpEndpoint['send']
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** One tenant's way to the outside: its dispatcher, fed by its matcher, rendering when it sends. */
+function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
+  const { clock, log, metrics } = ports
+  const statistics = createStatisticsKeeper(tenant.matcher)
+  const dispatcher = createDispatcher(
+    {
+      door: tenant.door,
+      reads: tenant.deliveries,
+      render: (delivery) =>
+        renderNotification({ tenant, contexts: ports.contexts(), clock, newId: randomUUID }, delivery),
+      send: ports.send,
+      subscriptions: statistics,
+      clock,
+      log,
+      metrics,
+    },
+    tenant.name === '' ? {} : { labels: `{tenant="${tenant.name}"}` },
+  )
+  return Object.freeze({
+    start: dispatcher.start,
+    committed: dispatcher.committed,
+    reread: dispatcher.reread,
+    stats: dispatcher.stats,
+    close: () => dispatcher.close(limits.closeMs.value / 2),
+  })
+}
+
+async function openHttp(
+  app: App,
+  { settings, isLocal, log }: { settings: Settings; isLocal: boolean; log: Log },
+): Promise<HttpServer | undefined> {
+  const { port, tokenFile } = settings.http
+  if (port === 'off') return undefined
+  let { fetch } = app
+  if (!isLocal) {
+    const { token, created } = readOrCreateToken(tokenFile)
+    if (created) log.warn('access.token-created', { file: tokenFile, token })
+    fetch = guard(app.fetch, token, app.refuse)
+  }
+  const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: settings.host, port })
+  return server
+}
+
+/** How the source of a frame is reached, as the entities tell it. */
+function sourceAddresses({ host, http, mqtt }: Settings): (frame: Frame, format: string) => SourceAddress {
+  return (frame, format) => {
+    if (frame.transport === 'http') {
+      return { endpoint: `http://${host}:${http.port}`, interfaceType: 'HTTP', topic: frame.topic, format }
+    }
+    const endpoint = frame.transport === 'mqtt' ? `mqtt://${host}:${mqtt.port}` : (frame.source ?? 'mqtt')
+    return { endpoint, interfaceType: 'MQTT', topic: frame.topic, format }
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * The lock of a data folder: one gateway at a time. It is a lock of the operating system on a small file, held as long
+ * as the process lives, so that one left by a killed process never blocks the next start.
+ */
+import BetterSqlite3 from 'better-sqlite3'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { GatewayError } from '#base/errors.ts'
+
+/**
+ * Makes the folder if it is absent (mode 0700) and locks it. Returns how to release it.
+ * @throws GatewayError store.locked when another process holds it, store.failed when the folder cannot be used.
+ */
+export function lockFolder(folder: string): () => void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const file = new BetterSqlite3(join(folder, 'lock'), { timeout: 0 })
+    file.pragma('journal_mode = MEMORY')
+    file.exec('BEGIN EXCLUSIVE')
+    return () => file.close()
+  } catch (error) {
+    const { code = '', message } = error as { code?: string; message: string }
+    if (code.startsWith('SQLITE_BUSY')) {
+      throw new GatewayError('store.locked', `another gateway uses the data folder ${folder}`, { folder }, error)
+    }
+    throw new GatewayError('store.failed', `the data folder ${folder} cannot be used: ${message}`, { folder }, error)
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * The HTTP interface over a real broker, database file and socket, in the process of the test, so that a hundred
+ * requests take a moment. It has no MQTT and delivers nothing; tests of those start a gateway process instead.
+ */
+import { AssertionError } from 'node:assert'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import { createContexts } from '#broker/contexts.ts'
+import { openTenants } from '#broker/tenants.ts'
+import type { Frame } from '#contract'
+import { guard } from '#http/access.ts'
+import { createApp } from '#http/app.ts'
+import { createDocumentFetcher } from '#http/document.ts'
+import type { AnswerType } from '#http/negotiate.ts'
+import type { FrameOutcome } from '#http/senml.ts'
+import { createHttpServer } from '#http/server.ts'
+import { createCoreContext } from '#ngsi-ld/context.ts'
+import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
+import { formatVersion } from '#store/schema.ts'
+import { createWriter } from '#store/writer.ts'
+
+export interface HttpGatewayOptions {
+  readonly profile?: ConformanceProfile
+  readonly defaultMediaType?: AnswerType
+  readonly token?: string
+  readonly dataFolder?: string
+  readonly allowLoopback?: boolean
+  readonly unreadiness?: () => readonly string[]
+  readonly takeFrame?: (frame: Frame) => Promise<FrameOutcome>
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+  /** The body parsed; fails when it is not JSON. */
+  json(): never
+}
+
+export interface AskOptions {
+  /** Sent as it is when a string or bytes, else as JSON. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface HttpClient {
+  ask(method: string, path: string, options?: AskOptions): Promise<Reply>
+  get(path: string, headers?: Readonly<Record<string, string>>): Promise<Reply>
+  /** Sends JSON; as JSON-LD when the body (or its first item) has an @context. */
+  send(method: string, path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
+}
+
+export interface HttpGateway extends HttpClient {
+  readonly url: string
+  readonly port: number
+  readonly dataFolder: string
+  readonly logLines: readonly string[]
+  /** Finishes what is queued and removes the data folder, unless it was given. */
+  close(): Promise<void>
+}
+
+export async function startHttpGateway(options: HttpGatewayOptions = {}): Promise<HttpGateway> {
+  const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'selvedge-http-'))
+  const profile = options.profile ?? '1.9'
+  const logLines: string[] = []
+  const log = createLog({ level: 'debug', clock: systemClock, write: (line) => logLines.push(line) })
+  const metrics = createMetrics()
+  const writer = createWriter((error) => {
+    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
+  })
+  const nothing = { committed: () => undefined, redirect: () => undefined, close: async () => undefined }
+  const tenants = await openTenants(
+    { dataFolder, writer, clock: systemClock, log, metrics, attach: () => () => nothing },
+    { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000 },
+  )
+  const contexts = createContexts(
+    {
+      records: tenants.main.records,
+      door: tenants.main.door,
+      fetchDocument: createDocumentFetcher({ allowLoopback: options.allowLoopback ?? true }),
+      clock: systemClock,
+      log,
+    },
+    { core: createCoreContext(profiles[profile].coreVersion) },
+  )
+  const app = createApp(
+    {
+      broker: tenants.broker,
+      contexts,
+      takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, problems: [] })),
+      unreadiness: options.unreadiness ?? (() => []),
+      clock: systemClock,
+      log,
+      metrics,
+    },
+    { profile, defaultMediaType: options.defaultMediaType ?? 'application/json', dataFormat: formatVersion },
+  )
+  const fetch = options.token === undefined ? app.fetch : guard(app.fetch, options.token, app.refuse)
+  const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: '127.0.0.1', port: 0 })
+  return Object.freeze({
+    url: server.url,
+    port: server.port,
+    dataFolder,
+    logLines,
+    ...httpClient(server.url),
+    async close() {
+      await server.close()
+      await tenants.close()
+      await writer.end()
+      if (options.dataFolder === undefined) rmSync(dataFolder, { recursive: true, force: true })
+    },
+  })
+}
+
+/** Requests to a gateway, by node:http, so that any header and a body with GET can be sent. */
+export function httpClient(url: string): HttpClient {
+  const ask: HttpClient['ask'] = (method, path, { body, headers = {} } = {}) =>
+    new Promise((resolve, reject) => {
+      const bytes = body === undefined ? undefined : toBytes(body)
+      const sent = bytes === undefined ? headers : { 'Content-Length': String(bytes.length), ...headers }
+      const outgoing = request(url + path, { method, headers: sent, agent: false }, (incoming) => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+        incoming.on('error', reject)
+        incoming.on('end', () => {
+          const text = Buffer.concat(chunks).toString()
+          const status = incoming.statusCode!
+          const received = incoming.headers as Record<string, string>
+          resolve({ status, headers: received, text, json: () => JSON.parse(text) as never })
+        })
+      })
+      outgoing.on('error', reject)
+      outgoing.end(bytes)
+    })
+  return {
+    ask,
+    get: (path, headers = {}) => ask('GET', path, { headers }),
+    send(method, path, body, headers = {}) {
+      const first = Array.isArray(body) ? body[0] : body
+      const isLd = typeof first === 'object' && first !== null && '@context' in first
+      const type = isLd ? 'application/ld+json' : 'application/json'
+      return ask(method, path, { body, headers: { 'Content-Type': type, ...headers } })
+    },
+  }
+}
+
+function toBytes(body: unknown): Buffer {
+  if (typeof body === 'string') return Buffer.from(body)
+  return body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body))
+}

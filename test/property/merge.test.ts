@@ -1,0 +1,190 @@
+/** Laws of writing to entities: what every write keeps, undoes or repeats without effect. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Json } from '#contract/pipeline.ts'
+import { coreContext } from '#ngsi-ld/context.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import {
+  attributeNames,
+  type Entity,
+  type Fragment,
+  instancesOf,
+  parseEntity,
+  parseFragment,
+} from '#ngsi-ld/entity.ts'
+import { changesBetween, type Merged } from '#ngsi-ld/entity-draft.ts'
+import {
+  appendAttributes,
+  deleteAttribute,
+  fromShape,
+  mergeEntity,
+  observationOf,
+  replaceEntity,
+  shapeOf,
+  updateAttributes,
+} from '#ngsi-ld/merge.ts'
+import { renderEntity } from '#ngsi-ld/representation.ts'
+
+const nothing = 'urn:ngsi-ld:null'
+const name = fc.constantFrom('a', 'b', 'c', 'http://x.org/d', 'constructor')
+const datasetId = fc.constantFrom(undefined, 'urn:d:1', 'urn:d:2')
+const json = fc.jsonValue({ maxDepth: 3 }).filter((value) => value !== null) as fc.Arbitrary<Json>
+const observedAt = fc
+  .date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true })
+  .map((date) => date.toISOString())
+
+const plain = fc.record(
+  { value: json, observedAt, unitCode: fc.constantFrom('CEL', 'P1'), note: fc.integer() },
+  { requiredKeys: ['value'] },
+)
+const instance = fc.oneof(
+  plain.map((members) => ({ type: 'Property', ...members })),
+  fc.record({ type: fc.constant('Relationship'), object: fc.constantFrom('urn:t:1', 'urn:t:2') }),
+  fc.record({
+    type: fc.constant('LanguageProperty'),
+    languageMap: fc.record({ en: fc.string(), de: fc.string() }),
+  }),
+  fc.record({
+    type: fc.constant('GeoProperty'),
+    value: fc.constant({ type: 'Point', coordinates: [8, 49] }),
+  }),
+)
+const attribute = fc
+  .uniqueArray(fc.tuple(instance, datasetId), { minLength: 1, maxLength: 3, selector: ([, id]) => id })
+  .map((list) => list.map(([members, id]) => (id === undefined ? members : { ...members, datasetId: id })))
+
+const attributes = fc.dictionary(name, attribute, { maxKeys: 4 })
+const entity = attributes.map((members) =>
+  deepFreeze(parseEntity({ id: 'urn:e', type: 'T', ...members }, coreContext)),
+)
+const fragment = fc
+  .dictionary(name, attribute, { minKeys: 1, maxKeys: 4 })
+  .map((members) => deepFreeze(parseFragment(members, coreContext)))
+
+function deepFreeze<T>(value: T): T {
+  for (const inner of Object.values(value as object)) {
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner)
+  }
+  return Object.freeze(value)
+}
+
+const writes: Readonly<Record<string, (before: Entity, given: Fragment) => Merged>> = {
+  append: (before, given) => appendAttributes(before, given, { noOverwrite: false }),
+  'append without overwriting': (before, given) => appendAttributes(before, given, { noOverwrite: true }),
+  update: (before, given) => updateAttributes(before, given, { appendMissing: true }),
+  'update of what is there': (before, given) => updateAttributes(before, given, { appendMissing: false }),
+  merge: mergeEntity,
+}
+
+describe.each(Object.entries(writes))('%s', (_, write) => {
+  it('has no effect the second time', () => {
+    fc.assert(
+      fc.property(entity, fragment, (before, given) => {
+        const once = write(before, given).entity
+        expect(write(once, given).entity).toEqual(once)
+      }),
+    )
+  })
+
+  it('leaves everything else as it is', () => {
+    fc.assert(
+      fc.property(entity, fragment, (before, given) => {
+        const { entity: after } = write(before, given)
+        for (const other of attributeNames(before).filter((one) => !Object.hasOwn(given, one))) {
+          expect(after[other]).toBe(before[other])
+        }
+        for (const one of attributeNames(given)) {
+          const touched = new Set(instancesOf(given, one).map((each) => each.datasetId))
+          const others = (of: Entity) => instancesOf(of, one).filter((each) => !touched.has(each.datasetId))
+          expect(others(after)).toEqual(others(before))
+        }
+      }),
+    )
+  })
+
+  it('reports what it did: its changes make the new entity of the old', () => {
+    fc.assert(
+      fc.property(entity, fragment, (before, given) => {
+        const { entity: after, changes, updated, notUpdated } = write(before, given)
+        const differing = changesBetween(before, after).filter((change) => change.before !== change.after)
+        const key = (change: { name: string; datasetId?: string | undefined }) =>
+          `${change.name} ${change.datasetId}`
+        const byKey = new Map(changes.map((change) => [key(change), change]))
+        for (const change of differing) expect(byKey.get(key(change))).toEqual(change)
+        expect(new Set([...updated, ...notUpdated.map((one) => one.attributeName)])).toEqual(
+          new Set(attributeNames(given)),
+        )
+      }),
+    )
+  })
+})
+
+describe('opposites', () => {
+  it('append of something new, then its deletion, restores', () => {
+    fc.assert(
+      fc.property(entity, fragment, (before, given) => {
+        const fresh = attributeNames(given).filter((one) => !Object.hasOwn(before, one))
+        fc.pre(fresh.length > 0)
+        const body = Object.fromEntries(fresh.map((one) => [one, given[one]])) as Fragment
+        let after = appendAttributes(before, body, { noOverwrite: false }).entity
+        for (const one of fresh) after = deleteAttribute(after, one, { deleteAll: true }).entity
+        expect(after).toEqual(before)
+      }),
+    )
+  })
+
+  it('replacement and replacement back restore', () => {
+    fc.assert(
+      fc.property(entity, entity, (before, other) => {
+        const there = replaceEntity(before, other)
+        const back = replaceEntity(there.entity, before)
+        expect(back.entity).toBe(before)
+        expect(back.changes.length).toBe(there.changes.length)
+      }),
+    )
+  })
+
+  it('merging NGSI-LD Null deletes what merging added', () => {
+    fc.assert(
+      fc.property(entity, fc.dictionary(name, plain, { minKeys: 1, maxKeys: 3 }), (before, members) => {
+        fc.pre(Object.keys(members).every((one) => !Object.hasOwn(before, one)))
+        const added = mergeEntity(before, parseFragment(members, coreContext)).entity
+        const nulls = Object.fromEntries(Object.keys(members).map((one) => [one, nothing]))
+        expect(mergeEntity(added, parseFragment(nulls, coreContext, { nulls: true })).entity).toEqual(before)
+      }),
+    )
+  })
+})
+
+describe('representations', () => {
+  it('normalized and concise read back as the same entity', () => {
+    fc.assert(
+      fc.property(entity, fc.constantFrom('normalized' as const, 'concise' as const), (before, format) => {
+        const shown = JSON.parse(
+          JSON.stringify(renderEntity(before, undefined, { context: coreContext, format })),
+        )
+        expect(parseEntity(shown, coreContext)).toEqual(JSON.parse(JSON.stringify(before)))
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('observations', () => {
+  it('are the changes that shape, value and time describe wholly', () => {
+    fc.assert(
+      fc.property(entity, fragment, (before, given) => {
+        const { changes } = updateAttributes(before, given, { appendMissing: false })
+        for (const change of changes) {
+          const observation = observationOf(change)
+          if (observation === undefined) continue
+          expect(fromShape(shapeOf(change.before!), observation.value, observation.observedAtMs)).toEqual(
+            change.after,
+          )
+          expect(dateTimeToMs(change.after!.observedAt!)).toBe(observation.observedAtMs)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

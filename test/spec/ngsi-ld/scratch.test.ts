@@ -1,0 +1,31 @@
+/** scratch */
+import { it, expect } from 'vitest'
+import { startHttpGateway } from '#test/kit/http-gateway.ts'
+it('works', async () => {
+  const gw = await startHttpGateway()
+  const show = async (p: Promise<any>) => { const r = await p; console.log(r.status, JSON.stringify(r.headers), r.text.slice(0, 600)); return r }
+  await show(gw.send('POST', '/ngsi-ld/v1/entities/', { id: 'urn:a:1', type: 'sosa:Sensor', speed: {type:'Property', value: 3, observedAt: '2025-01-01T00:00:00Z'}, '@context': ['http://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld', {sosa:'http://www.w3.org/ns/sosa/'}] }))
+  await show(gw.get('/ngsi-ld/v1/entities/urn:a:1'))
+  await show(gw.get('/ngsi-ld/v1/entities/urn:a:1/', {accept: 'application/ld+json'}))
+  await show(gw.get('/ngsi-ld/v1/entities/urn:a:1?options=keyValues,sysAttrs'))
+  await show(gw.get('/ngsi-ld/v1/entities/?type=http://www.w3.org/ns/sosa/Sensor&count=true'))
+  await show(gw.send('PATCH', '/ngsi-ld/v1/entities/urn:a:1/attrs', { speed: {type:'Property', value: 4, observedAt: '2025-01-01T00:00:01Z'}}))
+  await show(gw.send('PATCH', '/ngsi-ld/v1/entities/urn:a:1/attrs/speed', { value: 5}))
+  await show(gw.get('/ngsi-ld/v1/temporal/entities/urn:a:1'))
+  await show(gw.get('/ngsi-ld/v1/temporal/entities/urn:a:1?options=temporalValues'))
+  await show(gw.send('POST', '/ngsi-ld/v1/subscriptions', { type:'Subscription', entities:[{type:'X'}], notification:{endpoint:{uri:'http://localhost:1/x'}}}))
+  await show(gw.get('/ngsi-ld/v1/subscriptions?count=true'))
+  await show(gw.ask('PUT', '/ngsi-ld/v1/entities/urn:a:1'))
+  await show(gw.ask('OPTIONS', '/ngsi-ld/v1/entities/urn:a:1'))
+  await show(gw.ask('HEAD', '/ngsi-ld/v1/entities/urn:a:1'))
+  await show(gw.get('/nope'))
+  await show(gw.get('/ngsi-ld/v1/entities/%zz'))
+  await show(gw.get('/ngsi-ld/v1/entities/nouri'))
+  await show(gw.ask('GET', '/health/ready', { headers: {Host: 'a b'} }))
+  await show(gw.send('POST', '/ngsi-ld/v1/entityOperations/upsert', [{ id: 'urn:a:2', type: 'X', a: 1 }, {id:'bad', type:'X'}]))
+  await show(gw.get('/selvedge/v1/info'))
+  await show(gw.ask('DELETE', '/ngsi-ld/v1/entities/urn:a:1'))
+  await show(gw.get('/metrics'))
+  await gw.close()
+  expect(1).toBe(1)
+})
