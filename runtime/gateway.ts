@@ -31,9 +31,11 @@ import { createChannels } from '#intake/channels.ts'
 import { createClaims } from '#intake/claims.ts'
 import { createIntake } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
+import { createMqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import { lockFolder } from '#store/folder-lock.ts'
+import { createSessionRows } from '#store/sessions.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createWriter } from '#store/writer.ts'
 
@@ -94,6 +96,23 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     metrics,
   })
 
+  const mqttPort = settings.mqtt.port
+  const mqtt =
+    mqttPort === 'off'
+      ? undefined
+      : await createMqttServer(
+          {
+            door: main.door,
+            intake,
+            rows: createSessionRows(main.database),
+            authenticate: () => true,
+            clock,
+            log,
+            metrics,
+          },
+          { host: settings.host, port: mqttPort, clientsMax: settings.mqtt.maxClients },
+        )
+  opened.defer(() => mqtt?.close(limits.closeMs.value / 4))
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -110,7 +129,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const closing = opened.move()
   return Object.freeze({
     httpPort: http?.port,
-    mqttPort: undefined,
+    mqttPort: mqtt?.port,
     close: () => closing.disposeAsync(),
   })
 }

@@ -3,16 +3,16 @@
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
  * package.json is fixed into the bundle. Nothing else is generated; the sources run as they are, too.
  */
-import { rmSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { build } from 'esbuild'
 
-const root = new URL('..', import.meta.url).pathname
-rmSync(`${root}dist`, { recursive: true, force: true })
+const root = join(import.meta.dirname, '..')
 
 // Libraries in CommonJS call `require` for Node's own modules; an ES module has to make it first.
 const banner = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
-await build({
+const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: { main: 'runtime/main.ts', 'writer-thread': 'runtime/store/writer-thread.ts' },
   outdir: 'dist',
@@ -24,4 +24,12 @@ await build({
   banner: { js: banner },
   legalComments: 'none',
   logLevel: 'warning',
+  write: false,
 })
+
+// A gateway may start while this runs: it finds the old file or the new one, never half of one.
+mkdirSync(join(root, 'dist'), { recursive: true })
+for (const { path, contents } of outputFiles) {
+  writeFileSync(`${path}.new`, contents)
+  renameSync(`${path}.new`, path)
+}

@@ -8,6 +8,8 @@ import { errorRegister } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { logEvents } from '#base/log.ts'
 import { metricRegister } from '#base/metrics.ts'
+import { commandsPage } from './commands-page.ts'
+import { settingsExample, settingsPage } from './settings-pages.ts'
 
 /** Every generated page: path from the top of the repository to its text. */
 export function referencePages(): ReadonlyMap<string, string> {
@@ -16,6 +18,9 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['docs/reference/limits.md', limitsPage()],
     ['docs/reference/metrics.md', metricsPage()],
     ['docs/reference/events.md', eventsPage()],
+    ['docs/reference/settings.md', settingsPage()],
+    ['docs/reference/commands.md', commandsPage()],
+    ['deploy/config/selvedge.example.yaml', settingsExample()],
   ])
 }
 

@@ -1,12 +1,14 @@
 /**
  * Use-cases that read entities (GS CIM 009, 5.7). SQL answers from documents and indexes; where a query touches
- * attributes that have newer values in memory, those entities are judged by the predicate instead, so that a query
- * always sees the current value. Results are in order of creation.
+ * attributes that have newer values in memory, it is told which entities those are and judges them as they are now,
+ * so that a query always sees the current value. Results are in order of creation.
  */
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
-
+import { createEntityQuery } from '#store/entity-query.ts'
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { EntityQuery, EntityView, QueryPage } from './types.ts'
@@ -20,8 +22,14 @@ export interface ConsumePorts {
 }
 
 export function createConsume({ database, entities, live, names }: ConsumePorts) {
-  const search: unknown = [database, names]
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
+  const search = createEntityQuery({
+    database,
+    entities,
+    view,
+    nameOf: names.find,
+    unwritten: (attribute, fits) => unwrittenRids(live, attribute, fits),
+  })
 
   return Object.freeze({
     retrieve(id: string): EntityView | undefined {
@@ -36,7 +44,24 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
       return { id, text: () => grave.doc, entity: () => JSON.parse(grave.doc) as Entity, times: () => times }
     },
     query(query: EntityQuery): QueryPage {
-      return search as never
+      const { limit, offset, count, ...what } = query
+      const { rows, more } = limit === 0 ? { rows: [], more: false } : search.page(what, { limit, offset })
+      return { entities: rows.map(view), more, ...(count ? { count: search.count(what) } : {}) }
     },
   })
+}
+
+/** Entities whose newest value of an attribute is not in the index and fits; undefined when the index has them all. */
+function unwrittenRids(
+  live: LiveState,
+  attribute: string,
+  fits: (value: Json) => boolean,
+): readonly number[] | undefined {
+  const dirty = live.dirty(attribute)
+  const mirrored = live.dirtyMirrors(attribute)
+  if (dirty.length === 0 && mirrored.length === 0) return undefined
+  const rids: number[] = []
+  for (const stream of dirty) if (fits(stream.value)) rids.push(stream.entity.rid)
+  for (const stream of mirrored) if (fits(msToDateTime(stream.time))) rids.push(stream.entity.rid)
+  return rids
 }

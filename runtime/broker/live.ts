@@ -84,7 +84,7 @@ export function createLiveState() {
   const entities = new Map<number, LiveEntity>()
   const streams = new Map<number, LiveStream>()
   const dirtyByName = new Map<string, LiveStream[]>()
-  let dirtyEntities = new Set<LiveEntity>()
+  const dirtyEntities = new Set<LiveEntity>()
   let tailTotal = 0
 
   const addDirty = (stream: LiveStream, now: number): void => {
@@ -129,6 +129,9 @@ export function createLiveState() {
     tailCount: () => tailTotal,
     /** Streams whose published value is newer than the document's, by attribute name. */
     dirty: (name: string): readonly LiveStream[] => dirtyByName.get(name) ?? [],
+    /** The same for streams that an attribute of this name is rendered from. */
+    dirtyMirrors: (mirror: string): readonly LiveStream[] =>
+      [...dirtyByName.values()].flatMap((list) => (list[0]?.mirror === mirror ? list : [])),
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
 
     enterEntity(rid: number, id: string, types: readonly string[]): LiveEntity {

@@ -171,7 +171,7 @@ mqtt: {port: off}
       'http.port and mqtt.port are off and bridgeIn is empty: nothing can come in',
     ])
     expect((await settingsOf({ yaml: 'provisioning: {mode: allow-list}' })).warnings).toEqual([
-      'provisioning.mode is allow-list and provisioning.allow is empty: no device will be taken',
+      'provisioning.mode is allow-list and no device is allowed or declared: none will be taken',
     ])
     const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
     expect((await settingsOf({ yaml: bridge })).warnings).toEqual([

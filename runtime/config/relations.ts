@@ -18,8 +18,9 @@ export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Setting
   if (http.port === 'off' && mqtt.port === 'off' && bridgeIn.length === 0) {
     warnings.push('http.port and mqtt.port are off and bridgeIn is empty: nothing can come in')
   }
-  if (provisioning.mode === 'allow-list' && provisioning.allow.length === 0) {
-    warnings.push('provisioning.mode is allow-list and provisioning.allow is empty: no device will be taken')
+  const { mode, allow, devices } = provisioning
+  if (mode === 'allow-list' && allow.length === 0 && Object.keys(devices).length === 0) {
+    warnings.push('provisioning.mode is allow-list and no device is allowed or declared: none will be taken')
   }
   bridgeIn.forEach(({ url, passwordFile }, i) => {
     const { protocol, hostname } = new URL(url)

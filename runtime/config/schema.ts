@@ -73,7 +73,7 @@ const http = section('HTTP', {
 const mqtt = section('MQTT', {
   port: setting(kind.listenPort(), 1883, {
     title: 'MQTT port',
-    description: 'The embedded broker, MQTT 3.1.1 and 5.',
+    description: 'The embedded broker, MQTT 3.1 and 3.1.1.',
   }),
   passwordFile: setting(kind.fileName(), 'mqtt-passwords', {
     title: 'File of MQTT user names and passwords',
@@ -141,7 +141,7 @@ const provisioning = section('Devices', {
     title: 'What happens to a device seen for the first time',
     defaultText: 'auto while all listeners are loopback, else quarantine',
     description:
-      'auto: it is taken. quarantine: it waits until it is accepted. allow-list: only listed ones are taken.',
+      'auto: it is taken. quarantine: it waits until it is accepted. allow-list: only listed and declared ones are taken.',
   }),
   allow: deviceIds({ title: 'Accepted devices', description: 'Taken in every mode.' }),
   ignore: deviceIds({ title: 'Ignored devices', description: 'Never taken; their frames are dropped.' }),

@@ -42,7 +42,7 @@ function readJson(text: string, refuse: (expected: string) => FileResult): FileR
 }
 
 async function readYaml(text: string, file: string): Promise<FileResult> {
-  const { isScalar, LineCounter, parseDocument, visit } = await import('yaml')
+  const { isScalar, LineCounter, parseDocument, visit } = (await import('yaml')).default
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, prettyErrors: false })
   const first = document.errors[0]

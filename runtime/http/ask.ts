@@ -11,7 +11,7 @@ import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
-import { type HttpContext, jsonBody } from './body.ts'
+import { type HttpContext, headerOf, jsonBody } from './body.ts'
 import {
   type AnswerType,
   answerType,
@@ -82,7 +82,7 @@ const tenantName = /^[A-Za-z0-9_-]{1,64}$/
 
 export function createAsks({ broker, contexts }: AskPorts, settings: { defaultType: AnswerType }): Asks {
   const tenantOf = (c: HttpContext): string => {
-    const name = c.req.header('ngsild-tenant') ?? ''
+    const name = headerOf(c, 'ngsild-tenant') ?? ''
     if (name === '' || tenantName.test(name)) return name
     throw badRequestData('a tenant has 1 to 64 letters, digits, _ and -', 'NGSILD-Tenant')
   }
@@ -93,7 +93,7 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     return found
   }
   const linked = (c: HttpContext): Context | Promise<Context> => {
-    const address = linkedContext(c.req.header('link'))
+    const address = linkedContext(headerOf(c, 'link'))
     return address === undefined ? contexts.core : contexts.resolve(address)
   }
   const embedded = (json: JsonObject): Context | Promise<Context> => {
@@ -106,10 +106,10 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     const tenant = tenantOf(c)
     const parameters = parametersOf(c.req.url, known)
     const isPatch = c.req.method === 'PATCH'
-    const contentType = bodyType(c.req.header('content-type'), isPatch ? patchTypes : bodyTypes)
-    const type = answerType(c.req.header('accept'), settings.defaultType)
+    const contentType = bodyType(headerOf(c, 'content-type'), isPatch ? patchTypes : bodyTypes)
+    const type = answerType(headerOf(c, 'accept'), settings.defaultType)
     const isLinked = contentType !== 'application/ld+json'
-    if (!isLinked && linkedContext(c.req.header('link')) !== undefined) {
+    if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
     }
     const json = await jsonBody(c)
@@ -122,7 +122,7 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     read(c, known) {
       const tenant = tenantOf(c)
       const parameters = parametersOf(c.req.url, known)
-      const type = answerType(c.req.header('accept'), settings.defaultType)
+      const type = answerType(headerOf(c, 'accept'), settings.defaultType)
       const context = linked(c)
       const at = existing(tenant)
       if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, type }

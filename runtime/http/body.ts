@@ -13,6 +13,12 @@ import type { HttpEnv } from './server.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
 
+/** A request header; straight from the connection where there is one, since that is several times faster. */
+export function headerOf(c: HttpContext, name: Lowercase<string>): string | undefined {
+  const incoming = c.env?.incoming
+  return incoming === undefined ? c.req.header(name) : (incoming.headers[name] as string | undefined)
+}
+
 /**
  * The whole body as sent, empty when there is none; for every method, GET too.
  * @throws GatewayError http.body-too-large before more than the limit is held.

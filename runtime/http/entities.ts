@@ -47,14 +47,14 @@ const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
 export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
   const show = (c: HttpContext, ask: Ask): Response => {
-    const id = idOf(c)
-    truthOf(ask.parameters, 'local')
     const context = answers.contextFor(ask)
     const rendering = renderingOf(ask.parameters, ask.context, context)
-    const view = ask.broker.retrieve(id)
-    const text = view === undefined ? undefined : rendering.text(view)
-    if (text === undefined)
-      throw notFound(view === undefined ? `no entity ${id}` : `${id} has nothing of what was asked for`)
+    truthOf(ask.parameters, 'local')
+    const view = ask.broker.retrieve(c.req.param('id') ?? '')
+    // Whether the id is one at all matters only where nothing was found.
+    if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
+    const text = rendering.text(view)
+    if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
     return answers.entity(ask, text, context)
   }
 

@@ -36,11 +36,14 @@ export interface Rendering {
   text(view: EntityView): string | undefined
 }
 
+const asStored: Rendering = { attrs: undefined, text: (view) => view.text() }
+
 /**
  * @param context names the members of the parameters; `shown` those of the answer.
  * @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data
  */
 export function renderingOf(parameters: Parameters, context: Context, shown: Context = context): Rendering {
+  if (parameters.size === 0 && shown.isCore) return asStored
   const { attrs, pick, omit, ...others } = wishesOf(parameters, context)
   const options: RenderOptions = { context: shown, attrs, pick, omit, ...others }
   const projects = attrs !== undefined || pick !== undefined || omit !== undefined

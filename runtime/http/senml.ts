@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import { productToken } from '#base/version.ts'
 import type { DecodeProblem, Frame } from '#contract'
 import type { Answers } from './answer.ts'
-import { type HttpContext, rawBody } from './body.ts'
+import { type HttpContext, headerOf, rawBody } from './body.ts'
 import { bodyType } from './negotiate.ts'
 
 export const senmlPath = '/senml'
@@ -30,7 +30,7 @@ export function createSenmlRoutes(ports: { takeFrame: TakeFrame; answers: Answer
   return Object.freeze({
     /** 204 when everything was taken, 200 with counts when a part was, 400 when nothing could be decoded. */
     async push(c: HttpContext): Promise<Response> {
-      const contentType = bodyType(c.req.header('content-type'), [
+      const contentType = bodyType(headerOf(c, 'content-type'), [
         'application/senml+json',
         'application/senml+cbor',
       ])

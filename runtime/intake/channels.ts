@@ -17,6 +17,8 @@ import { changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { appendAttributes } from '#ngsi-ld/merge.ts'
 import type { SiteIds } from './site-ids.ts'
 import {
+  declaredDevice,
+  declaredField,
   type FirstReading,
   hostingFragment,
   idsOf,
@@ -68,8 +70,8 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     format: string,
   ): { channel: Channel; isNew: boolean } {
     const { reading } = first
-    const declared = settings.devices[reading.device]
-    const metadata = declared?.fields[reading.field]
+    const declared = declaredDevice(settings.devices, reading.device)
+    const metadata = declaredField(declared, reading.field)
     const ids = idsOf(reading, frame.topic, metadata, settings)
     const address = ports.addressOf(frame, format)
     const sighting = { device: reading.device, fields: [first], address, declared }

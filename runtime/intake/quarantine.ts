@@ -34,7 +34,7 @@ export function createQuarantine(records: Records, quarantined: Counter): Quaran
         frame.transport,
         bridge ?? null,
         reason,
-        frame.payload,
+        Buffer.from(frame.payload),
       )
       kept.push({ q, size })
       bytes += size

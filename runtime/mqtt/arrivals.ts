@@ -20,8 +20,8 @@ import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
 import type { Route, Routes } from './routes.ts'
 import type { SessionQueues } from './session-queue.ts'
-import { asQos, type Message } from './wire.ts'
 import type { Will, Wills } from './wills.ts'
+import { asQos, type Message } from './wire.ts'
 
 /** What a frame means, decoded: part of a commit. */
 export interface Intent {
@@ -30,7 +30,10 @@ export interface Intent {
   decide(stage: Stage): void
 }
 
-/** The intake: what a claimed frame means, or undefined when no bridge claims its topic. It keeps no view of the payload. */
+/**
+ * The intake: what a claimed frame means, or undefined when no bridge claims its topic. The payload of a frame is a
+ * view of the bytes received; whoever keeps it after the decision copies it.
+ */
 export interface IntakePort {
   accept(frame: Frame): Intent | undefined
 }
@@ -79,23 +82,19 @@ export function createArrivals(ports: ArrivalsPorts) {
   const published = ports.metrics.counter('selvedge_mqtt_publishes_total')
   const dropped = ports.metrics.counter('selvedge_mqtt_dropped_total')
   const refused = ports.metrics.counter('selvedge_mqtt_refused_total')
-  const unclaimed = ports.metrics.counter('selvedge_frames_unclaimed_total')
   let isHolding = false
 
   function accept(topic: string, payload: Uint8Array, source: string): Intent | undefined {
     published.value++
     try {
-      const receivedAt = clock.now()
-      const intent = intake.accept({
+      return intake.accept({
         topic,
         payload,
-        receivedAt,
+        receivedAt: clock.now(),
         retained: false,
         transport: 'mqtt',
         source,
       })
-      if (intent === undefined) unclaimed.value++
-      return intent
     } catch (error) {
       noteRefused(topic, toGatewayError(error))
       return undefined
@@ -122,7 +121,8 @@ export function createArrivals(ports: ArrivalsPorts) {
   function keep(stage: Stage, arrival: Arrival): void {
     const { topic, payload, qos } = arrival.message
     // Rows travel to another thread with the whole buffer they are a view of.
-    const kept = (arrival.kept ??= { topic, payload: new Uint8Array(payload), qos })
+    const kept = arrival.kept ?? { topic, payload: new Uint8Array(payload), qos }
+    arrival.kept = kept
     if (arrival.retain) retained.decide(stage, kept)
     if (qos === 0) return
     for (const [session, granted] of routes.sessionsOf(arrival.route)) {
@@ -148,8 +148,8 @@ export function createArrivals(ports: ArrivalsPorts) {
     isHolding = true
     const now = clock.monotonic()
     if (arrival.heldAt === 0) arrival.heldAt = now
-    if (arrival.message.qos === 0) return drop(arrival)
-    if (now - arrival.heldAt < limits.mqttHoldMs.value) admission.hold(arrival)
+    if (arrival.message.qos === 0) drop(arrival)
+    else if (now - arrival.heldAt < limits.mqttHoldMs.value) admission.hold(arrival)
     else settle(arrival, 'refused')
   }
 
@@ -174,10 +174,17 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   function settle(arrival: Arrival, state: 'stored' | 'refused'): void {
     arrival.state = state
-    if (arrival.link !== undefined) return arrival.link.advance()
-    const { receipt, done } = arrival.handed!
-    const error =
-      state === 'stored' ? undefined : new GatewayError('store.failed', 'a message could not be stored')
+    if (arrival.link !== undefined) arrival.link.advance()
+    else {
+      const isStored = state === 'stored'
+      conclude(
+        arrival.handed!,
+        isStored ? undefined : new GatewayError('store.failed', 'a message could not be stored'),
+      )
+    }
+  }
+
+  function conclude({ receipt, done }: Handed, error: GatewayError | undefined): void {
     if (receipt !== undefined) receipts.settle(receipt, error)
     done(error)
   }
@@ -235,19 +242,14 @@ export function createArrivals(ports: ArrivalsPorts) {
     receiveHanded(handed: Handed): void {
       const { message } = handed
       const route = routes.ofTopic(message.topic)
-      if (route.problem !== undefined) return handed.done(new GatewayError('mqtt.topic', route.problem))
+      if (route.problem !== undefined) {
+        conclude(handed, new GatewayError('mqtt.topic', route.problem))
+        return
+      }
+      const { retain } = message
       const intent = accept(message.topic, message.payload, handed.client)
-      const arrival = createArrival({
-        link: undefined,
-        handed,
-        route,
-        message,
-        retain: message.retain,
-        id: 0,
-        intent,
-      })
-      const isNothing =
-        intent === undefined && handed.will === undefined && !isKept(route, message, message.retain)
+      const arrival = createArrival({ link: undefined, handed, route, message, retain, id: 0, intent })
+      const isNothing = intent === undefined && handed.will === undefined && !isKept(route, message, retain)
       if (isNothing) settle(arrival, 'stored')
       else if (!admission.offer(arrival, true)) giveUp(arrival)
     },

@@ -18,7 +18,7 @@ export function createChores(door: Pick<Door, 'submit' | 'whenRoom'>): Chores {
   let taken = new Map<string, (stage: Stage) => void>()
   let busy = false
   let hurried = false
-  let idle: (() => void)[] = []
+  const idle: (() => void)[] = []
 
   const work = (urgent: boolean): Work => ({
     urgent,

@@ -40,7 +40,10 @@ export function createFilterTree<Holder>(): FilterTree<Holder> {
       let node = root
       for (const level of filter.split('/')) {
         let child = node.children.get(level)
-        if (child === undefined) node.children.set(level, (child = createNode()))
+        if (child === undefined) {
+          child = createNode()
+          node.children.set(level, child)
+        }
         node = child
       }
       node.holders.set(holder, qos)

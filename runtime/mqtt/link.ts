@@ -59,6 +59,8 @@ export interface Link {
   isOpen(): boolean
   /** Looks at keep-alive and stalls; called about once a second. */
   inspect(): void
+  /** Reads no more packets and takes no more messages to send; those taken are still acknowledged. */
+  hush(): void
   /** Closes for a fault of the client. */
   fail(reason: string): void
   close(): void
@@ -73,6 +75,8 @@ export interface LinkPorts {
   /** Takes a message; returns what is wrong with it, if anything is. */
   readonly receive: (link: Link, incoming: Incoming) => string | undefined
   readonly failed: (link: Link, reason: string) => void
+  /** The client says that it leaves. */
+  readonly left: (link: Link) => void
   readonly closed: (link: Link) => void
 }
 
@@ -156,14 +160,12 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
         return
       }
       const extent = extentAt(bytes, at)
-      if (extent.kind === 'unknown') {
-        rest = bytes.subarray(at)
-        return
-      }
-      if (extent.kind === 'malformed') return fail('malformed remaining length')
-      if (extent.size > ceiling()) return fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`)
-      if (extent.kind === 'part') return assemble(bytes.subarray(at), extent.size)
-      read(bytes, at, extent)
+      if (extent.kind === 'malformed') fail('malformed remaining length')
+      else if (extent.kind === 'unknown') rest = bytes.subarray(at)
+      else if (extent.size > ceiling()) fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`)
+      else if (extent.kind === 'part') assemble(bytes.subarray(at), extent.size)
+      else read(bytes, at, extent)
+      if (extent.kind !== 'whole') return
       at += extent.size
     }
   }
@@ -172,11 +174,11 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
 
   function assemble(bytes: Buffer, size: number): void {
-    partials.add(size)
     if (partials.isFull()) {
-      partials.remove(size)
-      return fail('too many packets come in pieces')
+      fail('too many packets come in pieces')
+      return
     }
+    partials.add(size)
     assembling = Buffer.allocUnsafe(size)
     assembled = bytes.copy(assembling)
   }
@@ -187,34 +189,38 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     const first = bytes[at]!
     const type = first >> 4
     const end = at + extent.size
-    if (type === 3 && (first & 6) !== 4 && stage !== 'new') return publish(bytes, at + extent.head, end, first)
-    if (stage === 'new') {
-      if (type !== connectType) return fail('the first packet is CONNECT [MQTT-3.1.0-1]')
-      stage = 'greeting'
-    }
-    if (type === disconnectType) deaf = true
-    if (!relay.destroyed && !relay.push(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))) {
-      relayFull = true
+    if (type === 3 && (first & 6) !== 4 && stage !== 'new') {
+      const problem = publish(bytes, at + extent.head, end, first)
+      if (problem !== undefined) fail(problem)
+    } else if (stage === 'new' && type !== connectType) {
+      fail('the first packet is CONNECT [MQTT-3.1.0-1]')
+    } else {
+      if (stage === 'new') stage = 'greeting'
+      if (type === disconnectType) {
+        deaf = true
+        ports.left(link)
+      }
+      if (!relay.destroyed && !relay.push(bytes.subarray(at, end))) relayFull = true
     }
   }
 
-  function publish(bytes: Buffer, from: number, end: number, first: number): void {
+  /** Reads a PUBLISH of QoS 0 or 1; returns what is wrong with it, if anything is. */
+  function publish(bytes: Buffer, from: number, end: number, first: number): string | undefined {
     const qos = (first >> 1) & 3
     const topicEnd = from + 2 + ((bytes[from]! << 8) | bytes[from + 1]!)
     const payloadFrom = qos === 0 ? topicEnd : topicEnd + 2
-    if (end - from < 2 || payloadFrom > end) return fail('PUBLISH is cut short')
-    if (qos === 3) return fail('QoS 3 [MQTT-3.3.1-4]')
-    if (qos === 0 && (first & 8) !== 0) return fail('DUP with QoS 0 [MQTT-3.3.1-2]')
+    if (end - from < 2 || payloadFrom > end) return 'PUBLISH is cut short'
+    if (qos === 3) return 'QoS 3 [MQTT-3.3.1-4]'
+    if (qos === 0 && (first & 8) !== 0) return 'DUP with QoS 0 [MQTT-3.3.1-2]'
     const packetId = qos === 0 ? 0 : (bytes[topicEnd]! << 8) | bytes[topicEnd + 1]!
-    if (qos > 0 && packetId === 0) return fail('packet identifier 0 [MQTT-2.3.1-1]')
-    const problem = ports.receive(link, {
+    if (qos > 0 && packetId === 0) return 'packet identifier 0 [MQTT-2.3.1-1]'
+    return ports.receive(link, {
       topic: bytes.toString('latin1', from + 2, topicEnd),
       payload: bytes.subarray(payloadFrom, end),
       qos: asQos(qos),
       retain: (first & 1) === 1,
       id: packetId,
     })
-    if (problem !== undefined) fail(problem)
   }
 
   /** Reads no further until `resume`. */
@@ -227,7 +233,10 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function resume(): void {
     if (!halted) return
-    if (!mayRead()) return awaitRoom()
+    if (!mayRead()) {
+      awaitRoom()
+      return
+    }
     halted = false
     heardAt = clock.monotonic()
     const unread = rest
@@ -379,6 +388,9 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     },
     isOpen: () => stage === 'open' && !deaf,
     inspect,
+    hush() {
+      deaf = true
+    },
     fail,
     close: () => void relay.destroy(),
   } satisfies Link)

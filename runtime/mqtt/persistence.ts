@@ -32,6 +32,12 @@ export function createPersistence(ports: PersistencePorts) {
 
   const nothing = (): Readable => Readable.from([])
   const settled = async (): Promise<void> => undefined
+  const storing = new WeakMap<object, Promise<void>>()
+
+  async function subscribe(client: string, filters: { topic: string; qos: number }[]): Promise<void> {
+    const session = sessions.get(client)
+    if (session !== undefined) await sessions.subscribe(session, filters)
+  }
 
   return Object.freeze({
     async setup() {},
@@ -40,9 +46,11 @@ export function createPersistence(ports: PersistencePorts) {
       const { isPresent } = sessions.begin(id)
       return isPresent ? [{ topic: sessionMark, qos: 0 }] : []
     },
-    async addSubscriptions({ id }: { id: string }, filters: { topic: string; qos: number }[]) {
-      const session = sessions.get(id)
-      if (session !== undefined) await sessions.subscribe(session, filters)
+    /** Asked once per filter with all filters of a SUBSCRIBE, some of them not authorised yet. */
+    addSubscriptions({ id }: { id: string }, filters: { topic: string; qos: number }[]) {
+      const stored = storing.get(filters) ?? Promise.resolve().then(() => subscribe(id, filters))
+      storing.set(filters, stored)
+      return stored
     },
     async removeSubscriptions({ id }: { id: string }, filters: string[]) {
       const session = sessions.get(id)

@@ -17,6 +17,8 @@ export interface Presence {
   /** Filters it asked for, granted or about to be. */
   readonly filters: Set<string>
   will: Will | undefined
+  /** CONNACK return code that its CONNECT asks for by itself; 0 for none. */
+  refusal: number
 }
 
 export function createPresences(tree: FilterTree<Link>) {
@@ -25,7 +27,14 @@ export function createPresences(tree: FilterTree<Link>) {
 
   return Object.freeze({
     add(link: Link, client: Client): void {
-      const presence: Presence = { link, client, session: undefined, filters: new Set(), will: undefined }
+      const presence: Presence = {
+        link,
+        client,
+        session: undefined,
+        filters: new Set(),
+        will: undefined,
+        refusal: 0,
+      }
       byLink.set(link, presence)
       byClient.set(client, presence)
     },

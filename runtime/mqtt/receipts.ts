@@ -32,9 +32,8 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
 
   function add(client: string, id: number, state: Receipt['state'], session: Session | undefined): Receipt {
     const receipt: Receipt = { client, id, state, session, waiting: [] }
-    let receipts = byClient.get(client)
-    if (receipts === undefined) byClient.set(client, (receipts = new Map()))
-    receipts.set(id, receipt)
+    const receipts = byClient.get(client) ?? new Map<number, Receipt>()
+    byClient.set(client, receipts.set(id, receipt))
     return receipt
   }
 
@@ -84,9 +83,12 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
           bytes: 0,
           decide: (stage: Stage) => stage.write('incoming.delete', session.s, receipt.id),
           answer(error?: GatewayError) {
-            if (error !== undefined) return admission.hold(work)
-            remove(receipt)
-            resolve()
+            if (error !== undefined) {
+              admission.hold(work)
+            } else {
+              remove(receipt)
+              resolve()
+            }
           },
         }
         admission.offer(work, true)

@@ -29,7 +29,7 @@ export interface RoutesPorts {
   readonly undelivered: Counter
 }
 
-const lowest = (a: number, b: number): Qos => asQos(a < b ? a : b)
+const lowest = (a: number, b: number): Qos => asQos(Math.min(a, b))
 
 export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   const routes = new Map<string, Route>()
@@ -80,8 +80,16 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
       return
     }
     const id = qos === 0 ? 0 : link.nextId()
-    if (id === undefined) return link.fail('leaves too many messages unacknowledged')
-    link.write(publishBytes(message, { qos, retain, dup: false, id }))
+    if (id === undefined) link.fail('leaves too many messages unacknowledged')
+    else link.write(publishBytes(message, { qos, retain, dup: false, id }))
+  }
+
+  /** Sends a message to all who subscribe now, except what session queues deliver. */
+  function fanOut(route: Route, message: Message): void {
+    for (const [link, qos] of linksOf(route)) deliver(link, message, lowest(message.qos, qos), false)
+    for (const [{ link }, qos] of sessionsOf(route)) {
+      if (link !== undefined && lowest(message.qos, qos) === 0) deliver(link, message, 0, false)
+    }
   }
 
   return Object.freeze({
@@ -97,15 +105,11 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
       return false
     },
     deliver,
-    /** Sends a message to all who subscribe now, except what session queues deliver. */
-    fanOut(route: Route, message: Message): void {
-      for (const [link, qos] of linksOf(route)) deliver(link, message, lowest(message.qos, qos), false)
-      for (const [{ link }, qos] of sessionsOf(route)) {
-        if (link !== undefined && lowest(message.qos, qos) === 0) deliver(link, message, 0, false)
-      }
+    fanOut,
+    /** Sends a message of the server itself; such topics are many and not remembered. */
+    announce(message: Message): void {
+      fanOut(create(message.topic, undefined), message)
     },
-    /** True when somebody subscribes now. */
-    isWanted: (route: Route): boolean => linksOf(route).length > 0 || sessionsOf(route).length > 0,
   })
 }
 

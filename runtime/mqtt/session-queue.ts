@@ -5,10 +5,11 @@
  *
  * At a ceiling the oldest goes. A client that is slow or absent costs disk up to the ceiling, never memory.
  */
-import type { Door, Stage } from '#broker/door.ts'
+
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import type { Door, Stage } from '#broker/door.ts'
 import { messageKey, type OwedRow, placeOf, type SessionRows } from '#store/sessions.ts'
 import type { Chores } from './chores.ts'
 import type { Link } from './link.ts'
@@ -168,7 +169,11 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     evicted.value += dropped
     if (queue.isWarned || dropped === 0) return
     queue.isWarned = true
-    ports.log.warn('mqtt.session-evicted', { client: session.client, kept: queue.messages, bytes: queue.bytes })
+    ports.log.warn('mqtt.session-evicted', {
+      client: session.client,
+      kept: queue.messages,
+      bytes: queue.bytes,
+    })
   }
 
   /** A message is on disk: it goes out at once when all before it have, else it is read when its turn comes. */

@@ -41,7 +41,10 @@ export function createTopicTree<Value>(): TopicTree<Value> {
       let node = root
       for (const level of topic.split('/')) {
         let child = node.children.get(level)
-        if (child === undefined) node.children.set(level, (child = { children: new Map() }))
+        if (child === undefined) {
+          child = { children: new Map() }
+          node.children.set(level, child)
+        }
         node = child
       }
       node.value = value

@@ -3,11 +3,15 @@
  */
 import { limits } from '#base/limits.ts'
 
-/** Why a topic name cannot be published to, or undefined when it can ([MQTT-3.3.2-2], [MQTT-4.7.3-1] to [MQTT-4.7.3-3]). */
+/** Topics that only the server itself publishes to (section 4.7.2). */
+export const systemPrefix = '$SYS/'
+
+/** Why a client cannot publish to a topic name, or undefined when it can ([MQTT-3.3.2-2], [MQTT-4.7.3-1] to [MQTT-4.7.3-3]). */
 export function topicProblem(topic: string): string | undefined {
   const problem = textProblem(topic)
   if (problem !== undefined) return problem
-  return /[+#]/.test(topic) ? 'a topic name has no wildcards' : undefined
+  if (/[+#]/.test(topic)) return 'a topic name has no wildcards'
+  return topic.startsWith(systemPrefix) ? `topics below ${systemPrefix} are the server's own` : undefined
 }
 
 /** Why a topic filter cannot be subscribed to, or undefined when it can ([MQTT-4.7.1-1] to [MQTT-4.7.1-3]). */

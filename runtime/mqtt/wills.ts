@@ -43,9 +43,12 @@ export function createWills({ rows, door, chores }: WillsPorts) {
     (client: string) =>
     (stage: Stage): void => {
       const will = byClient.get(client)
-      if (will === undefined) return stage.write('will.delete', client)
-      const { topic, qos, retain, payload } = will
-      stage.write('will.put', client, topic, qos, retain ? 1 : 0, new Uint8Array(payload))
+      if (will === undefined) {
+        stage.write('will.delete', client)
+      } else {
+        const { topic, qos, retain, payload } = will
+        stage.write('will.put', client, topic, qos, retain ? 1 : 0, new Uint8Array(payload))
+      }
     }
 
   function remove(will: Will): void {
@@ -65,7 +68,10 @@ export function createWills({ rows, door, chores }: WillsPorts) {
       const before = byClient.get(will.clientId)
       if (before !== undefined) left.delete(before)
       byClient.set(will.clientId, will)
-      await door.commit(put(will.clientId))
+      // A disk that refuses must not keep devices away: the will holds in memory until it is written.
+      await door.commit(put(will.clientId)).catch(() => {
+        chores.set(`will:${will.clientId}`, put(will.clientId))
+      })
     },
     drop,
     /** A client connects: the will it left before is void. */

@@ -150,12 +150,12 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
 
 /** Terms of a vocabulary, kept as canonical names; unlike names of attributes they may have any form. */
 function checkVocab(value: Json, field: string, reading: Reading): Json {
-  const terms = listOf(value)
-  if (terms.length === 0 || !terms.every((term) => typeof term === 'string')) {
-    throw badRequestData('must be a term or a list of terms', field)
-  }
-  for (const term of terms) checkInside(term, field, reading, 0)
-  const names = terms.map((term) => reading.context.expand(term as string))
+  const names = listOf(value).map((term) => {
+    if (typeof term !== 'string') throw badRequestData('must be a term or a list of terms', field)
+    checkInside(term, field, reading, 0)
+    return reading.context.expand(term)
+  })
+  if (names.length === 0) throw badRequestData('names no term', field)
   return Array.isArray(value) ? names : names[0]!
 }
 

@@ -24,7 +24,7 @@ import {
 import { canonicalDateTime } from './datetime.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
-import { isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
+import { isList, isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
 import { checkName, checkUri } from './name.ts'
 import { badRequestData, notSupported } from './problem.ts'
 
@@ -58,7 +58,7 @@ export function readAttribute(raw: Json, path: string, reading: Reading, depth: 
   if (depth > limits.jsonDepthMax.value) {
     throw badRequestData(`nested more than ${limits.jsonDepthMax.value} deep`, path)
   }
-  if (Array.isArray(raw) && !reading.simplified && raw.some((item) => isInstance(item, reading))) {
+  if (isList(raw) && !reading.simplified && raw.some((item) => isInstance(item, reading))) {
     return joinInstances(
       raw.map((item: Json, index) => {
         if (!isInstance(item, reading))
@@ -68,23 +68,38 @@ export function readAttribute(raw: Json, path: string, reading: Reading, depth: 
       path,
     )
   }
-  const datasets = isObject(raw) && Object.keys(raw).length === 1 ? own(raw, 'dataset') : undefined
-  return isObject(datasets)
+  const datasets = isObject(raw) ? own(raw, 'dataset') : undefined
+  return isObject(datasets) && Object.keys(raw as JsonObject).length === 1
     ? readDatasets(datasets, path, reading, depth)
     : readOne(raw, path, reading, depth)
 }
 
-/** Puts an attribute among others; one that is there under another alias is joined with it. */
-export function addAttribute(
-  members: Record<string, Json>,
-  name: string,
-  attribute: Attribute,
-  path: string,
-): void {
-  const present = own(members, name) as Attribute | undefined
-  const joined =
-    present === undefined ? attribute : joinInstances([...listOf(present), ...listOf(attribute)], path)
-  members[name] = joined as unknown as Json
+/** Attributes being read, by canonical name. */
+export interface Gathering {
+  readonly members: Record<string, Json>
+  /** All instances of names that occurred under more than one alias, once there are any. */
+  repeated?: Map<string, AttributeInstance[]>
+}
+
+/** Puts an attribute among others. */
+export function gather(gathering: Gathering, name: string, attribute: Attribute): void {
+  const present = own(gathering.members, name) as Attribute | undefined
+  if (present === undefined) {
+    gathering.members[name] = attribute as unknown as Json
+    return
+  }
+  gathering.repeated ??= new Map()
+  const instances = gathering.repeated.get(name) ?? [...listOf(present)]
+  instances.push(...listOf(attribute))
+  gathering.repeated.set(name, instances)
+}
+
+/** All that was gathered. @throws ngsi-ld.bad-request-data for names that occurred twice and cannot be joined. */
+export function gathered({ members, repeated }: Gathering): Record<string, Json> {
+  for (const [name, instances] of repeated ?? []) {
+    members[name] = joinInstances(instances, name) as unknown as Json
+  }
+  return members
 }
 
 /**
@@ -96,8 +111,7 @@ export function readPartial(raw: JsonObject, path: string, reading: Reading): Js
   const kind = type === undefined ? undefined : statedKind(type, reading)
   if (type !== undefined && kind === undefined) throw unknownKind(type, path)
   const members: Record<string, Json> = kind === undefined ? {} : { type: kind.name }
-  readMembers(raw, kind ?? inferKind(raw), members, { path, reading, depth: 2 })
-  return members
+  return readMembers(raw, kind ?? inferKind(raw), members, { path, reading, depth: 2 })
 }
 
 function isInstance(item: Json, reading: Reading): boolean {
@@ -127,7 +141,10 @@ const statedKind = (type: Json, { context }: Reading): Kind | undefined =>
   typeof type === 'string' ? kindNamed(context.expand(type)) : undefined
 
 const unknownKind = (type: Json, path: string): Error =>
-  badRequestData(`${JSON.stringify(type).slice(0, 64)} is not a kind of attribute`, `${path}.type`)
+  badRequestData(
+    `${typeof type === 'string' ? type.slice(0, 64) : 'it'} is no kind of attribute`,
+    `${path}.type`,
+  )
 
 /** Kinds whose simplified form is an object with their value member; the others are bare. */
 const isSimplified = (kind: Kind): boolean => kind.member !== 'value' && kind.member !== 'object'
@@ -172,9 +189,9 @@ function readMembers(
   raw: JsonObject,
   kind: Kind | undefined,
   members: Record<string, Json>,
-  place: Place,
-): void {
-  const { path, reading, depth } = place
+  { path, reading, depth }: Place,
+): JsonObject {
+  const gathering: Gathering = { members }
   for (const key of Object.keys(raw)) {
     const name = reading.context.expand(key)
     const value = raw[key]!
@@ -183,12 +200,10 @@ function readMembers(
     if (name === kind?.member) members[name] = kind.check(value, field, reading, depth + 1)
     else if (kindsByMember.has(name))
       throw badRequestData(`a ${kind?.name ?? 'partial update'} has none`, field)
-    else if (plainMembers.has(name)) readPlain(name, value, members, { ...place, path: field })
-    else {
-      checkName(name, field)
-      addAttribute(members, name, readAttribute(value, field, reading, depth + 1), field)
-    }
+    else if (plainMembers.has(name)) readPlain(name, value, members, { path: field, reading, depth })
+    else gather(gathering, checkName(name, field), readAttribute(value, field, reading, depth + 1))
   }
+  return gathered(gathering)
 }
 
 function readPlain(name: string, value: Json, members: Record<string, Json>, { path, reading }: Place): void {
@@ -209,7 +224,7 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
 }
 
 /** Canonical text of a DateTime. @throws ngsi-ld.bad-request-data naming `field`. */
-export function checkDateTime(value: Json, field: string): string {
+function checkDateTime(value: Json, field: string): string {
   const text = typeof value === 'string' ? canonicalDateTime(value) : undefined
   if (text === undefined) throw badRequestData('must be a DateTime such as 2024-12-31T23:59:59.999Z', field)
   return text
@@ -234,21 +249,29 @@ export function readTypes(
 /** Several instances of one attribute as one value. @throws ngsi-ld.bad-request-data for a repeated datasetId. */
 function joinInstances(instances: readonly AttributeInstance[], path: string): Attribute {
   const byDataset = new Map<string | undefined, AttributeInstance>()
+  const repetitions: AttributeInstance[] = []
   for (const instance of instances) {
-    const present = byDataset.get(instance.datasetId)
-    byDataset.set(instance.datasetId, present === undefined ? instance : joinTargets(present, instance, path))
+    const { datasetId } = instance
+    if (!byDataset.has(datasetId)) byDataset.set(datasetId, instance)
+    else if (datasetId === undefined) repetitions.push(instance)
+    else throw badRequestData(`datasetId ${datasetId} occurs twice`, path)
   }
+  if (byDataset.size > limits.instancesPerAttributeMax.value) {
+    throw badRequestData(`more than ${limits.instancesPerAttributeMax.value} instances`, path)
+  }
+  if (repetitions.length > 0)
+    byDataset.set(undefined, joinTargets(byDataset.get(undefined)!, repetitions, path))
   const distinct = [...byDataset.values()]
   return distinct.length === 1 ? distinct[0]! : distinct
 }
 
-function joinTargets(a: AttributeInstance, b: AttributeInstance, path: string): AttributeInstance {
-  if (a.datasetId !== undefined) throw badRequestData(`datasetId ${a.datasetId} occurs twice`, path)
-  const sameButTargets = sameJson(
-    { ...a, object: '' } as unknown as Json,
-    { ...b, object: '' } as unknown as Json,
-  )
-  if (a.type !== 'Relationship' || !sameButTargets)
-    throw badRequestData('two instances without datasetId', path)
-  return { ...a, object: [...new Set([...listOf(a.object!), ...listOf(b.object!)])] }
+function joinTargets(
+  first: AttributeInstance,
+  others: readonly AttributeInstance[],
+  path: string,
+): AttributeInstance {
+  const aside = (instance: AttributeInstance): Json => ({ ...(instance as JsonObject), object: '' })
+  const alike = others.every((other) => sameJson(aside(first), aside(other)))
+  if (first.type !== 'Relationship' || !alike) throw badRequestData('two instances without datasetId', path)
+  return { ...first, object: [...new Set([first, ...others].flatMap(({ object }) => listOf(object!)))] }
 }

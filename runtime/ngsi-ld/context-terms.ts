@@ -6,7 +6,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { corePrefixes, coreTerms, defaultContextIri, isCoreContextUrl } from './core-context.ts'
-import { isObject, type JsonObject, own } from './json.ts'
+import { isList, isObject, type JsonObject, own } from './json.ts'
 import { badRequestData } from './problem.ts'
 
 export interface Term {
@@ -54,8 +54,8 @@ function readContext(context: Json, reading: Reading, base: string | undefined, 
       '@context',
     )
   }
-  if (Array.isArray(context)) {
-    for (const item of context) readContext(item, reading, base, Array.isArray(item) ? depth + 1 : depth)
+  if (isList(context)) {
+    for (const item of context) readContext(item, reading, base, isList(item) ? depth + 1 : depth)
   } else if (context === null) {
     reading.terms.clear()
     reading.vocabulary = undefined
@@ -113,6 +113,7 @@ function readDefinitions(context: JsonObject, reading: Reading): void {
   const scope: Scope = { context, reading, done: new Set(), open: new Set() }
   for (const keyword of Object.keys(context).filter((name) => name.startsWith('@'))) {
     if (!ignoredKeywords.has(keyword)) throw badRequestData(`${keyword} is not allowed`, '@context')
+    checkKeyword(keyword, context[keyword]!, '@context')
   }
   reading.vocabulary = vocabularyOf(scope)
   for (const term of Object.keys(context)) {
@@ -154,6 +155,15 @@ function define(term: string, scope: Scope): void {
 /** Such a term could not be a member name of any object. */
 const isUnsafe = (term: string): boolean => term === '' || term === '__proto__'
 
+/** Keywords have texts, numbers, truths or lists of them as values: nothing in a context is deep. */
+function checkKeyword(keyword: string, value: Json, field: string): void {
+  if (!keyword.startsWith('@')) throw badRequestData(`${keyword} is not a keyword`, field)
+  const plain = (one: Json): boolean =>
+    typeof one !== 'object' && (typeof one !== 'number' || Number.isFinite(one))
+  const allowed = value === null || (isList(value) ? value.every(plain) : plain(value))
+  if (!allowed) throw badRequestData('has a value that no keyword has', `${field}.${keyword}`)
+}
+
 interface Definition {
   /** What the definition names; null takes the term out, undefined leaves the term to stand for itself. */
   readonly id: string | null | undefined
@@ -166,6 +176,7 @@ function definitionOf(definition: Json, field: string): Definition {
   if (!isObject(definition)) throw badRequestData('a definition is an IRI or an object', field)
   if (Object.hasOwn(definition, '@context')) throw badRequestData('scoped contexts are not allowed', field)
   if (Object.hasOwn(definition, '@reverse')) throw badRequestData('@reverse is not allowed', field)
+  for (const [keyword, value] of Object.entries(definition)) checkKeyword(keyword, value, field)
   const id = own(definition, '@id')
   if (id !== undefined && id !== null && typeof id !== 'string')
     throw badRequestData('must be an IRI', `${field}.@id`)

@@ -1,8 +1,8 @@
 /** Compiled contexts: what a term means, how a name is shortened, what is refused. */
 import { describe, expect, it } from 'vitest'
-import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { refusal } from '#test/kit/refusal.ts'
 import { type Context, compileContext, coreContext, createCoreContext } from './context.ts'
 
 const core = 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context-v1.9.jsonld'
@@ -14,16 +14,6 @@ function compile(local: Json, documents: Record<string, Json> = {}): Context {
   const context = compileContext(local, (url) => documents[url])
   if (!('expand' in context)) throw new TypeError(`missing ${context.missing}`)
   return context
-}
-
-function refusal(local: Json, documents: Record<string, Json> = {}): string {
-  try {
-    compile(local, documents)
-  } catch (error) {
-    if (isGatewayError(error, 'ngsi-ld.bad-request-data')) return error.message
-    throw error
-  }
-  return 'accepted'
 }
 
 describe('the core context', () => {
@@ -151,7 +141,7 @@ describe('a user context', () => {
 
   it('is not fooled by names every object has', () => {
     const { expand, compact } = compile(
-      JSON.parse('{"__proto__": "http://x.org/p", "constructor": "http://x.org/c"}'),
+      JSON.parse('{"__proto__": "http://x.org/p", "constructor": "http://x.org/c"}') as Json,
     )
     expect(expand('__proto__')).toBe('__proto__')
     expect(expand('constructor')).toBe('http://x.org/c')
@@ -218,10 +208,13 @@ describe('what is refused', () => {
     ['a scoped context', { a: { '@id': 'http://x.org/a', '@context': {} } }, {}, /@context\.a.*scoped/],
     ['@reverse', { a: { '@reverse': 'http://x.org/a' } }, {}, /@context\.a.*@reverse/],
     ['a definition that is a number', { a: 5 }, {}, /@context\.a/],
+    ['a deep definition', { a: { '@id': 'http://x.org/a', '@type': [[[]]] } }, {}, /@context\.a/],
+    ['a definition with other members', { a: { id: 'http://x.org/a' } }, {}, /@context\.a: id is not/],
+    ['a deep keyword', { '@language': { en: {} } }, {}, /@context\.@language/],
     ['an @id that is a number', { a: { '@id': 5 } }, {}, /@context\.a\.@id/],
     ['a @vocab that is a number', { '@vocab': 5 }, {}, /@vocab/],
     ['a circle of terms', { a: 'b', b: 'a' }, {}, /@context\.a.*itself/],
     ['a chain of terms', chain, {}, /too deep/],
     ['too many terms', many, {}, /terms/],
-  ])('%s', (_, local, documents, reason) => expect(refusal(local, documents)).toMatch(reason))
+  ])('%s', (_, local, documents, reason) => expect(refusal(() => compile(local, documents))).toMatch(reason))
 })

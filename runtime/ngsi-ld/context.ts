@@ -25,9 +25,9 @@ export interface Context {
   /** The `@context` of answers, core last. One item: may also leave as a plain string. */
   readonly reference: readonly Json[]
   /** Canonical name of a term, compact IRI or full IRI. Any text has one; name.ts says which may be used. */
-  expand(term: string): string
+  readonly expand: (term: string) => string
   /** Shortest name in this context for a canonical name. */
-  compact(name: string): string
+  readonly compact: (name: string) => string
 }
 
 /** The addresses that have to be fetched before a context can be compiled. */

@@ -49,7 +49,9 @@ describe('the core', () => {
     const differing = new Set<string>()
     for (const version of versions) {
       const text = readFileSync(join(import.meta.dirname, 'core-context', `v${version}.json`), 'utf8')
-      const terms = JSON.parse(text)['@context'] as Record<string, string | { '@id': string }>
+      const { '@context': terms } = JSON.parse(text) as {
+        '@context': Record<string, string | { '@id': string }>
+      }
       for (const [term, definition] of Object.entries(terms)) {
         if (term.startsWith('@')) continue
         const id = typeof definition === 'string' ? definition : definition['@id']

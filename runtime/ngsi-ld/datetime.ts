@@ -21,7 +21,6 @@ export function dateTimeToMs(text: string): number | undefined {
   return day === undefined || time === undefined ? undefined : day + time
 }
 
-export const isDateTime = (text: string): boolean => dateTimeToMs(text) !== undefined
 export const isDate = (text: string): boolean => dateForm.test(text) && dayToMs(text) !== undefined
 export const isTime = (text: string): boolean => timeForm.test(text) && timeToMs(text, 0) !== undefined
 
@@ -35,17 +34,19 @@ export function msToDateTime(ms: number): string {
 /** The one text the gateway keeps for an instant, or undefined when the text is not a valid DateTime. */
 export function canonicalDateTime(text: string): string | undefined {
   const ms = dateTimeToMs(text)
-  if (ms === undefined || text.length === secondsLength) return ms === undefined ? undefined : text
+  if (ms === undefined || canonicalForm.test(text)) return ms === undefined ? undefined : text
   return isMillisecondExact(text)
     ? msToDateTime(ms)
     : `${text.slice(0, -1).replace(',', '.').replace(/0+$/, '')}Z`
 }
 
+/** No fraction, or three digits that are not all zero. */
+const canonicalForm = /:\d\dZ$|\.(?!000)\d{3}Z$/
+
 /** Whether integer milliseconds hold the whole instant: nothing but zeros after the third digit of a second. */
 export const isMillisecondExact = (text: string): boolean =>
   text.length <= millisecondsLength || /^0*Z$/.test(text.slice(millisecondsLength - 1))
 
-const secondsLength = '2000-01-01T00:00:00Z'.length
 const millisecondsLength = '2000-01-01T00:00:00.000Z'.length
 const firstMs = Date.UTC(gregorianCycleYears) - gregorianCycleMs
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)

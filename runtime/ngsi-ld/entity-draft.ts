@@ -2,7 +2,14 @@
  * An entity while a write is worked out: reads see what was put, the entity it began with stays untouched, and
  * every touched instance is on record. One draft serves one write.
  */
-import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import {
+  type Attribute,
+  type AttributeInstance,
+  attributeNames,
+  type Entity,
+  type Fragment,
+  instancesOf,
+} from './entity.ts'
 import { listOf } from './json.ts'
 
 /** What happened to one instance: created without `before`, deleted without `after`. */
@@ -53,7 +60,7 @@ export function createDraft(original: Entity): Draft {
     datasetId: string | undefined,
     after: AttributeInstance | undefined,
   ): void => {
-    const instances = [...instancesOf(members as Entity, name)]
+    const instances = [...instancesOf(members, name)]
     const found = instances.findIndex((instance) => instance.datasetId === datasetId)
     changes.push({ name, datasetId, before: instances[found], after })
     instances.splice(found < 0 ? instances.length : found, 1, ...(after === undefined ? [] : [after]))
@@ -63,7 +70,7 @@ export function createDraft(original: Entity): Draft {
   }
 
   return {
-    find: (name, datasetId) => findInstance(members as Entity, name, datasetId),
+    find: (name, datasetId) => findInstance(members, name, datasetId),
     put: (name, instance) => replace(name, instance.datasetId, instance),
     remove: (name, datasetId) => replace(name, datasetId, undefined),
     refuse: (attributeName, reason) => {
@@ -91,7 +98,7 @@ export function createDraft(original: Entity): Draft {
 }
 
 export const findInstance = (
-  entity: Entity,
+  entity: Entity | Fragment,
   name: string,
   datasetId: string | undefined,
 ): AttributeInstance | undefined =>

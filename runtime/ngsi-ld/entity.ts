@@ -8,10 +8,18 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { addAttribute, readAttribute, readPartial, readTypes, systemMembers } from './attribute.ts'
+import {
+  type Gathering,
+  gather,
+  gathered,
+  readAttribute,
+  readPartial,
+  readTypes,
+  systemMembers,
+} from './attribute.ts'
 import { ngsiLdNull, type Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
-import { isObject, type JsonObject, own } from './json.ts'
+import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
 import { badRequestData, notSupported } from './problem.ts'
 
@@ -61,7 +69,7 @@ export const attributeNames = (entity: Entity | Fragment): string[] =>
 export function instancesOf(entity: Entity | Fragment, name: string): readonly AttributeInstance[] {
   const attribute = own(entity, name) as Attribute | undefined
   if (attribute === undefined) return []
-  return Array.isArray(attribute) ? attribute : [attribute as AttributeInstance]
+  return listOf<AttributeInstance>(attribute)
 }
 
 /**
@@ -134,6 +142,7 @@ function readId(body: JsonObject, options: ParseOptions): string | undefined {
 }
 
 function readAttributes(body: JsonObject, members: Record<string, Json>, reading: Reading): JsonObject {
+  const gathering: Gathering = { members }
   let count = 0
   for (const key of Object.keys(body)) {
     if (key === '@context') continue
@@ -148,9 +157,8 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, reading
       if (++count > limits.attributesPerEntityMax.value) {
         throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
       }
-      checkName(name, key)
-      addAttribute(members, name, readAttribute(value, key, reading, 2), key)
+      gather(gathering, checkName(name, key), readAttribute(value, key, reading, 2))
     }
   }
-  return members
+  return gathered(gathering)
 }

@@ -3,7 +3,7 @@
  * and finite numbers checked. Ranges are not: a local reference system has none. GeometryCollection is refused.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { isObject } from './json.ts'
+import { isList, isObject } from './json.ts'
 import { badRequestData } from './problem.ts'
 
 /** How often positions are nested in `coordinates`, and how many the innermost list must have. */
@@ -56,7 +56,7 @@ function decoded(text: string, field: string): Json {
 }
 
 function checkCoordinates(value: Json | undefined, found: Structure, nesting: number, field: string): void {
-  if (!Array.isArray(value)) throw badRequestData('must be an array', field)
+  if (!isList(value)) throw badRequestData('must be an array', field)
   if (nesting === 0) {
     const position = value.length >= 2 && value.length <= 4 && value.every((part) => Number.isFinite(part))
     if (!position) throw badRequestData('a position is longitude, latitude and at most an altitude', field)
@@ -71,4 +71,5 @@ function checkCoordinates(value: Json | undefined, found: Structure, nesting: nu
   }
 }
 
-const isSamePosition = (a: Json, b: Json): boolean => JSON.stringify(a) === JSON.stringify(b)
+const isSamePosition = (a: Json | undefined, b: Json | undefined): boolean =>
+  JSON.stringify(a) === JSON.stringify(b)

@@ -5,7 +5,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { isSubAttribute, kindOf, ngsiLdNull } from './attribute-kind.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
-import { isObject, type JsonObject, listOf } from './json.ts'
+import { isObject, listOf } from './json.ts'
 
 /** Whether an instance asks for its own deletion; a LanguageProperty does so under the language `@none`. */
 export function isNull(instance: AttributeInstance): boolean {
@@ -56,7 +56,7 @@ function mergeJson(target: Json | undefined, patch: Json): Json | undefined {
     if (result === undefined) members.delete(name)
     else members.set(name, result)
   }
-  return Object.fromEntries(members) as JsonObject
+  return Object.fromEntries(members)
 }
 
 function holdsNull(value: Json): boolean {

@@ -6,6 +6,9 @@ import type { Json } from '#contract/pipeline.ts'
 
 export type JsonObject = { readonly [name: string]: Json }
 
+/** `Array.isArray` for readonly lists, whose items it would call `any`. */
+export const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value)
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -22,18 +25,12 @@ export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
 export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return (
-      Array.isArray(a) &&
-      Array.isArray(b) &&
-      a.length === b.length &&
-      a.every((item, i) => sameJson(item, b[i]))
-    )
+  if (isList(a) || isList(b)) {
+    return isList(a) && isList(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]))
   }
-  const [left, right] = [a as JsonObject, b as JsonObject]
-  const names = Object.keys(left)
-  if (names.length !== Object.keys(right).length) return false
-  return names.every((name) => Object.hasOwn(right, name) && sameJson(left[name], right[name]))
+  const names = Object.keys(a)
+  if (names.length !== Object.keys(b).length) return false
+  return names.every((name) => Object.hasOwn(b, name) && sameJson(a[name], b[name]))
 }
 
 /** JSON text with members in alphabetical order at every level. */

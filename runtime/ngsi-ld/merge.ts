@@ -248,9 +248,10 @@ function merged(
 ): AttributeInstance {
   const fitting = fitted(given, before, name, options)
   const after = fitting.type === before.type ? mergeInstances(before, fitting) : withoutNulls(fitting)
+  const { observedAt } = options
   const stamped =
-    options.observedAt !== undefined && before.observedAt !== undefined && given.observedAt === undefined
-  return checkedGeometry(stamped ? { ...after, observedAt: options.observedAt! } : after, name)
+    observedAt !== undefined && before.observedAt !== undefined && given.observedAt === undefined
+  return checkedGeometry(stamped ? { ...after, observedAt } : after, name)
 }
 
 /** A bare value as an instance of the kind that is there. */

@@ -16,7 +16,12 @@ describe('a problem', () => {
     [tooComplex('q'), 'TooComplexQuery', 403, 'q'],
     [new GatewayError('ngsi-ld.nonexistent-tenant', 't'), 'NonexistentTenant', 404, 't'],
   ])('%s has an ETSI type', (error, name, status, detail) =>
-    expect(problemOf(error)).toEqual({ type: etsi + name, title: expect.any(String), detail, status }),
+    expect(problemOf(error)).toEqual({
+      type: etsi + name,
+      title: expect.any(String) as string,
+      detail,
+      status,
+    }),
   )
 
   it('names the member at fault in its facts', () =>
@@ -45,10 +50,10 @@ describe('a problem', () => {
   })
 
   it('exists for every code, with a title', () => {
-    for (const code of Object.keys(errorRegister) as ErrorCode[]) {
-      const { type, title } = problemOf(new GatewayError(code, 'x'))
-      expect(type === 'about:blank' || type.startsWith(etsi), code).toBe(true)
-      expect(title === 'Error' ? code : '', code).toBe('')
-    }
+    const problems = (Object.keys(errorRegister) as ErrorCode[]).map((code) =>
+      problemOf(new GatewayError(code, 'x')),
+    )
+    expect(problems.filter(({ type }) => type !== 'about:blank' && !type.startsWith(etsi))).toEqual([])
+    expect(problems.filter(({ title }) => title === 'Error')).toEqual([])
   })
 })

@@ -75,20 +75,28 @@ function compileTerm(term: QueryTerm): (target: Target) => boolean {
 }
 
 function compileComparison(term: QueryComparison): (target: Target) => boolean {
-  const intervals = intervalsOf(term)
-  const fits = (item: Json): boolean => intervals.some((interval) => isWithin(interval, item))
+  const fits = compileItemTest(term)
   if (term.operator === '==') return ({ items }) => items.some(fits)
   if (term.operator === '!=') return ({ items }) => !items.some(fits)
   return ({ items, isRelationship }) => !isRelationship && items.some(fits)
 }
 
 function compileMatch(term: QueryMatch): (target: Target) => boolean {
-  const pattern = compilePattern(term.pattern)
-  const fits = (item: Json): boolean => typeof item === 'string' && pattern.test(item)
+  const fits = compileItemTest(term)
   return ({ items, isRelationship }) => {
     if (isRelationship || !items.some((item) => typeof item === 'string')) return false
     return items.some(fits) !== term.negated
   }
+}
+
+/** Whether one scalar is what a term names, negated or not. */
+export function compileItemTest(term: QueryComparison | QueryMatch): (item: Json) => boolean {
+  if (term.kind === 'match') {
+    const pattern = compilePattern(term.pattern)
+    return (item) => typeof item === 'string' && pattern.test(item)
+  }
+  const intervals = intervalsOf(term)
+  return (item) => intervals.some((interval) => isWithin(interval, item))
 }
 
 // ---- Where a path leads

@@ -15,10 +15,9 @@ export type QueryJunction =
 export type QueryTerm = QueryExistence | QueryComparison | QueryMatch
 
 /** `attr` and `!attr`. */
-export interface QueryExistence {
-  readonly kind: 'exists' | 'absent'
-  readonly path: QueryPath
-}
+export type QueryExistence =
+  | { readonly kind: 'exists'; readonly path: QueryPath }
+  | { readonly kind: 'absent'; readonly path: QueryPath }
 
 export type ComparisonOperator = '==' | '!=' | '>' | '>=' | '<' | '<='
 
@@ -140,6 +139,11 @@ export function termsOf(tree: QueryTree): readonly QueryTerm[] {
 /** First-level attributes that decide a tree, each once. */
 export function attributesOf(tree: QueryTree): readonly string[] {
   return [...new Set(termsOf(tree).map((term) => term.path.names[0]!))]
+}
+
+/** True when createdAt or modifiedAt is asked for, which live beside the document. */
+export function needsTimes(tree: QueryTree): boolean {
+  return termsOf(tree).some(({ path }) => ['createdAt', 'modifiedAt'].includes(path.names.at(-1)!))
 }
 
 /** True when some term follows a relationship to another entity. */

@@ -9,10 +9,10 @@ import type { Database } from './database.ts'
 
 export const sessionWrites = {
   'session.put':
-    'INSERT INTO session (s, client, seen, sent) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (s) DO UPDATE SET seen = ?3, sent = ?4',
+    'INSERT INTO session (s, client, seen, sent) VALUES (?, ?, ?, ?) ON CONFLICT (s) DO UPDATE SET seen = excluded.seen, sent = excluded.sent',
   'session.delete': 'DELETE FROM session WHERE s = ?',
   'session-filter.put':
-    'INSERT INTO session_filter (s, filter, qos) VALUES (?1, ?2, ?3) ON CONFLICT (s, filter) DO UPDATE SET qos = ?3',
+    'INSERT INTO session_filter (s, filter, qos) VALUES (?, ?, ?) ON CONFLICT (s, filter) DO UPDATE SET qos = excluded.qos',
   'session-filter.delete': 'DELETE FROM session_filter WHERE s = ? AND filter = ?',
   'session-filter.clear': 'DELETE FROM session_filter WHERE s = ?',
   'session-message.insert':
@@ -20,10 +20,10 @@ export const sessionWrites = {
   'session-message.release': "UPDATE session_message SET released = 1, payload = x'' WHERE k = ?",
   'session-message.cut': 'DELETE FROM session_message WHERE k BETWEEN ? AND ?',
   'retained.put':
-    'INSERT INTO retained (topic, qos, payload) VALUES (?1, ?2, ?3) ON CONFLICT (topic) DO UPDATE SET qos = ?2, payload = ?3',
+    'INSERT INTO retained (topic, qos, payload) VALUES (?, ?, ?) ON CONFLICT (topic) DO UPDATE SET qos = excluded.qos, payload = excluded.payload',
   'retained.delete': 'DELETE FROM retained WHERE topic = ?',
   'will.put':
-    'INSERT INTO will (client, topic, qos, retain, payload) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (client) DO UPDATE SET topic = ?2, qos = ?3, retain = ?4, payload = ?5',
+    'INSERT INTO will (client, topic, qos, retain, payload) VALUES (?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET topic = excluded.topic, qos = excluded.qos, retain = excluded.retain, payload = excluded.payload',
   'will.delete': 'DELETE FROM will WHERE client = ?',
   'incoming.insert': 'INSERT OR IGNORE INTO incoming (s, message_id) VALUES (?, ?)',
   'incoming.delete': 'DELETE FROM incoming WHERE s = ? AND message_id = ?',
@@ -84,7 +84,9 @@ export function createSessionRows(database: Database) {
   const filters = database.prepare<[], { s: number; filter: string; qos: 0 | 1 | 2 }>(
     'SELECT s, filter, qos FROM session_filter',
   )
-  const incoming = database.prepare<[], { s: number; message_id: number }>('SELECT s, message_id FROM incoming')
+  const incoming = database.prepare<[], { s: number; message_id: number }>(
+    'SELECT s, message_id FROM incoming',
+  )
   const retained = database.prepare<[], RetainedRow>('SELECT topic, qos, payload FROM retained')
   const wills = database.prepare<[], WillRow>('SELECT client, topic, qos, retain, payload FROM will')
   const owed = database.prepare<[number, number, number], OwedRow>(

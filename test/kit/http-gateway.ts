@@ -30,6 +30,7 @@ export interface HttpGatewayOptions {
   readonly token?: string
   readonly dataFolder?: string
   readonly allowLoopback?: boolean
+  readonly fetchContexts?: boolean
   readonly unreadiness?: () => readonly string[]
   readonly takeFrame?: (frame: Frame) => Promise<FrameOutcome>
 }
@@ -52,7 +53,12 @@ export interface HttpClient {
   ask(method: string, path: string, options?: AskOptions): Promise<Reply>
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<Reply>
   /** Sends JSON; as JSON-LD when the body (or its first item) has an @context. */
-  send(method: string, path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
+  send(
+    method: string,
+    path: string,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Reply>
 }
 
 export interface HttpGateway extends HttpClient {
@@ -73,16 +79,19 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const writer = createWriter((error) => {
     throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
   })
-  const nothing = { committed: () => undefined, redirect: () => undefined, close: async () => undefined }
+  const nowhere = { start() {}, committed() {}, reread() {}, close: async () => undefined }
   const tenants = await openTenants(
-    { dataFolder, writer, clock: systemClock, log, metrics, attach: () => () => nothing },
+    { dataFolder, writer, clock: systemClock, log, metrics, attach: () => nowhere },
     { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000 },
   )
   const contexts = createContexts(
     {
       records: tenants.main.records,
       door: tenants.main.door,
-      fetchDocument: createDocumentFetcher({ allowLoopback: options.allowLoopback ?? true }),
+      fetchDocument:
+        options.fetchContexts === false
+          ? undefined
+          : createDocumentFetcher({ allowLoopback: options.allowLoopback ?? true }),
       clock: systemClock,
       log,
     },

@@ -66,33 +66,110 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     env['SELVEDGE_CONFIG'] = join(folder, 'selvedge.json')
     writeFileSync(env['SELVEDGE_CONFIG'], JSON.stringify(options.config))
   }
-  const program = options.program ?? [selvedge]
-  const command = [...(options.prefix ?? []), ...program, 'run', ...(options.flags ?? [])]
-  const running = launch(command, env)
+  const running = startSelvedge(['run', ...(options.flags ?? [])], { env, prefix: options.prefix })
+  const logLines = (): Record<string, unknown>[] =>
+    running
+      .output()
+      .match(/^\{.*\}$/gm)
+      ?.map((line) => JSON.parse(line)) ?? []
+  const event = async (name: string, withinMs = 10_000): Promise<Record<string, unknown>> => {
+    const [line] = await running.saying(
+      new RegExp(`^\\{.*"event":"${RegExp.escape(name)}".*\\}$`, 'm'),
+      withinMs,
+    )
+    return JSON.parse(line)
+  }
   const stop = async (): Promise<Exit> => {
-    running.child.kill('SIGTERM')
-    const exit = await running.exited
+    const exit = await running.kill('SIGTERM')
     rmSync(folder, { recursive: true, force: true })
     return exit
   }
-  const ready = await running.event('gateway.ready', options.readyWithinMs ?? 20_000).catch(async (error) => {
+  const ready = await event('gateway.ready', options.readyWithinMs ?? 20_000).catch(async (error) => {
     await running.kill()
     rmSync(folder, { recursive: true, force: true })
     throw error
   })
   const httpPort = Number(ready['httpPort'])
   return Object.freeze({
+    pid: running.pid,
     exited: running.exited,
     output: running.output,
-    logLines: running.logLines,
-    event: running.event,
     kill: running.kill,
     httpUrl: `http://127.0.0.1:${httpPort}`,
     httpPort,
     mqttPort: Number(ready['mqttPort']),
-    pid: running.child.pid!,
     dataFolder,
+    logLines,
+    event,
     stop,
+  })
+}
+
+export interface RunningCommand {
+  readonly pid: number
+  readonly exited: Promise<Exit>
+  /** Everything written so far, both outputs in order of arrival. */
+  output(): string
+  /** The first match in what was or will be written; fails after `withinMs`, or when the process ends without. */
+  saying(pattern: RegExp, withinMs?: number): Promise<RegExpExecArray>
+  /** Sends a signal (SIGKILL unless named) and settles when the process is gone. */
+  kill(signal?: NodeJS.Signals): Promise<Exit>
+}
+
+/** Starts any `selvedge` command and leaves it running. */
+export function startSelvedge(
+  args: readonly string[],
+  options: {
+    env?: Readonly<Record<string, string>>
+    prefix?: readonly string[] | undefined
+    cwd?: string
+  } = {},
+): RunningCommand {
+  const [program, ...rest] = [...(options.prefix ?? []), selvedge, ...args]
+  const child = spawn(program!, rest, {
+    env: { ...cleanEnvironment(), ...options.env },
+    cwd: options.cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  endWithParent(child)
+  const exited = exitOf(child)
+  const watchers = new Set<() => void>()
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+      for (const watcher of watchers) watcher()
+    })
+  }
+  const saying = (pattern: RegExp, withinMs = 10_000): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const finish = (settle: () => void): void => {
+        clearTimeout(timer)
+        watchers.delete(look)
+        settle()
+      }
+      const give = (why: string): void => {
+        const message = `${why} before it said ${pattern}\n--- output\n${output}`
+        finish(() => reject(new AssertionError({ message })))
+      }
+      const look = (): void => {
+        const match = pattern.exec(output)
+        if (match !== null) finish(() => resolve(match))
+      }
+      const timer = setTimeout(() => give(`${withinMs} ms passed`), withinMs)
+      watchers.add(look)
+      void exited.then(({ code, signal }) => give(`it ended with ${code ?? signal}`))
+      look()
+    })
+  return Object.freeze({
+    pid: child.pid!,
+    exited,
+    output: () => output,
+    saying,
+    kill(signal: NodeJS.Signals = 'SIGKILL') {
+      child.kill(signal)
+      return exited
+    },
   })
 }
 
@@ -108,55 +185,6 @@ export async function runSelvedge(
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (text.stderr += chunk))
   child.stdin.on('error', () => undefined).end(options.input)
   return { ...(await exitOf(child)), ...text }
-}
-
-/** A started command whose standard output is log lines. */
-function launch(command: readonly string[], env: Record<string, string>) {
-  const child = spawn(command[0]!, command.slice(1), {
-    env: { ...cleanEnvironment(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  endWithParent(child)
-  const exited = exitOf(child)
-  const lines: Record<string, unknown>[] = []
-  const watchers = new Set<() => void>()
-  let output = ''
-  let rest = ''
-  const take = (chunk: string): void => {
-    output += chunk
-    const parts = (rest + chunk).split('\n')
-    rest = parts.pop()!
-    for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part))
-    for (const watcher of watchers) watcher()
-  }
-  child.stdout.setEncoding('utf8').on('data', take)
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
-
-  const event = (name: string, withinMs = 10_000) =>
-    new Promise<Record<string, unknown>>((resolve, reject) => {
-      const finish = (settle: () => void): void => {
-        clearTimeout(timer)
-        watchers.delete(look)
-        settle()
-      }
-      const give = (why: string): void => {
-        finish(() => reject(new AssertionError({ message: `${why} before ${name}\n--- output\n${output}` })))
-      }
-      const look = (): void => {
-        const line = lines.find((candidate) => candidate['event'] === name)
-        if (line !== undefined) finish(() => resolve(line))
-      }
-      const timer = setTimeout(() => give(`${withinMs} ms passed`), withinMs)
-      watchers.add(look)
-      void exited.then(({ code, signal }) => give(`ended with ${code ?? signal}`))
-      look()
-    })
-
-  const kill = (signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> => {
-    child.kill(signal)
-    return exited
-  }
-  return { child, exited, event, kill, output: () => output, logLines: () => lines }
 }
 
 /** Only what a program needs to run: a variable of the developer's shell must not decide a test. */

@@ -8,7 +8,7 @@ interface Ban {
   readonly what: string
   readonly instead: string
   readonly atHome: RegExp
-  matches(node: Node): boolean
+  matches(node: Node, ancestors: readonly Node[]): boolean
 }
 
 const nameOf = (node: unknown): string | undefined =>
@@ -19,8 +19,16 @@ const isMember = (node: Node, object: string, property?: string): boolean =>
   nameOf(node['object']) === object &&
   (property === undefined || nameOf(node['property']) === property)
 
+/** A call of `object.property()`. Handing the function on, as a port, is no call. */
+const isCallOn = (node: Node, object: string, property: string): boolean =>
+  node.type === 'CallExpression' && isNode(node['callee']) && isMember(node['callee'], object, property)
+
 const isCallOf = (node: Node, name: string): boolean =>
   node.type === 'CallExpression' && nameOf(node['callee']) === name
+
+/** True inside a function that has a parameter of this name, which then is not the global one. */
+const isParameter = (name: string, ancestors: readonly Node[]): boolean =>
+  ancestors.some(({ params }) => Array.isArray(params) && params.some((one: unknown) => nameOf(one) === name))
 
 const nowhere = /^$/
 
@@ -36,19 +44,19 @@ const bans: readonly Ban[] = [
     what: 'Date.now',
     instead: 'a Clock of #base/clock.ts as a port',
     atHome: /^runtime\/base\/clock\.ts$/,
-    matches: (node) => isMember(node, 'Date', 'now'),
+    matches: (node) => isCallOn(node, 'Date', 'now'),
   },
   {
     what: 'Math.random',
     instead: 'randomness as a port, or node:crypto for secrets',
-    atHome: /^runtime\/(base\/|gateway|main)/,
-    matches: (node) => isMember(node, 'Math', 'random'),
+    atHome: nowhere,
+    matches: (node) => isCallOn(node, 'Math', 'random'),
   },
   {
     what: 'fetch',
-    instead: 'node:http (the global fetch costs 16 MB at first use)',
-    atHome: nowhere,
-    matches: (node) => isCallOf(node, 'fetch'),
+    instead: 'node:http in what runs for long (the global fetch costs 16 MB at first use)',
+    atHome: /^runtime\/cli\//,
+    matches: (node, ancestors) => isCallOf(node, 'fetch') && !isParameter('fetch', ancestors),
   },
   {
     what: 'console',
@@ -70,9 +78,9 @@ const bans: readonly Ban[] = [
 export function bannedCalls(files: readonly TreeFile[]): string[] {
   return files.filter(isProduct).flatMap((one) => {
     const complaints: string[] = []
-    walk(one, (node) => {
+    walk(one, (node, ancestors) => {
       for (const ban of bans) {
-        if (ban.atHome.test(one.path) || !ban.matches(node)) continue
+        if (ban.atHome.test(one.path) || !ban.matches(node, ancestors)) continue
         complaints.push(`${one.path}:${lineAt(one, node.start)} ${ban.what}: use ${ban.instead}`)
       }
     })

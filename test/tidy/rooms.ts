@@ -20,7 +20,7 @@ const shelves: Readonly<Record<string, number>> = {
   bridges: 6,
   gateway: 7,
   cli: 8,
-  main: 8,
+  main: 9,
 }
 
 /** The one room of each library. A library without a line here may be used nowhere in the product. */

@@ -50,6 +50,12 @@ describe('the checks', () => {
     expect(longFunctions([file('runtime/a.ts', `export function createPart() {\n${body}}\n`)])).toHaveLength(
       1,
     )
-    expect(longFiles([file('runtime/a.ts', 'x\n'.repeat(401))])).toHaveLength(1)
+    const longFile = (lines: number) => [file('runtime/a.ts', 'x\n'.repeat(lines))]
+    expect(longFiles(longFile(401))).toHaveLength(1)
+    expect(longFiles(longFile(450), { 'runtime/a.ts': 450 })).toEqual([])
+    expect(longFiles(longFile(451), { 'runtime/a.ts': 450 })).toHaveLength(1)
+    expect(longFiles(longFile(400), { 'runtime/a.ts': 450 })).toEqual([
+      'runtime/a.ts fits: take it off the list of long files',
+    ])
   })
 })

@@ -1,5 +1,5 @@
 /**
- * The shape of source files: opening comments, names, lengths. A function that makes a part (`createX`) holds
+ * The shape of source files: opening comments, names, lengths. A function that makes a part (`createX`, `openX`) holds
  * that part's functions; it is measured without them, and each of them by itself.
  */
 import { isNode, isProduct, isTypeScript, lineAt, type Node, type TreeFile, walk } from './tree.ts'
@@ -7,18 +7,26 @@ import { isNode, isProduct, isTypeScript, lineAt, type Node, type TreeFile, walk
 const functionLinesMax = 70
 const fileLinesMax = 400
 
+/** Tables of cases that are longer. Each may only shrink, and leaves this list when it fits. */
+const knownLong: Readonly<Record<string, number>> = {
+  'runtime/config/load.test.ts': 605,
+  'runtime/ngsi-ld/entity.test.ts': 417,
+  'runtime/ngsi-ld/merge.test.ts': 459,
+  'runtime/ngsi-ld/query.test.ts': 535,
+}
+
 const bannedWords = ['util', 'helper', 'common', 'misc', 'manager', 'service', 'handler', 'processor']
 
 /** A file begins by saying what it is and what always holds. */
 export function missingOpenings(files: readonly TreeFile[]): string[] {
   return files
-    .filter((one) => isTypeScript(one) || /^(bin|scripts|deploy|\.ci)\/.*(\/?[a-z-]+|\.sh)$/.test(one.path))
+    .filter((one) => isTypeScript(one) || /^(bin|\.ci)\/|\.sh$/.test(one.path))
     .filter((one) => !opensWithComment(one))
     .map(({ path }) => `${path} does not begin with a comment that says what it is`)
 }
 
 function opensWithComment({ path, text }: TreeFile): boolean {
-  if (path.endsWith('.ts')) return /^(#!.*\n)?\/\*\*\s*\n?\s*\*?\s*\S{2,}/.test(text)
+  if (path.endsWith('.ts')) return /^(#!.*\n)?\/\*\*\s+(\*\s+)?[^\s*]/.test(text)
   return /^#!.*\n# \S/.test(text)
 }
 
@@ -44,10 +52,14 @@ export function unfoundTests(files: readonly TreeFile[]): string[] {
     .map(({ path }) => `${path}: no test project runs it`)
 }
 
-export function longFiles(files: readonly TreeFile[]): string[] {
+export function longFiles(files: readonly TreeFile[], known = knownLong): string[] {
   return files.filter(isTypeScript).flatMap(({ path, text }) => {
     const lines = text.trimEnd().split('\n').length
-    return lines > fileLinesMax ? [`${path} has ${lines} lines, at most ${fileLinesMax}`] : []
+    const most = known[path] ?? fileLinesMax
+    if (lines > most) return [`${path} has ${lines} lines, at most ${most}`]
+    return most > fileLinesMax && lines <= fileLinesMax
+      ? [`${path} fits: take it off the list of long files`]
+      : []
   })
 }
 
@@ -57,7 +69,7 @@ export function longFunctions(files: readonly TreeFile[]): string[] {
     walk(one, (node, ancestors) => {
       if (!isFunction(node)) return
       const name = nameOfFunction(node, ancestors)
-      const lines = /^create[A-Z]/.test(name) ? ownLines(one, node) : linesOf(one, node)
+      const lines = /^(create|open)[A-Z]/.test(name) ? ownLines(one, node) : linesOf(one, node)
       if (lines <= functionLinesMax) return
       complaints.push(`${one.path}: ${name} has ${lines} lines, at most ${functionLinesMax}`)
     })

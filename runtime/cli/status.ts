@@ -1,0 +1,157 @@
+/**
+ * `selvedge status`: how the gateway is doing. A running one is asked by its public paths, twice a second apart, so
+ * that there are rates; where none answers, the data folder is read without changing it. Exit code 0 when it is
+ * ready, 1 when it runs and is not ready, or does not run.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { isLoopbackListener, readSecretFile } from '#config/access.ts'
+import type { Settings } from '#config/schema.ts'
+import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
+import { type Given, table } from './arguments.ts'
+import { ask, metricValues } from './ask.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+
+interface RunningStatus {
+  readonly running: true
+  readonly url: string
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+  readonly version: string
+  /** By the name of the metric, without `selvedge_`. */
+  readonly metrics: Readonly<Record<string, number>>
+  readonly observationsPerSecond: number
+}
+
+interface StoppedStatus {
+  readonly running: false
+  readonly data: string
+  /** Undefined where there is no data folder yet. */
+  readonly folder: FolderFacts | undefined
+}
+
+const rateOverMs = 1000
+
+export async function status(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const found = (await askGateway(loaded.settings)) ?? readFolder(loaded.settings)
+  if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
+  else terminal.out(found.running ? runningText(found) : stoppedText(found))
+  return found.running && found.ready ? exitCodes.ok : exitCodes.failure
+}
+
+/** Undefined when nobody answers. */
+async function askGateway({ host, http }: Settings): Promise<RunningStatus | undefined> {
+  if (http.port === 'off' || http.port === 0) return undefined
+  const url = `http://${reachable(host)}:${http.port}`
+  const token = isLoopbackListener(host) ? undefined : readSecretFile(http.tokenFile)
+  const ready = await ask(`${url}/health/ready`, { token }).catch(() => undefined)
+  if (ready === undefined) return undefined
+  const before = metricValues((await ask(`${url}/metrics`, { token })).text)
+  await pause(rateOverMs)
+  const metrics = metricValues((await ask(`${url}/metrics`, { token })).text)
+  const gained = (metrics.get(observations) ?? 0) - (before.get(observations) ?? 0)
+  return {
+    running: true,
+    url,
+    ready: ready.status === 200,
+    reasons: member(ready.text, 'reasons', []),
+    version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
+    metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
+    observationsPerSecond: gained / (rateOverMs / 1000),
+  }
+}
+
+const observations = 'selvedge_observations_total'
+
+/** Where a listener is asked by a process of the same machine. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function member<T>(text: string, name: string, otherwise: T): T {
+  try {
+    return (JSON.parse(text) as Record<string, T>)[name] ?? otherwise
+  } catch {
+    return otherwise
+  }
+}
+
+function readFolder({ data }: Settings): StoppedStatus {
+  return { running: false, data, folder: inspectFolder(data) }
+}
+
+function runningText({
+  url,
+  ready,
+  reasons,
+  version,
+  metrics,
+  observationsPerSecond,
+}: RunningStatus): string {
+  const of = (name: string): string => (metrics[name] ?? 0).toLocaleString('en-US')
+  return [
+    `Selvedge ${version} at ${url}: ${ready ? 'ready' : `not ready: ${reasons.join('; ')}`}\n`,
+    table([
+      ['Up', duration(metrics['uptime_seconds'] ?? 0)],
+      ['Entities', of('entities')],
+      ['Streams', `${of('streams_live')} live`],
+      [
+        'Observations',
+        `${of('observations_total')} since start, ${observationsPerSecond.toFixed(1)} per second now`,
+      ],
+      ['Quarantined', `${of('frames_quarantined_total')} frames since start`],
+      ['Queue', `${of('queue_works')} works`],
+      [
+        'Deliveries',
+        `${of('deliveries_waiting')} waiting, ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
+      ],
+      ['MQTT clients', of('mqtt_clients')],
+      ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],
+      ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],
+    ]),
+  ].join('')
+}
+
+function stoppedText({ data, folder }: StoppedStatus): string {
+  if (folder === undefined) return `Selvedge does not run, and ${data} does not exist yet.\n`
+  const head = folder.inUse
+    ? 'Selvedge uses the data folder, but does not answer over HTTP'
+    : 'Selvedge does not run'
+  return [
+    `${head}. In ${data} (${bytes(folder.bytes)}):\n`,
+    ...folder.tenants.map(({ name, format, counts }) => {
+      const rows = Object.entries(counts).map(([what, count]) => [
+        words[what as keyof typeof counts],
+        String(count),
+      ])
+      return `${name === '' ? '' : `Tenant ${name}:\n`}${table([...rows, ['Data format', String(format)]])}`
+    }),
+    ...folder.unreadable.map(({ file, reason }) => `${file}: ${reason}\n`),
+  ].join('')
+}
+
+const words = {
+  entities: 'Entities',
+  streams: 'Streams',
+  subscriptions: 'Subscriptions',
+  deliveries: 'Deliveries waiting',
+  deadLetters: 'Deliveries given up',
+  quarantined: 'Quarantined frames',
+  devices: 'Devices',
+} as const
+
+function bytes(count: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB']
+  const power = count < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3))
+  return `${power === 0 ? count : (count / 1000 ** power).toFixed(1)} ${units[power]}`
+}
+
+function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
+}

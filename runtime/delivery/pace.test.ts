@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { createPace } from './pace.ts'
+import { createQueue, type Flight } from './queue.ts'
+import type { Failure } from './verdict.ts'
+
+/** A clock that moves when told, and an endpoint with a pair per letter. */
+function scene() {
+  let now = 1000
+  const pace = createPace({ now: () => 5_000_000 + now, monotonic: () => now }, () => 1)
+  const queue = createQueue()
+  let d = 0
+  return {
+    pace,
+    wait: (ms: number) => {
+      now += ms
+    },
+    now: () => now,
+    start(entity: string): Flight {
+      const row = { endpoint: '', at: 0, stream: null, t: null, value: null, body: null }
+      queue.add({ ...row, d: ++d, sub: 1, entity })
+      return queue.take(now)!
+    },
+  }
+}
+const failure = (status: number, retryAfterMs?: number): Failure => ({
+  ok: false,
+  kind: 'status',
+  reason: '',
+  status,
+  retryAfterMs,
+})
+
+describe('the pace of an endpoint', () => {
+  it('drops to one at a time with its first failure, and pauses', () => {
+    const { pace, start, wait, now } = scene()
+    expect(pace.width()).toBe(8)
+    const flight = start('a')
+    wait(10)
+    expect(pace.failed(flight, failure(500))).toBeUndefined()
+    expect(pace.width()).toBe(1)
+    expect(pace.pausedUntil()).toBe(now() + 250)
+    expect(pace.failingSince()).toBe(5_000_000 + now())
+  })
+  it('counts what failed together once', () => {
+    const { pace, start, wait } = scene()
+    const flights = ['a', 'b', 'c'].map(start)
+    wait(10)
+    for (const flight of flights) pace.failed(flight, failure(500))
+    expect(pace.failures()).toBe(1)
+  })
+  it('grows its pauses with every failure in a row, and is full again after a success', () => {
+    const { pace, start, wait, now } = scene()
+    const pauses = ['a', 'b', 'c', 'd', 'e'].map((entity) => {
+      wait(2000)
+      pace.failed(start(entity), failure(503))
+      return pace.pausedUntil() - now()
+    })
+    expect(pauses).toEqual([250, 500, 1000, 1500, 1500])
+    wait(2000)
+    pace.succeeded()
+    expect(pace.width()).toBe(8)
+    expect(pace.failingSince()).toBeUndefined()
+  })
+  it('is not touched by a pair that fails while others are taken', () => {
+    const { pace, start, wait, now } = scene()
+    const flight = start('a')
+    wait(5)
+    pace.succeeded()
+    wait(5)
+    expect(pace.failed(flight, failure(500))).toBe(now() + 250)
+    expect(pace.width()).toBe(8)
+    expect(pace.pausedUntil()).toBeLessThanOrEqual(now())
+  })
+  it('is not touched by an answer that calls the delivery wrong', () => {
+    const { pace, start, now } = scene()
+    expect(pace.failed(start('a'), failure(400))).toBe(now() + 250)
+    expect(pace.width()).toBe(8)
+  })
+  it('obeys Retry-After as a whole, even when others are taken, but not for ever', () => {
+    const { pace, start, wait, now } = scene()
+    const flight = start('a')
+    wait(5)
+    pace.succeeded()
+    wait(5)
+    expect(pace.failed(flight, failure(429, 30_000))).toBeUndefined()
+    expect(pace.pausedUntil()).toBe(now() + 30_000)
+    pace.hold(1e12)
+    expect(pace.pausedUntil()).toBe(now() + 3_600_000)
+  })
+})

@@ -1,0 +1,17 @@
+import { describe, expect, it } from 'vitest'
+import { originOf } from './probe.ts'
+
+describe('the origin of an endpoint', () => {
+  it.each([
+    ['http://Example.org/a?b', 'http://example.org:80', 'example.org', 80],
+    ['https://user:secret@example.org/a', 'https://example.org:443', 'example.org', 443],
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080', '127.0.0.1', 8080],
+    ['http://[::1]:8080/', 'http://[::1]:8080', '::1', 8080],
+    ['mqtts://broker.example/t/1', 'mqtts://broker.example:8883', 'broker.example', 8883],
+  ])('%s is %s', (uri, key, host, port) => {
+    expect(originOf(uri)).toEqual({ key, address: { host, port } })
+  })
+  it.each(['', 'nonsense', 'urn:a:b', 'file:///etc/passwd', 'unix:/run/x'])('%s has none', (uri) => {
+    expect(originOf(uri)).toBeUndefined()
+  })
+})

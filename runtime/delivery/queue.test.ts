@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import type { Delivery } from '#store/deliveries.ts'
+import { createQueue } from './queue.ts'
+
+const owed = (d: number, entity: string, body = ''): Delivery => ({
+  d,
+  sub: 1,
+  endpoint: 'http://e/',
+  entity,
+  at: 0,
+  stream: null,
+  t: null,
+  value: null,
+  body,
+})
+
+describe('the queue of an endpoint', () => {
+  it('hands out pairs in turn, and the next of a pair only when the one before is settled', () => {
+    const queue = createQueue()
+    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
+    const first = queue.take(0)!
+    expect([first.delivery.d, queue.take(0)?.delivery.d, queue.take(0)]).toEqual([1, 3, undefined])
+    queue.finish(first)
+    expect(queue.take(0)?.delivery.d).toBe(2)
+  })
+  it('tells subscriptions to the same entity apart', () => {
+    const queue = createQueue()
+    queue.add(owed(1, 'a'))
+    queue.add({ ...owed(2, 'a'), sub: 2 })
+    expect([queue.take(0)?.delivery.d, queue.take(0)?.delivery.d]).toEqual([1, 2])
+  })
+  it('keeps a failed one first of its pair, lets go of the rest, and returns the pair to be caught up', () => {
+    const queue = createQueue()
+    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'a')]) queue.add(delivery)
+    queue.putBack(queue.take(0)!)
+    expect([queue.size, queue.has(2)]).toEqual([1, false])
+    queue.add(owed(4, 'a'))
+    expect(queue.has(4)).toBe(false)
+    const again = queue.take(0)!
+    expect(again.delivery.d).toBe(1)
+    const pair = queue.finish(again)
+    expect(pair).toBeDefined()
+    queue.catchUp(pair!, [owed(2, 'a'), owed(3, 'a')], false)
+    expect(queue.take(0)?.delivery.d).toBe(2)
+  })
+  it('holds a pair for its own pause, and says when it ends', () => {
+    const queue = createQueue()
+    queue.add(owed(1, 'a'))
+    queue.putBack(queue.take(0)!, 500)
+    expect([queue.take(499), queue.dueAt(), queue.paused]).toEqual([undefined, 500, 1])
+    expect(queue.take(500)?.delivery.d).toBe(1)
+    expect(queue.dueAt()).toBe(Number.POSITIVE_INFINITY)
+  })
+  it('lets go of what waits when cleared; what was in flight then does not come back', () => {
+    const queue = createQueue()
+    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
+    const flight = queue.take(0)!
+    queue.clear()
+    expect([queue.size, queue.isFlying(1), queue.take(0)]).toEqual([1, true, undefined])
+    queue.add(owed(2, 'a'))
+    expect(queue.take(0)).toBeUndefined()
+    expect(queue.putBack(flight)).toBe(false)
+    expect([queue.has(1), queue.take(0)?.delivery.d]).toEqual([false, 2])
+  })
+  it('weighs what it holds', () => {
+    const queue = createQueue()
+    queue.add(owed(1, 'a', 'x'.repeat(1000)))
+    expect(queue.bytes).toBeGreaterThan(1000)
+    queue.remove(owed(1, 'a'))
+    expect([queue.bytes, queue.size, queue.take(0)]).toEqual([0, 0, undefined])
+  })
+})

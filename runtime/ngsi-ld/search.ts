@@ -1,0 +1,44 @@
+/**
+ * A search for entities as the parameters of a query ask for it [NGSI-LD 5.7.2], and the same as a predicate on one
+ * entity. The predicate is the meaning; SQL may only be a faster way to the same answer.
+ */
+import { type Entity, instancesOf } from './entity.ts'
+import { compileGeoQuery, type GeoQuery } from './geo.ts'
+import type { Pattern } from './pattern.ts'
+import type { QueryTree } from './query.ts'
+import { compileQuery, type QueryPredicate } from './query-match.ts'
+import { matchesType, type TypeSelection } from './selection.ts'
+
+/** Members are joined by AND; absent ones do not restrict. Names are core-compacted. */
+export interface EntitySearch {
+  readonly selection?: TypeSelection | undefined
+  readonly ids?: readonly string[] | undefined
+  readonly idPattern?: Pattern | undefined
+  /** Entities that have at least one of these attributes. */
+  readonly attrs?: readonly string[] | undefined
+  readonly q?: QueryTree | undefined
+  readonly geo?: GeoQuery | undefined
+}
+
+/**
+ * The search as a function.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities.
+ */
+export function compileSearch(search: EntitySearch): QueryPredicate {
+  const { selection, ids, idPattern, attrs, q, geo } = search
+  const tests: QueryPredicate[] = []
+  if (selection !== undefined) tests.push(({ type }) => matchesType(selection, type))
+  if (ids !== undefined) {
+    const wanted = new Set(ids)
+    tests.push(({ id }) => wanted.has(id))
+  }
+  if (idPattern !== undefined) tests.push(({ id }) => idPattern.test(id))
+  if (attrs !== undefined) tests.push((entity) => attrs.some((name) => hasAttribute(entity, name)))
+  if (q !== undefined) tests.push(compileQuery(q))
+  if (geo !== undefined) tests.push(compileGeoQuery(geo))
+  return (entity, times) => tests.every((test) => test(entity, times))
+}
+
+function hasAttribute(entity: Entity, name: string): boolean {
+  return typeof instancesOf(entity, name)[0] === 'object'
+}

@@ -1,0 +1,135 @@
+/**
+ * Which condition of a search drives, and the statement that follows: the selective one, found by bounded counts, or
+ * where none is, a walk in rid order that ends when the page is full. A plan lists rids in ascending order, once
+ * each; it is exact, or a superset that the caller must judge.
+ */
+import type { Condition } from './query-sql.ts'
+import type { Arm, Sql } from './sql-text.ts'
+
+export interface Plan {
+  readonly arms: readonly Arm[]
+  /** True when every arm is in rid order already. */
+  readonly ordered: boolean
+  readonly filters: readonly Sql[]
+  /** False when the predicate must judge what the filters let through. */
+  readonly filtersExact: boolean
+  /** True when arms and filters decide alone. */
+  readonly exact: boolean
+  /** True when the arms together have few rows. */
+  readonly selective: boolean
+  /** The driving condition; absent when all entities are walked. */
+  readonly driver?: Condition
+}
+
+/** How many rows the arms have, at most `most`. */
+export type CountRows = (arms: readonly Arm[], most: number) => number
+
+/** Few enough to stop looking for fewer. */
+const enoughRows = 100
+
+/** The plan for a page from the start. */
+export function choosePlan(
+  conditions: readonly Condition[],
+  countRows: CountRows,
+  selectiveRowsMax: number,
+): Plan {
+  if (conditions.length === 1 && conditions[0]!.ordered)
+    return assemble(conditions, conditions[0], () => false)
+  const counts = countConditions(conditions, countRows, selectiveRowsMax)
+  const isFew = (condition: Condition): boolean => (counts.get(condition) ?? Infinity) <= selectiveRowsMax
+  const [best] = [...counts.keys()].toSorted((a, b) => counts.get(a)! - counts.get(b)!)
+  if (best !== undefined && isFew(best)) return { ...assemble(conditions, best, isFew), selective: true }
+  return assemble(conditions, orderedDriver(conditions), () => false)
+}
+
+/** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
+export function chooseSets(conditions: readonly Condition[]): Plan {
+  return assemble(conditions, orderedDriver(conditions), () => true)
+}
+
+function countConditions(
+  conditions: readonly Condition[],
+  countRows: CountRows,
+  selectiveRowsMax: number,
+): Map<Condition, number> {
+  const counts = new Map<Condition, number>()
+  for (const condition of conditions.toSorted((a, b) => a.rank - b.rank)) {
+    if (condition.arms === undefined) continue
+    const rows = countRows(condition.arms, selectiveRowsMax + 1)
+    counts.set(condition, rows)
+    if (rows <= enoughRows) break
+  }
+  return counts
+}
+
+function orderedDriver(conditions: readonly Condition[]): Condition | undefined {
+  return conditions
+    .filter((condition) => condition.ordered && condition.arms !== undefined)
+    .toSorted((a, b) => a.rank - b.rank)[0]
+}
+
+function assemble(
+  conditions: readonly Condition[],
+  driver: Condition | undefined,
+  mayBeSet: (condition: Condition) => boolean,
+): Plan {
+  const filters: Sql[] = []
+  let filtersExact = true
+  for (const condition of conditions) {
+    if (condition === driver) continue
+    if (condition.probe !== undefined && condition.probeExact) {
+      filters.push(condition.probe)
+    } else if (condition.arms !== undefined && condition.armsExact && mayBeSet(condition)) {
+      filters.push(setFilter(condition.arms))
+    } else {
+      filtersExact = false
+      if (condition.probe !== undefined) filters.push(condition.probe)
+    }
+  }
+  return {
+    arms: driver?.arms ?? [{ from: 'entity d', where: '1', params: [] }],
+    ordered: driver === undefined || driver.ordered,
+    filters,
+    filtersExact,
+    exact: filtersExact && (driver === undefined || driver.armsExact),
+    selective: false,
+    ...(driver === undefined ? {} : { driver }),
+  }
+}
+
+function setFilter(arms: readonly Arm[]): Sql {
+  const selects = arms.map((arm) => `SELECT d.rid FROM ${arm.from} WHERE ${arm.where}`)
+  return { text: `d.rid IN (${selects.join(' UNION ALL ')})`, params: arms.flatMap((arm) => arm.params) }
+}
+
+/** Lists the rids of a plan behind `after`, ascending. */
+export function ridsStatement(plan: Plan, page: { after: number; limit: number; offset: number }): Sql {
+  const { text, params } = selectRids(plan, page.after)
+  return { text: `${text} ORDER BY 1 LIMIT ? OFFSET ?`, params: [...params, page.limit, page.offset] }
+}
+
+/** Counts the rids of a plan. */
+export function countStatement(plan: Plan): Sql {
+  const { text, params } = selectRids(plan, 0)
+  return { text: `SELECT count(*) FROM (${text})`, params }
+}
+
+/** Counts the rows of one arm up to a bound, which is the last parameter. */
+export function countArmStatement(arm: Arm, most: number): Sql {
+  return {
+    text: `SELECT count(*) FROM (SELECT 1 FROM ${arm.from} WHERE ${arm.where} LIMIT ?)`,
+    params: [...arm.params, most],
+  }
+}
+
+function selectRids(plan: Plan, after: number): Sql {
+  const asked = plan.filters.map((filter) => ` AND ${filter.text}`).join('')
+  const askedParams = plan.filters.flatMap((filter) => filter.params)
+  const distinct = plan.arms.length === 1 && !plan.ordered ? 'DISTINCT ' : ''
+  return {
+    text: plan.arms
+      .map((arm) => `SELECT ${distinct}d.rid FROM ${arm.from} WHERE ${arm.where} AND d.rid > ?${asked}`)
+      .join(' UNION '),
+    params: plan.arms.flatMap((arm) => [...arm.params, after, ...askedParams]),
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * A search for entities as SQL conditions over the index tables. Each condition can list the rids that may satisfy it
+ * (its arms) or ask one rid (its probe), and says of both whether the answer is exact or a superset that the caller
+ * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
+import { isPlain, isSystemTime, type QueryTerm, type QueryTree } from '#ngsi-ld/query.ts'
+import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
+import type { EntitySearch } from '#ngsi-ld/search.ts'
+import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import { comparisonArms, matchArms } from './scalar-sql.ts'
+import { type Arm, afterPrefix, joined, listArm, type Sql } from './sql-text.ts'
+
+export interface Condition {
+  /** Together they list every rid that may satisfy; absent when no index can. */
+  readonly arms?: readonly Arm[]
+  readonly armsExact: boolean
+  /** True when every arm lists ascending rids without repetition. */
+  readonly ordered: boolean
+  /** Asks d.rid; cheap. Absent when only the predicate knows. */
+  readonly probe?: Sql
+  readonly probeExact: boolean
+  /** How selective such conditions tend to be; lower is counted first. */
+  readonly rank: number
+  /** Set when the arms are boxes of places, whose points can be tested before any document is read. */
+  readonly testPlace?: (geometry: Json) => boolean
+}
+
+export interface SqlPorts {
+  /** The number of an interned name; undefined when no entity has it. */
+  readonly nameOf: (text: string) => number | undefined
+  /**
+   * The rids of entities whose newest value of this attribute is not in the index yet and whose value fits; undefined
+   * when the index is current for this attribute.
+   */
+  readonly unwritten?: (attribute: string, fits: (value: Json) => boolean) => readonly number[] | undefined
+}
+
+/** The conditions that together, with the test of idPattern on the id, mean the search. */
+export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {
+  const { selection, ids, idPattern, attrs, q, geo } = search
+  return [
+    ...(ids === undefined ? [] : [idCondition(ids)]),
+    ...(idPattern === undefined || idPattern.prefix === '' ? [] : [prefixCondition(idPattern.prefix)]),
+    ...(q === undefined
+      ? []
+      : q.kind === 'and'
+        ? q.parts.map((part) => treeCondition(part, ports))
+        : [treeCondition(q, ports)]),
+    ...(geo === undefined ? [] : [geoCondition(geo, ports)]),
+    ...(attrs === undefined ? [] : [anyOf(attrs.map((name) => existenceCondition(name, ports)))]),
+    ...(selection === undefined ? [] : typeConditions(selection, ports)),
+  ]
+}
+
+// ---- Combining
+
+/** Compound statements have a limit of their own, and each arm repeats all probes. */
+const armsMax = 32
+
+const ranks = { id: 0, equality: 1, place: 2, range: 3, prefix: 4, existence: 5, type: 6 } as const
+
+/** Nothing satisfies it: its name is in no entity. */
+const never: Condition = {
+  arms: [{ from: 'entity d', where: '0', params: [] }],
+  armsExact: true,
+  ordered: true,
+  probe: { text: '0', params: [] },
+  probeExact: true,
+  rank: 0,
+}
+
+/** Only the predicate knows. */
+const unknown: Condition = { armsExact: false, ordered: false, probeExact: false, rank: 9 }
+
+function anyOf(parts: readonly Condition[]): Condition {
+  const live = parts.filter((part) => part !== never)
+  if (live.length === 0) return never
+  if (live.length === 1) return live[0]!
+  const arms = live.every((part) => part.arms !== undefined) ? live.flatMap((part) => part.arms!) : undefined
+  const probes = live.every((part) => part.probe !== undefined) ? live.map((part) => part.probe!) : undefined
+  return {
+    ...(arms === undefined || arms.length > armsMax ? {} : { arms }),
+    armsExact: live.every((part) => part.armsExact),
+    ordered: live.every((part) => part.ordered),
+    ...(probes === undefined ? {} : { probe: joined(probes, ' OR ') }),
+    probeExact: live.every((part) => part.probeExact),
+    rank: Math.max(...live.map((part) => part.rank)),
+  }
+}
+
+/** All of them, within an OR: the rids of the most selective kind, asked by the probes of the others. */
+function allOf(parts: readonly Condition[]): Condition {
+  if (parts.includes(never)) return never
+  const probes = parts.every((part) => part.probe !== undefined)
+    ? parts.map((part) => part.probe!)
+    : undefined
+  const base = parts
+    .filter((part) => part.arms !== undefined)
+    .toSorted((a, b) => driverOrder(a) - driverOrder(b))[0]
+  const others = parts.filter((part) => part !== base)
+  const asked = joined(
+    others.flatMap((part) => part.probe ?? []),
+    ' AND ',
+  )
+  const arms = base?.arms?.map((arm) => ({
+    ...arm,
+    where: asked.text === '' ? arm.where : `${arm.where} AND ${asked.text}`,
+    params: [...arm.params, ...asked.params],
+  }))
+  return {
+    ...(arms === undefined ? {} : { arms }),
+    armsExact: base?.armsExact === true && others.every((part) => part.probeExact),
+    ordered: base?.ordered === true,
+    ...(probes === undefined ? {} : { probe: joined(probes, ' AND ') }),
+    probeExact: parts.every((part) => part.probeExact),
+    rank: base?.rank ?? unknown.rank,
+  }
+}
+
+/** What has no exact probe must drive, or the whole is inexact. */
+function driverOrder(condition: Condition): number {
+  return condition.rank + (condition.probeExact ? 10 : 0)
+}
+
+// ---- Ids and types
+
+function idCondition(ids: readonly string[]): Condition {
+  const list = JSON.stringify(ids)
+  return {
+    arms: [{ from: 'entity d', where: 'd.id IN (SELECT value FROM json_each(?))', params: [list] }],
+    armsExact: true,
+    ordered: false,
+    probe: {
+      text: '(SELECT 1 FROM entity x WHERE x.rid = d.rid AND x.id IN (SELECT value FROM json_each(?)))',
+      params: [list],
+    },
+    probeExact: true,
+    rank: ranks.id,
+  }
+}
+
+/** The ids that a pattern can match at all; the pattern itself is tested on each id by the caller. */
+function prefixCondition(prefix: string): Condition {
+  const after = afterPrefix(prefix)
+  const bounds: Sql =
+    after === undefined
+      ? { text: 'd.id >= ?', params: [prefix] }
+      : { text: 'd.id >= ? AND d.id < ?', params: [prefix, after] }
+  return {
+    arms: [{ from: 'entity d', where: bounds.text, params: bounds.params }],
+    armsExact: true,
+    ordered: false,
+    probe: { text: '1', params: [] },
+    probeExact: true,
+    rank: ranks.prefix,
+  }
+}
+
+/** The parts of a conjunction are conditions of their own, so that each may drive. */
+function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly Condition[] {
+  if (selection.kind === 'any') return []
+  if (selection.kind === 'and') return selection.parts.flatMap((part) => typeConditions(part, ports))
+  return [typeCondition(selection, ports)]
+}
+
+function typeCondition(selection: TypeSelection, ports: SqlPorts): Condition {
+  if (selection.kind === 'any') return unknown
+  if (selection.kind === 'or') return anyOf(selection.parts.map((part) => typeCondition(part, ports)))
+  if (selection.kind === 'and') return allOf(selection.parts.map((part) => typeCondition(part, ports)))
+  return keyCondition('entity_type', 'type', ports.nameOf(selection.name), ranks.type)
+}
+
+function existenceCondition(name: string, ports: SqlPorts): Condition {
+  return keyCondition('has_attribute', 'name', ports.nameOf(name), ranks.existence)
+}
+
+/** A table of (key, rid): the rids of one key in order, or one rid of it. */
+function keyCondition(table: string, column: string, key: number | undefined, rank: number): Condition {
+  if (key === undefined) return never
+  return {
+    arms: [{ from: `${table} d`, where: `d.${column} = ?`, params: [key] }],
+    armsExact: true,
+    ordered: true,
+    // A scalar subquery, because SQLite may turn EXISTS into a join and let it drive.
+    probe: { text: `(SELECT 1 FROM ${table} k WHERE k.${column} = ? AND k.rid = d.rid)`, params: [key] },
+    probeExact: true,
+    rank,
+  }
+}
+
+// ---- The q language
+
+function treeCondition(tree: QueryTree, ports: SqlPorts): Condition {
+  if (tree.kind === 'or') return anyOf(tree.parts.map((part) => treeCondition(part, ports)))
+  if (tree.kind === 'and') return allOf(tree.parts.map((part) => treeCondition(part, ports)))
+  return termCondition(tree, ports)
+}
+
+function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
+  if (isSystemTime(term.path)) return unknown
+  const exists = existenceCondition(term.path.names[0]!, ports)
+  if (term.kind === 'absent') return isPlain(term.path) ? absenceOf(exists) : unknown
+  if (exists === never || (term.kind === 'exists' && isPlain(term.path))) return exists
+  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
+  if (!isPlain(term.path) || term.kind === 'exists') return superset
+  const name = ports.nameOf(term.path.names[0]!)!
+  const found = term.kind === 'match' ? matchArms(term, name) : comparisonArms(term, name)
+  if (found === undefined) return superset
+  const fits = compileItemTest(term)
+  const fresh = ports.unwritten?.(term.path.names[0]!, (value) => itemsOf(value).some(fits))
+  const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
+  return {
+    arms: withRids(found.arms, fresh),
+    armsExact: found.exact && fresh === undefined,
+    ordered: found.ordered && fresh === undefined,
+    probe,
+    probeExact: found.exact && probe === found.probe,
+    rank: found.probe === undefined ? ranks.range : ranks.equality,
+  }
+}
+
+function absenceOf(exists: Condition): Condition {
+  if (exists === never) return { ...unknown, probe: { text: '1', params: [] }, probeExact: true }
+  return {
+    ...unknown,
+    probe: { text: `${exists.probe!.text} IS NULL`, params: exists.probe!.params },
+    probeExact: true,
+  }
+}
+
+function withRids(arms: readonly Arm[], rids: readonly number[] | undefined): readonly Arm[] {
+  return rids === undefined ? arms : [...arms, listArm(rids)]
+}
+
+// ---- Places
+
+function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
+  const exists = existenceCondition(geo.property, ports)
+  if (exists === never) return never
+  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
+  const boxes = searchBoxesOf(geo)
+  if (boxes === undefined) return superset
+  const testPlace = compileGeometryTest(geo)
+  const name = ports.nameOf(geo.property)!
+  const arms = boxes.map(([west, south, east, north]) => ({
+    from: 'place d',
+    where: 'd.x0 <= ? AND d.x1 >= ? AND d.y0 <= ? AND d.y1 >= ? AND d.name = ?',
+    params: [east, west, north, south, name],
+  }))
+  const fresh = ports.unwritten?.(geo.property, testPlace)
+  const boxed: Condition = { ...superset, arms: withRids(arms, fresh), ordered: false, rank: ranks.place }
+  return fresh === undefined ? { ...boxed, testPlace } : boxed
+}

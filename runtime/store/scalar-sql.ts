@@ -1,0 +1,143 @@
+/**
+ * Comparisons of first-level values as ranges of the scalar index. The index keeps the beginning of long texts, and
+ * times as the texts they are, so a range may be wider than the comparison; it says so and never misses a match.
+ */
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } from '#ngsi-ld/query.ts'
+import { indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
+import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
+
+export interface ScalarArms {
+  readonly arms: readonly Arm[]
+  readonly exact: boolean
+  readonly ordered: boolean
+  /** Present when one rid can be asked without walking a range. */
+  readonly probe?: Sql
+}
+
+/** Undefined for !=, which no index narrows. */
+export function comparisonArms(term: QueryComparison, name: number): ScalarArms | undefined {
+  const scalar = scalarTermOf(term)!
+  if (scalar.negated) return undefined
+  const spans = scalar.intervals.map((interval) => spanOf(interval, scalar.equality))
+  const exact = spans.every((span) => span.exact)
+  const points = spans.map((span) => span.point)
+  if (!points.every((point) => point !== undefined)) {
+    return { arms: spans.map((span) => scalarArm(name, span.kind, span)), exact, ordered: false }
+  }
+  const kinds = [...new Set(spans.map((span) => span.kind))]
+  const lists = kinds.map((kind) => {
+    const values = spans.filter((span) => span.kind === kind).map((span) => span.point!)
+    return { kind, text: `value IN (${values.map(() => '?').join()})`, params: values }
+  })
+  const probes = lists.map(({ kind, text, params }) => ({
+    text: `(SELECT 1 FROM scalar k WHERE k.name = ? AND k.kind = ? AND k.${text} AND k.rid = d.rid)`,
+    params: [name, kind, ...params],
+  }))
+  return {
+    arms: lists.map((list) => scalarArm(name, list.kind, { text: `d.${list.text}`, params: list.params })),
+    exact,
+    ordered: spans.length === 1,
+    probe: joined(probes, ' OR '),
+  }
+}
+
+/** The texts that begin as every match must. */
+export function matchArms(term: QueryMatch, name: number): ScalarArms | undefined {
+  if (term.negated) return undefined
+  const prefix = indexedText(compilePattern(term.pattern).prefix)
+  const span = spanOfBounds(
+    scalarKinds.text,
+    { low: prefix, high: afterPrefix(prefix), highOpen: true },
+    false,
+  )
+  return {
+    arms: [scalarArm(name, scalarKinds.text, span)],
+    exact: false,
+    ordered: false,
+  }
+}
+
+function scalarArm(name: number, kind: number, values: Sql): Arm {
+  const where = values.text === '' ? '' : ` AND ${values.text}`
+  return {
+    from: 'scalar d',
+    where: `d.name = ? AND d.kind = ?${where}`,
+    params: [name, kind, ...values.params],
+  }
+}
+
+interface Span extends Sql {
+  readonly kind: number
+  readonly exact: boolean
+  /** The one value, when it is one. */
+  readonly point?: number | string
+}
+
+/** An interval of values as a range of index rows; wider than it where the index is coarser than the comparison. */
+function spanOf(interval: Interval, equality: boolean): Span {
+  const { type, low, high } = interval
+  switch (type) {
+    case 'number':
+      return spanOfBounds(scalarKinds.number, interval as Bounds, true)
+    case 'boolean':
+      return spanOfBounds(scalarKinds.boolean, { low: Number(low), high: Number(high) }, true)
+    case 'string':
+      return textSpan(interval as TextBounds, equality)
+    case 'date':
+      return spanOfBounds(scalarKinds.text, { low: low as string, high: high as string }, false)
+    default: {
+      // Within one second texts of the same time differ, so the bounds are those of whole seconds.
+      const [from, to] = type === 'dateTime' ? [0, 19] : [11, 19]
+      const second = (ms: number | undefined): string | undefined =>
+        ms === undefined ? undefined : msToDateTime(ms).slice(from, to)
+      const last = second(high as number | undefined)
+      return spanOfBounds(
+        scalarKinds.text,
+        { low: second(low as number | undefined), high: last && afterPrefix(last) },
+        false,
+      )
+    }
+  }
+}
+
+interface Bounds {
+  readonly low?: number | string | undefined
+  readonly high?: number | string | undefined
+  readonly lowOpen?: boolean
+  readonly highOpen?: boolean
+}
+
+type TextBounds = Bounds & { readonly low?: string; readonly high?: string }
+
+/**
+ * The index keeps the beginning of a text, and order on relationships holds for nothing although their URIs are there.
+ * A bound shorter than what the index keeps compares with it as with the whole text.
+ */
+function textSpan({ low, high, lowOpen, highOpen }: TextBounds, equality: boolean): Span {
+  const isShort = (text: string | undefined): boolean =>
+    text === undefined || text.length < indexedTextMax - 1
+  const exact = equality && isShort(low) && isShort(high)
+  if (low !== undefined && low === high)
+    return spanOfBounds(scalarKinds.text, { low: indexedText(low), high: indexedText(low) }, exact)
+  const bounds: Bounds = isShort(low)
+    ? { low, high, lowOpen: lowOpen === true, highOpen: highOpen === true }
+    : { low: indexedText(low!), high, highOpen: highOpen === true }
+  return spanOfBounds(scalarKinds.text, bounds, exact)
+}
+
+function spanOfBounds(kind: number, { low, high, lowOpen, highOpen }: Bounds, exact: boolean): Span {
+  if (low !== undefined && low === high)
+    return { kind, exact, point: low, text: 'd.value = ?', params: [low] }
+  const texts = [
+    ...(low === undefined ? [] : [lowOpen === true ? 'd.value > ?' : 'd.value >= ?']),
+    ...(high === undefined ? [] : [highOpen === true ? 'd.value < ?' : 'd.value <= ?']),
+  ]
+  return {
+    kind,
+    exact,
+    text: texts.join(' AND '),
+    params: [low, high].filter((bound) => bound !== undefined),
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Pieces of SQL text with their parameters, from which queries are put together. Values are always bound.
+ */
+import type { SqlValue } from './rows.ts'
+
+/** SQL text and its positional parameters. */
+export interface Sql {
+  readonly text: string
+  readonly params: readonly SqlValue[]
+}
+
+/** `SELECT d.rid FROM <from> WHERE <where>`; `from` names its table d. */
+export interface Arm {
+  readonly from: string
+  readonly where: string
+  /** Those of `from`, then those of `where`. */
+  readonly params: readonly SqlValue[]
+}
+
+/** Pieces side by side, in parentheses when they are several. */
+export function joined(parts: readonly Sql[], operator: string): Sql {
+  const text = parts.map((part) => part.text).join(operator)
+  return { text: parts.length > 1 ? `(${text})` : text, params: parts.flatMap((part) => part.params) }
+}
+
+/** Rids that are known already, as an arm. */
+export function listArm(rids: readonly number[]): Arm {
+  return { from: '(SELECT value AS rid FROM json_each(?)) d', where: '1', params: [JSON.stringify(rids)] }
+}
+
+/** The first text behind all texts that begin so, in code point order; undefined when none is. */
+export function afterPrefix(prefix: string): string | undefined {
+  const characters = [...prefix]
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    const code = last.codePointAt(0)!
+    // Surrogates are no characters of a text in UTF-8.
+    if (code < 0x10ffff)
+      return characters.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1)
+  }
+  return undefined
+}

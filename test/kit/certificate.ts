@@ -1,0 +1,22 @@
+/**
+ * A certificate for localhost and 127.0.0.1 that signs itself, with its key. It is public and worth nothing: for
+ * TLS servers inside tests only.
+ */
+export const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgEp3pu0PZ8G36Q9sH
++XukAdzqkR7TOoIVLWe81YxzhwihRANCAAQNQ2/D860DnUYy7MlIYoPrIjJ4tKzQ
+BqqxzgS8Ow3h73hdmxDPjqASXtReXRBXxgi53XMcrEwENNQCkFQJWZ/K
+-----END PRIVATE KEY-----
+`
+
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBZzCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABA1Db8PzrQOdRjLs
+yUhig+siMni0rNAGqrHOBLw7DeHveF2bEM+OoBJe1F5dEFfGCLndcxysTAQ01AKQ
+VAlZn8qjTjBMMBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAAATAPBgNVHRMBAf8E
+BTADAQH/MB0GA1UdDgQWBBSeww/84P7riSKtpcPPpEAI8Y+4cTAKBggqhkjOPQQD
+AgNIADBFAiAppyM1Nqchmgkeveo6rkq/xxSyuS80KD1zN/QDu8c83QIhAJYxgpq3
+gWJRolygUIF+N532KJ5iobxNWcx+2VW5hmMQ
+-----END CERTIFICATE-----
+`

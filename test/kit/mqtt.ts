@@ -1,0 +1,211 @@
+/**
+ * The real MQTT broker on the real write path, and clients that speak bytes. The intake here claims `claimed/#` and
+ * writes every frame as one row, so that a test can see what was committed and how often.
+ */
+import { AssertionError } from 'node:assert'
+import { connect, type Socket } from 'node:net'
+import { generate, type Packet, parser } from 'mqtt-packet'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics, type Metrics } from '#base/metrics.ts'
+import type { Stage } from '#broker/door.ts'
+import type { Frame } from '#contract'
+import type { IntakePort } from '#mqtt/arrivals.ts'
+import { createMqttServer, type MqttPorts, type MqttServer, type MqttSettings } from '#mqtt/server.ts'
+import type { Database } from '#store/database.ts'
+import { createSessionRows } from '#store/sessions.ts'
+import { type OpenDoor, openDoor } from './door.ts'
+
+export interface Broker extends OpenDoor {
+  readonly server: MqttServer
+  readonly port: number
+  readonly metrics: Metrics
+  readonly lines: readonly Readonly<Record<string, unknown>>[]
+  /** Committed frames as `topic payload`, in order. */
+  frames(): string[]
+  /** Value of a counter. */
+  count(name: Parameters<Metrics['counter']>[0]): number
+}
+
+export interface BrokerOptions extends Partial<MqttSettings> {
+  readonly authenticate?: MqttPorts['authenticate']
+  /** Stands between broker and door, to make the disk fail. */
+  readonly wrapDoor?: (door: OpenDoor['door']) => MqttPorts['door']
+  readonly lingerMs?: number
+  /** Called in the decision of every claimed frame. */
+  readonly onDecide?: (frame: Frame, stage: Stage) => void
+}
+
+/** Opens the broker on a database file; opening the same file again is a restart. */
+export async function openBroker(file: string, options: BrokerOptions = {}): Promise<Broker> {
+  const opened = await openDoor(file, { lingerMs: options.lingerMs ?? 2 })
+  const metrics = createMetrics()
+  const lines: Record<string, unknown>[] = []
+  const log = createLog({
+    level: 'debug',
+    clock: systemClock,
+    write: (line) => void lines.push(JSON.parse(line)),
+  })
+  const { authenticate, wrapDoor, lingerMs: _, onDecide, ...settings } = options
+  const server = await createMqttServer(
+    {
+      door: wrapDoor?.(opened.door) ?? opened.door,
+      intake: ledger(opened.database, onDecide),
+      rows: createSessionRows(opened.database),
+      authenticate: authenticate ?? (() => true),
+      clock: systemClock,
+      log,
+      metrics,
+    },
+    { host: '127.0.0.1', port: 0, ...settings },
+  )
+  return {
+    ...opened,
+    server,
+    port: server.port,
+    metrics,
+    lines,
+    frames: () => committedFrames(opened.database),
+    count: (name) => metrics.counter(name).value,
+    async close() {
+      await server.close(5000)
+      await opened.close()
+    },
+  }
+}
+
+export function ledger(database: Database, onDecide?: (frame: Frame, stage: Stage) => void): IntakePort {
+  let number = committedFrames(database).length
+  return {
+    accept(frame) {
+      if (!frame.topic.startsWith('claimed/')) return undefined
+      const text = `${frame.topic} ${Buffer.from(frame.payload).toString()}${frame.retained ? ' retained' : ''}`
+      return {
+        bytes: frame.payload.length,
+        decide(stage) {
+          onDecide?.(frame, stage)
+          stage.write('meta.put', `frame:${String(++number).padStart(9, '0')}`, text)
+        },
+      }
+    },
+  }
+}
+
+export function committedFrames(database: Database): string[] {
+  const rows = database.prepare("SELECT value FROM meta WHERE key LIKE 'frame:%' ORDER BY key").all()
+  return (rows as { value: string }[]).map(({ value }) => value)
+}
+
+/** A client that sends packets or bytes as told and does nothing by itself. */
+export interface RawClient {
+  readonly socket: Socket
+  send(packet: Packet | Uint8Array): void
+  /** The next packet; fails when none comes in time or the connection ends before. */
+  next(withinMs?: number): Promise<Packet>
+  /** Everything that came within a time. */
+  all(withinMs: number): Promise<Packet[]>
+  readonly ended: Promise<void>
+  end(): void
+}
+
+export function openRaw(port: number): RawClient {
+  const socket = connect(port, '127.0.0.1')
+  const packets: Packet[] = []
+  let wake = (): void => undefined
+  let isEnded = false
+  const reader = parser()
+  reader.on('packet', (packet: Packet) => {
+    packets.push(packet)
+    wake()
+  })
+  socket.on('data', (chunk) => reader.parse(chunk as Buffer))
+  socket.on('error', () => undefined)
+  const ended = new Promise<void>((resolve) => {
+    socket.on('close', () => {
+      isEnded = true
+      wake()
+      resolve()
+    })
+  })
+
+  async function next(withinMs = 3000): Promise<Packet> {
+    const deadline = performance.now() + withinMs
+    while (packets.length === 0) {
+      const rest = deadline - performance.now()
+      if (isEnded) throw new AssertionError({ message: 'the connection ended instead of a packet' })
+      if (rest <= 0) throw new AssertionError({ message: `no packet within ${withinMs} ms` })
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, rest)
+        wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    return packets.shift()!
+  }
+
+  return {
+    socket,
+    send: (packet) => socket.write(packet instanceof Uint8Array ? packet : generate(packet)),
+    next,
+    async all(withinMs) {
+      await new Promise((resolve) => setTimeout(resolve, withinMs))
+      return packets.splice(0)
+    },
+    ended,
+    end: () => void socket.destroy(),
+  }
+}
+
+interface ConnectOptions {
+  readonly clean?: boolean
+  readonly keepalive?: number
+  readonly will?: { topic: string; payload: Buffer; qos: 0 | 1 | 2; retain: boolean }
+  readonly username?: string
+  readonly password?: Buffer
+}
+
+/** Connects and awaits CONNACK; the answer is on the client. */
+export async function connectRaw(
+  port: number,
+  clientId: string,
+  options: ConnectOptions = {},
+): Promise<RawClient & { readonly connack: { sessionPresent: boolean; returnCode: number } }> {
+  const client = openRaw(port)
+  client.send(connectPacket(clientId, options))
+  const connack = (await client.next()) as unknown as { sessionPresent: boolean; returnCode: number }
+  return { ...client, connack }
+}
+
+export const connectPacket = (clientId: string, options: ConnectOptions = {}): Packet => ({
+  cmd: 'connect',
+  protocolId: 'MQTT',
+  protocolVersion: 4,
+  clean: true,
+  keepalive: 0,
+  clientId,
+  ...options,
+})
+
+export const publishPacket = (
+  topic: string,
+  payload: string | Buffer,
+  options: { qos?: 0 | 1 | 2; retain?: boolean; dup?: boolean; messageId?: number } = {},
+): Packet => ({ cmd: 'publish', topic, payload, qos: 0, retain: false, dup: false, ...options })
+
+export const subscribePacket = (
+  messageId: number,
+  ...filters: [topic: string, qos: 0 | 1 | 2][]
+): Packet => ({
+  cmd: 'subscribe',
+  messageId,
+  subscriptions: filters.map(([topic, qos]) => ({ topic, qos })),
+})
+
+/** A publish as `topic payload qosN` with `dup` and `retain` when set, for comparing. */
+export function textOf(packet: Packet): string {
+  if (packet.cmd !== 'publish') return packet.cmd
+  const flags = `${packet.dup ? ' dup' : ''}${packet.retain ? ' retain' : ''}`
+  return `${packet.topic} ${packet.payload.toString()} qos${packet.qos}${flags}`
+}

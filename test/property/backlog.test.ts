@@ -1,0 +1,142 @@
+/**
+ * The backlog of an endpoint against a plain model: whatever is committed, announced late, read early, sent, put
+ * back, dropped, unloaded and settled in whatever order, every delivery leaves in the order of its pair, is never
+ * in flight twice at once, and is either settled or dropped in the end.
+ */
+import BetterSqlite3 from 'better-sqlite3'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type Backlog, createBacklog } from '#delivery/backlog.ts'
+import type { Flight } from '#delivery/queue.ts'
+import { createDeliveries, type Delivery, deliveryWrites } from '#store/deliveries.ts'
+import { migrations } from '#store/schema.ts'
+
+type Step =
+  | { kind: 'commit'; entities: number[] }
+  | { kind: 'announce' | 'unload' | 'reread' | 'write' }
+  | { kind: 'take'; count: number }
+  | { kind: 'finish' | 'fail' | 'pause'; pick: number }
+  | { kind: 'drop'; max: number }
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({
+      kind: fc.constant('commit' as const),
+      entities: fc.array(fc.nat(4), { maxLength: 400, size: 'max' }),
+    }),
+    fc.record({ kind: fc.constantFrom('announce', 'announce', 'write', 'unload', 'reread') }),
+    fc.record({ kind: fc.constant('take' as const), count: fc.nat(6) }),
+    fc.record({ kind: fc.constantFrom('finish', 'finish', 'fail', 'pause'), pick: fc.nat(10) }),
+    fc.record({ kind: fc.constant('drop' as const), max: fc.integer({ min: 100, max: 900 }) }),
+  ) as fc.Arbitrary<Step>,
+  { maxLength: 60 },
+)
+
+const endpoint = 'http://e/'
+
+/** The real backlog over a real table, with a model beside it. */
+function createScene() {
+  const database = new BetterSqlite3(':memory:')
+  for (const { sql } of migrations) database.exec(sql)
+  const insert = database.prepare(deliveryWrites['delivery.insert'])
+  const settle = database.prepare(deliveryWrites['delivery.settle'])
+  const pending = new Set<number>()
+  const backlog: Backlog = createBacklog({ endpoint, reads: createDeliveries(database), pending }, 0)
+  const owed = new Map<number, string>()
+  const flights: Flight[] = []
+  let unannounced: Delivery[] = []
+  let last = 0
+
+  function land(pick: number): Flight | undefined {
+    return flights.splice(pick % Math.max(flights.length, 1), 1)[0]
+  }
+  const scene = {
+    backlog,
+    owed,
+    flights,
+    commit(entities: readonly number[]) {
+      for (const entity of entities) {
+        const delivery = {
+          d: ++last,
+          sub: 1,
+          endpoint,
+          entity: `urn:${entity}`,
+          at: 0,
+          stream: null,
+          t: null,
+          value: null,
+          body: '1',
+        }
+        insert.run(...Object.values(delivery))
+        owed.set(delivery.d, delivery.entity)
+        unannounced.push(delivery)
+      }
+    },
+    announce() {
+      for (const delivery of unannounced) backlog.announce(delivery, true)
+      unannounced = []
+    },
+    take(now: number) {
+      const flight = backlog.next(now)
+      if (flight === undefined) return false
+      const { d, entity } = flight.delivery
+      const first = [...owed].find(([, other]) => other === entity)?.[0]
+      expect(d, `the first unsettled of ${entity}`).toBe(first)
+      flights.push(flight)
+      return true
+    },
+    finish(pick: number) {
+      const flight = land(pick)
+      if (flight === undefined) return
+      owed.delete(flight.delivery.d)
+      pending.add(flight.delivery.d)
+      backlog.finish(flight)
+    },
+    putBack(pick: number, pausedUntil?: number) {
+      const flight = land(pick)
+      if (flight !== undefined) backlog.putBack(flight, pausedUntil)
+    },
+    drop(max: number) {
+      for (const { d } of backlog.dropOldest(max)) {
+        expect(owed.delete(d)).toBe(true)
+        pending.add(d)
+      }
+    },
+    /** The settlement reaches the disk; commits are announced in order, so everything before it has been. */
+    write() {
+      scene.announce()
+      settle.run(JSON.stringify([...pending]))
+      pending.clear()
+    },
+  }
+  return scene
+}
+
+function run(scene: ReturnType<typeof createScene>, step: Step): void {
+  if (step.kind === 'commit') scene.commit(step.entities)
+  else if (step.kind === 'announce') scene.announce()
+  else if (step.kind === 'write') scene.write()
+  else if (step.kind === 'unload') scene.backlog.unload()
+  else if (step.kind === 'reread') scene.backlog.reread()
+  else if (step.kind === 'take') for (let i = 0; i < step.count; i++) scene.take(0)
+  else if (step.kind === 'finish') scene.finish(step.pick)
+  else if (step.kind === 'fail') scene.putBack(step.pick)
+  else if (step.kind === 'pause') scene.putBack(step.pick, 1)
+  else scene.drop(step.max)
+}
+
+it('keeps every delivery, in order, exactly once in memory', () => {
+  fc.assert(
+    fc.property(steps, (list) => {
+      const scene = createScene()
+      for (const step of list) run(scene, step)
+      scene.announce()
+      expect(scene.backlog.waiting()).toBe(scene.owed.size)
+      for (let turns = 0; scene.owed.size > 0 && turns < 100_000; turns++) {
+        if (!scene.take(Number.MAX_VALUE) && !scene.backlog.isReading()) scene.finish(0)
+      }
+      expect([scene.owed.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
+    }),
+    { numRuns: 300 },
+  )
+})

@@ -1,0 +1,167 @@
+/** `selvedge demo` as a person starts it: live data soon, a site one can query, and nothing left behind. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type RunningCommand, runSelvedge, startSelvedge } from '#test/kit/process.ts'
+
+const platform = 'http://www.w3.org/ns/sosa/Platform'
+const observation = encodeURIComponent('http://purl.org/iot/ontology/iot-stream#StreamObservation')
+const result = 'http://www.w3.org/ns/sosa/hasSimpleResult'
+
+async function get<T>(url: string): Promise<T> {
+  const answer = await fetch(url)
+  expect([url, answer.status]).toEqual([url, 200])
+  return (await answer.json()) as T
+}
+
+interface Entity {
+  readonly id: string
+  readonly location?: { readonly value: { readonly coordinates: readonly number[] } }
+  readonly [name: string]: unknown
+}
+
+describe('the simulated site', () => {
+  const temporary = mkdtempSync(join(tmpdir(), 'selvedge-demo-test-'))
+  let demo: RunningCommand
+  let entities: string
+  let startedAt: number
+
+  beforeAll(async () => {
+    startedAt = performance.now()
+    demo = startSelvedge(['demo', '--port', '0', '--mqtt-port', '0'], { env: { TMPDIR: temporary } })
+    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)\/ngsi-ld\/v1$/m, 30_000)
+    entities = `${url}/ngsi-ld/v1/entities`
+    await demo.saying(/^ {2}site: 12 devices/m, 30_000)
+  }, 60_000)
+
+  afterAll(async () => {
+    await demo?.kill()
+    rmSync(temporary, { recursive: true })
+  })
+
+  it('shows live data within 30 s, with a rate and values', async () => {
+    const [line] = await demo.saying(
+      /^([1-9]\d*|0\.[1-9])[\d.]* observations\/s \| .* entities \| .*$/m,
+      30_000,
+    )
+    expect(performance.now() - startedAt).toBeLessThan(30_000)
+    expect(line).toMatch(/\| \S+ \S+ -?\d+(\.\d+)?( \w+)?$/)
+  })
+
+  it('has a dozen devices with their places', async () => {
+    await expect
+      .poll(
+        async () =>
+          (await get<Entity[]>(`${entities}?type=${platform}`)).filter(({ location }) => location).length,
+        { timeout: 15_000 },
+      )
+      .toBe(12)
+    const near = `${entities}?type=${platform}&georel=near;maxDistance==60&geometry=Point&coordinates=[8.0012,52.0007]`
+    const ids = (await get<Entity[]>(near)).map(({ id }) => id)
+    expect(ids.toSorted()).toEqual([
+      'urn:ngsi-ld:Platform:greenhouse-1',
+      'urn:ngsi-ld:Platform:greenhouse-2',
+      'urn:ngsi-ld:Platform:solar-roof',
+    ])
+  })
+
+  it('has a past, with an outage at night, and a stuck sensor', async () => {
+    const temporal = entities.replace('/entities', '/temporal/entities')
+    const history = async (name: string) => {
+      const url = `${temporal}/urn:ngsi-ld:StreamObservation:${name}?options=temporalValues&timerel=after&timeAt=2020-01-01T00:00:00Z`
+      return (await get<Record<string, { values: [number, string][] }>>(url))[result]!.values
+    }
+    expect((await history('greenhouse-1:temperature')).length).toBeGreaterThanOrEqual(144)
+    expect((await history('soil-south:moisture')).length).toBeLessThan(130)
+    expect(new Set((await history('cold-store:humidity')).map(([value]) => value))).toEqual(new Set([87.3]))
+    const [stale] = await history('meadow-logger:temperature')
+    expect(Date.now() - Date.parse(stale![1])).toBeGreaterThan(2.9 * 86_400_000)
+  })
+
+  it('ends by Ctrl-C and leaves nothing behind', async () => {
+    const inside = readdirSync(temporary)
+    expect(inside).toHaveLength(1)
+    expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null })
+    expect(readdirSync(temporary)).toEqual([])
+    await expect(fetch(entities)).rejects.toThrow('fetch failed')
+  })
+})
+
+describe('recorded series', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'selvedge-series-'))
+    mkdirSync(join(folder, 'csv'))
+    writeFileSync(
+      join(folder, 'csv/no2.csv'),
+      'time,North,South\n2015-03-01T00:00,44,9\n2015-03-01T01:00,20,\n2015-03-01T02:00,21.5,8\n',
+    )
+    writeFileSync(join(folder, 'csv/stations.csv'), 'station,longitude,latitude\nNorth,116.397,39.982\n')
+    writeFileSync(join(folder, 'csv/notes.csv'), 'nothing\n')
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  it('are replayed with the times they have, and stay where they are kept', async () => {
+    const data = join(folder, 'kept')
+    const flags = [
+      '--data',
+      join(folder, 'csv'),
+      '--speed',
+      'max',
+      '--keep',
+      data,
+      '--port',
+      '0',
+      '--mqtt-port',
+      '0',
+    ]
+    const demo = startSelvedge(['demo', ...flags])
+    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)$/m, 30_000)
+    await demo.saying(/site: left out notes\.csv: it has no columns or no rows/, 20_000)
+    await demo.saying(/site: 2 devices, 5 messages, 1 places/, 20_000)
+    await demo.saying(/site: all has been replayed/, 20_000)
+    const [north] = await get<Entity[]>(
+      `${url}/entities?type=${observation}&id=urn:ngsi-ld:StreamObservation:North:no2`,
+    )
+    expect(north![result]).toMatchObject({ value: 21.5, unitCode: 'GQ', observedAt: '2015-03-01T02:00:00Z' })
+    const located = await get<Entity[]>(`${url}/entities?type=${platform}&options=keyValues`)
+    expect(
+      located.map(({ id, location }) => [
+        id,
+        (location as { coordinates?: number[] } | undefined)?.coordinates,
+      ]),
+    ).toEqual(
+      expect.arrayContaining([
+        ['urn:ngsi-ld:Platform:North', [116.397, 39.982]],
+        ['urn:ngsi-ld:Platform:South', undefined],
+      ]),
+    )
+    expect(await demo.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+    expect(existsSync(join(data, 'selvedge.db'))).toBe(true)
+    const { stdout } = await runSelvedge(['status', '--data', data, '--http-port', '1', '--json'])
+    expect(JSON.parse(stdout).folder.tenants[0].counts).toMatchObject({ streams: 2 })
+  })
+
+  it('end by themselves after --duration', async () => {
+    const flags = ['--data', join(folder, 'csv'), '--duration', '3', '--port', '0', '--mqtt-port', '0']
+    const { code, stdout } = await runSelvedge(['demo', ...flags])
+    expect(code).toBe(0)
+    expect(stdout).toContain('site: 2 devices')
+  })
+
+  it.each([
+    [['--data', '/nowhere'], 1, '/nowhere cannot be read'],
+    [['--speed', 'fast'], 64, '--speed: expected a number greater than 0, or max, not "fast"'],
+    [['--step', '0'], 64, '--step: expected a number greater than 0'],
+    [['--port', '70000'], 64, '--port: expected a port'],
+    [['--site', 'localhost'], 64, '--site: expected a URL'],
+    [['--site', 'http://127.0.0.1:1', '--mqtt-port', '1'], 1, 'no MQTT broker at 127.0.0.1:1'],
+  ])('%j ends with %i', async (flags, expected, words) => {
+    const ports =
+      flags.includes('--port') || flags.includes('--site') ? [] : ['--port', '0', '--mqtt-port', '0']
+    const { code, stdout, stderr } = await runSelvedge(['demo', ...flags, ...ports])
+    expect(stdout + stderr).toContain(words)
+    expect(code).toBe(expected)
+  })
+})

@@ -1,0 +1,172 @@
+/** `selvedge run` as a process: how it starts, what it says, how it ends, and what keeps it from starting. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { version } from '#base/version.ts'
+import {
+  type GatewayOptions,
+  type GatewayProcess,
+  runSelvedge,
+  startGatewayProcess,
+} from '#test/kit/process.ts'
+
+let folder: string
+const started: GatewayProcess[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'selvedge-run-'))
+})
+
+afterEach(async () => {
+  for (const gateway of started.splice(0)) await gateway.kill()
+  rmSync(folder, { recursive: true })
+})
+
+async function start(options: GatewayOptions = {}): Promise<GatewayProcess> {
+  const gateway = await startGatewayProcess({ dataFolder: join(folder, 'data'), ...options })
+  started.push(gateway)
+  return gateway
+}
+
+const run = (env: Record<string, string>, ...flags: string[]) =>
+  runSelvedge(['run', ...flags], {
+    env: { SELVEDGE_DATA: join(folder, 'data'), SELVEDGE_HTTP_PORT: '0', SELVEDGE_MQTT_PORT: '0', ...env },
+    cwd: folder,
+  })
+
+describe('selvedge run', () => {
+  it('is ready when it says so, empty, and ends in order', async () => {
+    const gateway = await start()
+    expect(await gateway.event('gateway.ready')).toMatchObject({
+      level: 'info',
+      version,
+      httpPort: gateway.httpPort,
+    })
+    expect((await fetch(`${gateway.httpUrl}/health/ready`)).status).toBe(200)
+    const entities = await fetch(
+      `${gateway.httpUrl}/ngsi-ld/v1/entities?type=http://www.w3.org/ns/sosa/Sensor`,
+    )
+    expect([entities.status, await entities.json()]).toEqual([200, []])
+    const before = performance.now()
+    expect(await gateway.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+    expect(performance.now() - before).toBeLessThan(10_000)
+    expect(gateway.logLines().slice(-2)).toMatchObject([
+      { event: 'gateway.stopping', signal: 'SIGTERM' },
+      { event: 'gateway.stopped' },
+    ])
+  })
+
+  it('ends by SIGINT as well, and starts again after SIGKILL', async () => {
+    const first = await start()
+    expect(await first.kill()).toEqual({ code: null, signal: 'SIGKILL' })
+    const second = await start()
+    expect(await second.kill('SIGINT')).toEqual({ code: 0, signal: null })
+  })
+
+  it('writes nothing but log lines to standard output', async () => {
+    const gateway = await start({ config: { log: { level: 'debug' } } })
+    await gateway.kill('SIGTERM')
+    const lines = gateway.output().trim().split('\n')
+    expect(lines.length).toBeGreaterThan(3)
+    for (const line of lines)
+      expect(Object.keys(JSON.parse(line)).slice(0, 3)).toEqual(['at', 'level', 'event'])
+  })
+
+  it('names every setting of a part that is not built', async () => {
+    const gateway = await start({
+      env: { NGSI_ADDRESS: 'http://x', SELVEDGE_SEARCH_PORT: '0' },
+      config: { ranking: { port: 3003 } },
+    })
+    const absent = gateway.logLines().filter(({ event }) => event === 'config.absent-part')
+    expect(absent.map(({ setting }) => setting)).toEqual(['ranking', 'NGSI_ADDRESS', 'SELVEDGE_SEARCH_PORT'])
+  })
+
+  it('tells all mistakes and ends with 78', async () => {
+    const { code, stdout, stderr } = await run(
+      { SELVEDGE_HTTP_PORT: 'web', MONGO_HOST: 'x' },
+      '--set',
+      'comit.lingerMs=3',
+    )
+    expect([code, stdout]).toEqual([78, ''])
+    expect(stderr.split('\n').slice(0, 1)).toEqual(['selvedge: 3 mistakes in the settings'])
+    for (const name of ['http.port', 'MONGO_HOST', 'comit.lingerMs']) expect(stderr).toContain(`  ${name}: `)
+    expect(existsSync(join(folder, 'data'))).toBe(false)
+  })
+
+  it('refuses unchecked certificates', async () => {
+    const { code, stderr } = await run({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })
+    expect(code).toBe(78)
+    expect(stderr).toContain('NODE_TLS_REJECT_UNAUTHORIZED')
+  })
+
+  it('does not start twice in one data folder', async () => {
+    await start()
+    const { code, stderr } = await run({})
+    expect(code).toBe(1)
+    expect(stderr).toContain('another gateway uses the data folder')
+  })
+
+  it('says which port is taken', async () => {
+    const other = await listenAnywhere()
+    const { port } = other.address() as { port: number }
+    const { code, stdout, stderr } = await run({ SELVEDGE_HTTP_PORT: String(port) })
+    other.close()
+    expect(code).not.toBe(0)
+    expect(stdout + stderr).toContain(String(port))
+    expect(stderr).not.toContain('    at ')
+  })
+
+  it('ends at the second signal when closing hangs', async () => {
+    const gateway = await start({ env: { SELVEDGE_FAILPOINTS: 'writer:before-commit=sleep(60000)' } })
+    const body = JSON.stringify({ id: 'urn:x:1', type: 'T' })
+    void fetch(`${gateway.httpUrl}/ngsi-ld/v1/entities`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json' },
+    }).catch(() => undefined)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const exit = gateway.kill('SIGTERM')
+    await gateway.event('gateway.stopping')
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    const before = performance.now()
+    void gateway.kill('SIGTERM')
+    expect(await exit).toEqual({ code: 143, signal: null })
+    expect(performance.now() - before).toBeLessThan(2000)
+  })
+})
+
+describe('a listener that is not loopback', () => {
+  it('asks for a token, which is shown once and never logged', async () => {
+    const env = { SELVEDGE_HOST: '0.0.0.0' }
+    const first = await start({ env })
+    const file = join(folder, 'data/http-token')
+    const token = readFileSync(file, 'utf8').trim()
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(first.output().split(token)).toHaveLength(2)
+    expect(JSON.stringify(first.logLines())).not.toContain(token)
+    await first.kill('SIGTERM')
+
+    const second = await start({ env })
+    expect(second.output()).not.toContain(token)
+    const address = outsideAddress() ?? '127.0.0.1'
+    const url = `http://${address}:${second.httpPort}/ngsi-ld/v1/types`
+    const ask = async (headers: Record<string, string>) => (await fetch(url, { headers })).status
+    expect(await ask({})).toBe(401)
+    expect(await ask({ authorization: 'Bearer wrong' })).toBe(401)
+    expect(await ask({ authorization: `Bearer ${token}` })).not.toBe(401)
+  })
+})
+
+function listenAnywhere(): Promise<Server> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => resolve(server))
+  })
+}
+
+function outsideAddress(): string | undefined {
+  const all = Object.values(networkInterfaces()).flat()
+  return all.find((one) => one?.family === 'IPv4' && !one.internal)?.address
+}

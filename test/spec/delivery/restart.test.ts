@@ -1,0 +1,112 @@
+/**
+ * What a stop and a crash leave behind: an orderly stop settles all that was taken; after SIGKILL exactly what was
+ * not settled is sent again, in order, by the next start and without new traffic.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
+import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+import { expectEachOnceInOrder, expectInOrder, notified } from './judge.ts'
+
+describe('a dispatcher that ends', () => {
+  let database: TemporaryDatabase
+  let receiver: Receiver
+  let outbox: Outbox | undefined
+
+  const program = new URL('./sender-process.ts', import.meta.url).pathname
+  async function killedAt(failpoint: string, count: number, passage = 1): Promise<void> {
+    const child = spawn(process.execPath, [program, database.file, receiver.url(), String(count)], {
+      env: { ...process.env, SELVEDGE_FAILPOINTS: `${failpoint}=kill(${passage})` },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    const [, signal] = (await once(child, 'exit')) as [number | null, string | null]
+    expect(signal).toBe('SIGKILL')
+  }
+  const owed = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({
+      endpoint: receiver.url(),
+      entity: `urn:e:${i % 7}`,
+      value: i,
+    }))
+
+  beforeEach(async () => {
+    database = temporaryDatabase()
+    receiver = await createReceiver()
+  })
+  afterEach(async () => {
+    await outbox?.close()
+    outbox = undefined
+    await receiver.down()
+    database.remove()
+  })
+
+  it.each([
+    ['delivery:after-send', 400],
+    ['delivery:before-settle', 400],
+    ['writer:after-commit', 400],
+  ])('by SIGKILL at %s sends exactly the unsettled again', async (failpoint, count) => {
+    await killedAt(failpoint, count)
+    const before = receiver.received.length
+    outbox = await openOutbox(database.file)
+    const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
+    expect(unsettled).toHaveLength(count)
+    await vi.waitFor(() => expect(receiver.received.length - before).toBe(count), { timeout: 10_000 })
+    const after = receiver.received.slice(before)
+    expectEachOnceInOrder(after, count)
+    await vi.waitFor(() => expect(outbox?.rows()).toBe(0), { timeout: 3000 })
+  })
+
+  it('by SIGKILL at the second settlement sends again only what the first had not settled', async () => {
+    await killedAt('delivery:before-settle', 600, 2)
+    const before = receiver.received.length
+    outbox = await openOutbox(database.file)
+    const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
+    expect(unsettled.length).toBeLessThan(600)
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 10_000 })
+    const again = receiver.received.slice(before).map((one) => notified(one).d)
+    expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
+  })
+
+  it('by a stop has settled all that was taken, and the next start sends nothing twice', async () => {
+    outbox = await openOutbox(database.file)
+    await outbox.owe(owed(100))
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(100), { timeout: 5000 })
+    await outbox.close()
+    outbox = await openOutbox(database.file)
+    expect(outbox.rows()).toBe(0)
+    expect(receiver.received).toHaveLength(100)
+    expect(outbox.reads.last()).toBe(0)
+  })
+
+  it('by a stop in the middle keeps the rest for the next start', async () => {
+    outbox = await openOutbox(database.file)
+    await outbox.owe(owed(2000))
+    await vi.waitFor(() => expect(receiver.taken().length).toBeGreaterThan(20), { interval: 5 })
+    await outbox.close()
+    const first = receiver.taken().length
+    expect(first).toBeLessThan(2000)
+    outbox = await openOutbox(database.file)
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2000), { timeout: 10_000 })
+    expectEachOnceInOrder(receiver.taken(), 2000)
+  })
+
+  it('by a stop does not wait for an endpoint that hangs, nor for one that is down', async () => {
+    const down = await createReceiver()
+    await down.down()
+    receiver.answer(() => 'hang')
+    outbox = await openOutbox(database.file)
+    await outbox.owe([...owed(50), { endpoint: down.url(), entity: 'urn:e' }])
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(7))
+    const startedAt = performance.now()
+    await outbox.close()
+    expect(performance.now() - startedAt).toBeLessThan(1800)
+    outbox = await openOutbox(database.file)
+    expect(outbox.rows()).toBe(51)
+    receiver.answer(() => 200)
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50), { timeout: 5000 })
+    expectInOrder(receiver.received)
+    expect(receiver.received.map((one) => notified(one).value)).toContain(49)
+  })
+})

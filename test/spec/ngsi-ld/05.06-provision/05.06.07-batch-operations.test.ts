@@ -1,0 +1,149 @@
+/** Batch operations [NGSI-LD 5.6.7 to 5.6.10, 6.14 to 6.17]: each item stands for itself. */
+import { describe, expect, it } from 'vitest'
+import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile()
+const path = '/ngsi-ld/v1/entityOperations'
+const value = async (id: string): Promise<unknown> => {
+  const answer = await gateway.get(`/ngsi-ld/v1/entities/${id}`)
+  return answer.status === 200 ? (answer.json() as { a?: { value: unknown } }).a?.value : answer.status
+}
+const thing = (id: string, a: unknown = 1): object => ({ id, type: 'Thing', a: property(a) })
+const error = (entityId: string, name: string): object => ({
+  entityId,
+  error: expect.objectContaining({
+    type: `https://uri.etsi.org/ngsi-ld/errors/${name}`,
+    title: expect.any(String),
+    status: expect.any(Number),
+  }),
+})
+
+describe('batch create', () => {
+  it('shall answer 201 with all ids', async () => {
+    const [one, two] = [freshId(), freshId()]
+    const answer = await gateway.send('POST', `${path}/create/`, [thing(one), thing(two)])
+    expect([answer.status, answer.json()]).toEqual([201, [one, two]])
+    expect([await value(one), await value(two)]).toEqual([1, 1])
+  })
+
+  it('shall answer 207 that names what failed, and create the rest', async () => {
+    const [taken, fresh] = [freshId(), freshId()]
+    await gateway.send('POST', `${path}/create`, [thing(taken)])
+    const items = [
+      thing(taken, 2),
+      thing(fresh),
+      thing(fresh, 3),
+      { id: 'urn:x:bad', type: 'Thing', a: null },
+      7,
+    ]
+    const answer = await gateway.send('POST', `${path}/create`, items)
+    expect(answer.status).toBe(207)
+    const { success, errors } = answer.json() as { success: string[]; errors: object[] }
+    expect(success).toEqual([fresh])
+    expect(errors).toHaveLength(4)
+    expect(errors).toEqual(
+      expect.arrayContaining([
+        error(taken, 'AlreadyExists'),
+        error(fresh, 'AlreadyExists'),
+        error('urn:x:bad', 'BadRequestData'),
+      ]),
+    )
+    expect([await value(taken), await value(fresh)]).toEqual([1, 1])
+  })
+
+  it('shall read each item of a JSON-LD list in its own context', async () => {
+    const [one, two] = [freshId(), freshId()]
+    const items = [
+      { '@context': { x: 'https://one.example/' }, id: one, type: 'x:T' },
+      { '@context': { x: 'https://two.example/' }, id: two, type: 'x:T' },
+    ]
+    expect((await gateway.send('POST', `${path}/create`, items)).status).toBe(201)
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${one}`)).json()).toHaveProperty(
+      'type',
+      'https://one.example/T',
+    )
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${two}`)).json()).toHaveProperty(
+      'type',
+      'https://two.example/T',
+    )
+  })
+})
+
+describe('batch upsert', () => {
+  it('shall answer 201 with the new ids only, 204 when there is none', async () => {
+    const [old, fresh] = [freshId(), freshId()]
+    await gateway.send('POST', `${path}/create`, [thing(old)])
+    const mixed = await gateway.send('POST', `${path}/upsert`, [thing(old, 2), thing(fresh, 2)])
+    expect([mixed.status, mixed.json()]).toEqual([201, [fresh]])
+    expect((await gateway.send('POST', `${path}/upsert/`, [thing(old, 3)])).status).toBe(204)
+    expect([await value(old), await value(fresh)]).toEqual([3, 2])
+  })
+
+  it('shall replace the whole entity, or only what is given with options=update', async () => {
+    const id = freshId()
+    await gateway.send('POST', `${path}/create`, [thing(id)])
+    await gateway.send('POST', `${path}/upsert?options=update`, [{ id, type: 'Thing', b: property(2) }])
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json()).toEqual({
+      id,
+      type: 'Thing',
+      a: property(1),
+      b: property(2),
+    })
+    await gateway.send('POST', `${path}/upsert?options=replace`, [{ id, type: 'Thing', b: property(3) }])
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json()).toEqual({
+      id,
+      type: 'Thing',
+      b: property(3),
+    })
+  })
+
+  it('shall let the last of one id win', async () => {
+    const id = freshId()
+    await gateway.send('POST', `${path}/upsert`, [thing(id, 1), thing(id, 2)])
+    expect(await value(id)).toBe(2)
+  })
+})
+
+describe('batch update', () => {
+  it('shall answer 204, or 207 that names the unknown', async () => {
+    const id = freshId()
+    await gateway.send('POST', `${path}/create`, [thing(id)])
+    expect((await gateway.send('POST', `${path}/update`, [thing(id, 2)])).status).toBe(204)
+    const answer = await gateway.send('POST', `${path}/update`, [thing(id, 3), thing('urn:x:none')])
+    expect(answer.status).toBe(207)
+    expect(answer.json()).toEqual({ success: [id], errors: [error('urn:x:none', 'ResourceNotFound')] })
+    expect(await value(id)).toBe(3)
+  })
+})
+
+describe('batch delete', () => {
+  it('shall take a list of ids', async () => {
+    const [one, two] = [freshId(), freshId()]
+    await gateway.send('POST', `${path}/create`, [thing(one), thing(two)])
+    expect((await gateway.send('POST', `${path}/delete`, [one])).status).toBe(204)
+    const answer = await gateway.send('POST', `${path}/delete/`, [one, two, 'no uri'])
+    expect(answer.status).toBe(207)
+    expect(answer.json()).toEqual({
+      success: [two],
+      errors: expect.arrayContaining([error(one, 'ResourceNotFound'), error('no uri', 'BadRequestData')]),
+    })
+    expect([await value(one), await value(two)]).toEqual([404, 404])
+  })
+})
+
+describe('a body that is no batch', () => {
+  it.each(['create', 'upsert', 'update', 'delete'])('shall be refused whole by %s', async (operation) => {
+    for (const body of [{}, [], [null], [thing(freshId()), null], 'text']) {
+      const answer = await gateway.ask('POST', `${path}/${operation}`, {
+        body: JSON.stringify(body),
+        headers: { 'Content-Type': 'application/json' },
+      })
+      expect([answer.status, JSON.stringify(body)]).toEqual([400, JSON.stringify(body)])
+    }
+  })
+
+  it('shall be refused with 413 when it has more than 10,000 items', async () => {
+    const answer = await gateway.send('POST', `${path}/delete`, Array(10_001).fill('urn:x:1'))
+    expect(answer.status).toBe(413)
+  })
+})

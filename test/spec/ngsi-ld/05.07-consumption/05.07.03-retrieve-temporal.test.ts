@@ -1,0 +1,160 @@
+/** Retrieve Temporal Evolution of an Entity [NGSI-LD 5.7.3, 6.20.3.1]. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile()
+const id = 'urn:ngsi-ld:Sensor:1'
+const path = `/ngsi-ld/v1/temporal/entities/${id}`
+const at = (second: number): string =>
+  new Date(Date.UTC(2025, 0, 1) + second * 1000).toISOString().replace('.000', '')
+
+async function observe(values: readonly (readonly [second: number, value: unknown])[]): Promise<void> {
+  for (const [second, value] of values) {
+    await gateway.send('PATCH', `/ngsi-ld/v1/entities/${id}/attrs`, {
+      speed: property(value, { observedAt: at(second) }),
+    })
+  }
+}
+
+beforeAll(async () => {
+  await gateway.send('POST', '/ngsi-ld/v1/entities', {
+    id,
+    type: 'Sensor',
+    speed: property(0, { observedAt: at(0), unitCode: 'KMH' }),
+    name: property('first'),
+  })
+  await observe([
+    [10, 1],
+    [20, 2],
+    [30, 3],
+  ])
+})
+
+type Instance = { type: string; value: unknown; observedAt: string; instanceId: string }
+const speeds = async (query: string): Promise<unknown[]> => {
+  const answer = await gateway.get(`${path}?${query}`)
+  expect([query, answer.status]).toEqual([query, 200])
+  return ((answer.json() as { speed?: Instance[] }).speed ?? []).map(({ value }) => value)
+}
+
+it('shall give all instances of all attributes, each with an id of its own', async () => {
+  const evolution = (await gateway.get(path)).json() as { id: string; type: string; speed: Instance[] }
+  expect(evolution).toMatchObject({ id, type: 'Sensor' })
+  expect(evolution.speed.map(({ value }) => value)).toEqual([0, 1, 2, 3])
+  expect(evolution.speed[1]).toMatchObject({ type: 'Property', value: 1, observedAt: at(10) })
+  expect(new Set(evolution.speed.map(({ instanceId }) => instanceId)).size).toBe(4)
+})
+
+describe('a window', () => {
+  it.each([
+    [`timerel=before&timeAt=${at(20)}`, [0, 1]],
+    [`timerel=after&timeAt=${at(20)}`, [2, 3]],
+    [`timerel=between&timeAt=${at(10)}&endTimeAt=${at(30)}`, [1, 2]],
+    ['lastN=2', [2, 3]],
+    [`timerel=before&timeAt=${at(30)}&lastN=1`, [2]],
+    [`timerel=after&timeAt=${at(3600)}`, []],
+    ['attrs=speed', [0, 1, 2, 3]],
+    ['attrs=name', []],
+    [`timeproperty=modifiedAt&timerel=before&timeAt=${at(3600)}`, []],
+    [`timeproperty=modifiedAt&timerel=after&timeAt=${at(3600)}`, [0, 1, 2, 3]],
+  ])('%s shall hold %j', async (query, values) => {
+    expect(await speeds(query)).toEqual(values)
+  })
+
+  it.each([
+    ['timerel=before', /timeAt/],
+    [`timeAt=${at(0)}`, /timerel/],
+    [`timerel=around&timeAt=${at(0)}`, /timerel/],
+    ['timerel=after&timeAt=yesterday', /timeAt/],
+    ['timerel=after&timeAt=2025-01-01', /timeAt/],
+    [`timerel=between&timeAt=${at(0)}`, /endTimeAt/],
+    [`timerel=before&timeAt=${at(0)}&endTimeAt=${at(1)}`, /endTimeAt/],
+    ['timeproperty=bornAt', /timeproperty/],
+    ['lastN=0', /lastN/],
+    ['lastN=some', /lastN/],
+    ['options=aggregatedValues', /aggregatedValues/],
+    ['q=speed', /\bq\b/],
+  ])('%s shall be 400 that says why', async (query, detail) => {
+    const answer = await gateway.get(`${path}?${query}`)
+    expect([query, answer.status]).toEqual([query, 400])
+    expect((answer.json() as { detail: string }).detail).toMatch(detail)
+  })
+})
+
+describe('representations', () => {
+  it('shall be values with their times', async () => {
+    const answer = await gateway.get(`${path}?options=temporalValues&attrs=speed&lastN=2`)
+    expect(answer.json()).toEqual({
+      id,
+      type: 'Sensor',
+      speed: {
+        type: 'Property',
+        values: [
+          [2, at(20)],
+          [3, at(30)],
+        ],
+      },
+    })
+  })
+
+  it('shall carry modifiedAt with sysAttrs', async () => {
+    const answer = await gateway.get(`${path}?options=sysAttrs&attrs=speed&lastN=1`)
+    expect((answer.json() as { speed: object[] }).speed[0]).toHaveProperty('modifiedAt')
+  })
+
+  it('shall bring @context as an array in JSON-LD', async () => {
+    const answer = await gateway.get(path, { Accept: 'application/ld+json' })
+    expect(answer.headers['content-type']).toBe('application/ld+json')
+    expect(answer.json()).toHaveProperty('@context', [expect.stringContaining('ngsi-ld-core-context')])
+  })
+})
+
+it('shall be 404 for an id that no entity ever had', async () => {
+  expect((await gateway.get('/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:Sensor:none')).status).toBe(404)
+})
+
+it('shall outlive the entity', async () => {
+  const gone = 'urn:ngsi-ld:Sensor:gone'
+  await gateway.send('POST', '/ngsi-ld/v1/entities', {
+    id: gone,
+    type: 'Sensor',
+    speed: property(1, { observedAt: at(0) }),
+  })
+  await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${gone}`)
+  const evolution = (await gateway.get(`/ngsi-ld/v1/temporal/entities/${gone}`)).json() as {
+    speed: Instance[]
+  }
+  expect(evolution.speed[0]).toMatchObject({ value: 1, observedAt: at(0) })
+})
+
+it('more instances than an answer holds shall come in parts that join without a gap', async () => {
+  const long = 'urn:ngsi-ld:Sensor:long'
+  const total = limits.temporalInstancesMax.value + 500
+  await gateway.send('POST', '/ngsi-ld/v1/entities', {
+    id: long,
+    type: 'Sensor',
+    speed: property(0, { observedAt: at(0) }),
+  })
+  const perRequest = 2000
+  for (let start = 1; start < total; start += perRequest) {
+    const items = Array.from({ length: Math.min(perRequest, total - start) }, (_, i) => ({
+      id: long,
+      type: 'Sensor',
+      speed: property(start + i, { observedAt: at(start + i) }),
+    }))
+    expect((await gateway.send('POST', '/ngsi-ld/v1/entityOperations/update', items)).status).toBe(204)
+  }
+  const seen = new Set<unknown>()
+  let from = at(0)
+  for (let part = 0; part < 3; part++) {
+    const answer = await gateway.get(`/ngsi-ld/v1/temporal/entities/${long}?timerel=after&timeAt=${from}`)
+    for (const { value } of (answer.json() as { speed: Instance[] }).speed) seen.add(value)
+    if (answer.status === 200) break
+    expect(answer.status).toBe(206)
+    const range = /^DateTime (\S+Z)-(\S+Z)\/\*$/.exec(answer.headers['content-range']!)!
+    expect(range[1]).toBe(from)
+    from = range[2]!
+  }
+  expect(seen.size).toBe(total)
+}, 60_000)

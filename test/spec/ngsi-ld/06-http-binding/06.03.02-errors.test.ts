@@ -1,0 +1,184 @@
+/** Errors of the HTTP binding [NGSI-LD 5.5.2, 5.5.3, 6.3.2, 6.3.3]: status, body, and headers beside them. */
+import { describe, expect, it } from 'vitest'
+import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile()
+const entities = '/ngsi-ld/v1/entities'
+
+describe('every error', () => {
+  it.each([
+    ['GET', '/nowhere', 404],
+    ['GET', '/ngsi-ld/v1', 404],
+    ['GET', `${entities}/urn:x:1`, 404],
+    ['PUT', entities, 405],
+    ['POST', entities, 415],
+    ['GET', `${entities}/%E0%A4%A`, 400],
+  ])('%s %s shall have a JSON body with type, title, detail and status', async (method, path, status) => {
+    const answer = await gateway.ask(method, path)
+    expect(answer.status).toBe(status)
+    expect(answer.headers['content-type']).toBe('application/json')
+    expect(answer.headers['link']).toBeUndefined()
+    expect(answer.json()).toEqual({
+      type: expect.any(String),
+      title: expect.any(String),
+      detail: expect.any(String),
+      status,
+    })
+  })
+})
+
+describe('a method that a path does not know', () => {
+  it.each([
+    [entities, 'GET, POST, HEAD, OPTIONS'],
+    [`${entities}/urn:x:1`, 'GET, DELETE, HEAD, OPTIONS'],
+    [`${entities}/urn:x:1/attrs/`, 'POST, PATCH, OPTIONS'],
+    [`${entities}/urn:x:1/attrs/a`, 'PATCH, DELETE, OPTIONS'],
+    ['/ngsi-ld/v1/entityOperations/upsert', 'POST, OPTIONS'],
+    ['/ngsi-ld/v1/subscriptions', 'GET, POST, HEAD, OPTIONS'],
+    ['/ngsi-ld/v1/subscriptions/urn:x:1', 'GET, PATCH, DELETE, HEAD, OPTIONS'],
+    ['/ngsi-ld/v1/temporal/entities/urn:x:1', 'GET, HEAD, OPTIONS'],
+    ['/senml', 'POST, OPTIONS'],
+    ['/health/live', 'GET, HEAD, OPTIONS'],
+  ])('shall be 405 at %s with Allow', async (path, allow) => {
+    const refused = await gateway.ask('PUT', path)
+    expect([refused.status, refused.headers['allow']]).toEqual([405, allow])
+    const asked = await gateway.ask('OPTIONS', path)
+    expect([asked.status, asked.headers['allow'], asked.text]).toEqual([204, allow, ''])
+  })
+
+  it('shall be 405 or 400 whatever it is called', async () => {
+    for (const method of ['TRACE', 'PROPFIND', 'SEARCH', 'LOCK']) {
+      expect([method, (await gateway.ask(method, entities)).status]).toEqual([method, 405])
+    }
+  })
+})
+
+it('HEAD shall answer as GET does, without a body', async () => {
+  await gateway.send('POST', entities, { id: 'urn:x:head', type: 'T' })
+  const head = await gateway.ask('HEAD', `${entities}/urn:x:head`)
+  expect([head.status, head.headers['content-type'], head.text]).toEqual([200, 'application/json', ''])
+  expect((await gateway.ask('HEAD', `${entities}/urn:x:none`)).status).toBe(404)
+})
+
+describe('a body of a media type that is not taken', () => {
+  it.each([
+    undefined,
+    'text/plain',
+    'application/xml',
+    'application/json; charset=latin1',
+    'application/merge-patch+json',
+    'json',
+  ])('shall be 415 for %s', async (type) => {
+    const headers = type === undefined ? {} : { 'Content-Type': type }
+    const answer = await gateway.ask('POST', entities, { body: '{"id":"urn:x:1","type":"T"}', headers })
+    expect(answer.status).toBe(415)
+    expect(answer.headers['accept']).toContain('application/json')
+    expect(answer.text).toContain('application/ld+json')
+  })
+})
+
+it('a body larger than allowed shall be 413, announced or not, and the gateway goes on', async () => {
+  const headers = { 'Content-Type': 'application/json' }
+  const large = Buffer.alloc(9 * 1024 * 1024, ' ')
+  const announced = await gateway
+    .ask('POST', entities, { body: large, headers })
+    .catch((error: Error) => error)
+  // The connection may be closed while the client is still sending; an answer that arrives says 413.
+  if (!(announced instanceof Error)) expect(announced.status).toBe(413)
+  const chunked = await gateway
+    .ask('POST', entities, {
+      body: large,
+      headers: { ...headers, 'Transfer-Encoding': 'chunked', 'Content-Length': undefined as never },
+    })
+    .catch((error: Error) => error)
+  if (!(chunked instanceof Error)) expect(chunked.status).toBe(413)
+  expect((await gateway.get('/health/live')).status).toBe(200)
+})
+
+it('a body that waits for permission shall be refused before it is sent', async () => {
+  const answer = await gateway
+    .ask('POST', entities, {
+      headers: {
+        'Content-Type': 'application/json',
+        'Content-Length': String(50 * 1024 * 1024),
+        Expect: '100-continue',
+      },
+    })
+    .catch((error: Error) => error)
+  expect(answer).toHaveProperty('status', 413)
+})
+
+it('a failure that is ours shall be 500 with an id under which the log has the truth', async () => {
+  const broken = gatewayWithBrokenIntake
+  const answer = await broken.ask('POST', '/senml', {
+    body: '[]',
+    headers: { 'Content-Type': 'application/senml+json' },
+  })
+  expect(answer.status).toBe(500)
+  const { type, detail, instance } = answer.json() as { type: string; detail: string; instance: string }
+  expect(type).toBe('https://uri.etsi.org/ngsi-ld/errors/InternalError')
+  expect(answer.text).not.toContain('secret cause')
+  const id = instance.replace('urn:uuid:', '')
+  expect(detail).toContain(id)
+  const line = broken.logLines.find((text) => text.includes(id))!
+  expect(JSON.parse(line)).toMatchObject({
+    level: 'error',
+    event: 'gateway.internal-error',
+    error: { message: 'secret cause' },
+  })
+})
+
+const gatewayWithBrokenIntake = gatewayOfFile({
+  takeFrame: () => Promise.reject(new TypeError('secret cause')),
+})
+
+describe('a @context', () => {
+  const link = (url: string) => ({
+    Link: `<${url}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`,
+  })
+  it('in a body of application/json shall be 400', async () => {
+    const body = {
+      '@context': 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld',
+      id: 'urn:x:1',
+      type: 'T',
+    }
+    const answer = await gateway.send('POST', entities, body, { 'Content-Type': 'application/json' })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('@context')])
+  })
+  it('missing in a body of application/ld+json shall be 400', async () => {
+    const answer = await gateway.send(
+      'POST',
+      entities,
+      { id: 'urn:x:1', type: 'T' },
+      { 'Content-Type': 'application/ld+json' },
+    )
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('@context')])
+  })
+  it('by Link beside a body of application/ld+json shall be 400', async () => {
+    const body = { '@context': {}, id: 'urn:x:1', type: 'T' }
+    expect((await gateway.send('POST', entities, body, link('https://a.example/c.jsonld'))).status).toBe(400)
+  })
+  it.each([7, 'no address', { x: 7 }, [[['ftp://a.example/']]], { '@import': 'https://a.example/' }])(
+    'that is none (%j) shall be 400',
+    async (context) => {
+      expect(
+        (await gateway.send('POST', entities, { '@context': context, id: 'urn:x:1', type: 'T' })).status,
+      ).toBe(400)
+    },
+  )
+  it('that cannot be had shall be 504 LdContextNotAvailable, 503 before 1.8', async () => {
+    const nowhere = 'http://127.0.0.1:9/context.jsonld'
+    const answer = await gateway.send('POST', entities, {
+      '@context': nowhere,
+      id: 'urn:x:1',
+      type: 'T',
+      a: property(1),
+    })
+    expect(answer.status).toBe(504)
+    expect(answer.json()).toHaveProperty('type', 'https://uri.etsi.org/ngsi-ld/errors/LdContextNotAvailable')
+    expect((await gateway.get(`${entities}?type=T`, link(nowhere))).status).toBe(504)
+    expect((await old.get(`${entities}?type=T`, link(nowhere))).status).toBe(503)
+  })
+})
+
+const old = gatewayOfFile({ profile: '1.1.2' })

@@ -1,0 +1,180 @@
+/** What the HTTP interface has beside the standard: SenML, health, metrics, the token, and how it behaves as a server. */
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Frame } from '#contract'
+import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
+import { type HttpGateway, httpClient, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const started: HttpGateway[] = []
+const start = async (options: Parameters<typeof startHttpGateway>[0]): Promise<HttpGateway> => {
+  const gateway = await startHttpGateway(options)
+  started.push(gateway)
+  return gateway
+}
+afterEach(async () => {
+  for (const gateway of started.splice(0)) await gateway.close()
+})
+
+describe('POST /senml', () => {
+  const frames: Frame[] = []
+  const gateway = gatewayOfFile({
+    async takeFrame(frame) {
+      frames.push(frame)
+      const [accepted, rejected] = JSON.parse(Buffer.from(frame.payload).toString()) as [number, number]
+      return {
+        accepted,
+        problems: Array.from({ length: rejected }, (_, i) => ({ field: `[${i}].v`, reason: 'is no number' })),
+      }
+    },
+  })
+  const push = (body: unknown, type = 'application/senml+json') =>
+    gateway.ask('POST', '/senml', { body, headers: { 'Content-Type': type } })
+
+  it('shall hand the pack over as a frame and answer 204 when all of it was taken', async () => {
+    expect((await push([3, 0])).status).toBe(204)
+    expect(frames.at(-1)).toMatchObject({
+      topic: 'senml',
+      contentType: 'application/senml+json',
+      transport: 'http',
+      retained: false,
+      source: '127.0.0.1',
+    })
+    expect((await push([1, 0], 'application/senml+cbor')).status).toBe(204)
+  })
+
+  it('shall count what was not taken, and be 400 when nothing was', async () => {
+    const part = await push([2, 1])
+    expect([part.status, part.json()]).toEqual([
+      200,
+      { accepted: 2, rejected: 1, problems: [{ field: '[0].v', reason: 'is no number' }] },
+    ])
+    const none = await push([0, 500])
+    expect(none.status).toBe(400)
+    expect(none.text).toContain('[0].v: is no number')
+    expect(none.text.length).toBeLessThan(1000)
+  })
+
+  it('shall be 415 for another media type and 413 for a frame that is too large', async () => {
+    expect((await push([1, 0], 'application/json')).status).toBe(415)
+    expect((await push(Buffer.alloc(300_000))).status).toBe(413)
+  })
+})
+
+describe('health', () => {
+  it('shall be live, and ready unless there is a reason', async () => {
+    const reasons: string[] = ['replaying the log']
+    const gateway = await start({ unreadiness: () => reasons })
+    expect((await gateway.get('/health/live')).status).toBe(200)
+    const waiting = await gateway.get('/health/ready')
+    expect([waiting.status, waiting.json()]).toEqual([
+      503,
+      { status: 'not ready', reasons: ['replaying the log'] },
+    ])
+    reasons.pop()
+    expect((await gateway.get('/health/ready/')).status).toBe(200)
+  })
+
+  it('shall show metrics as Prometheus text', async () => {
+    const gateway = await start({})
+    const answer = await gateway.get('/metrics')
+    expect(answer.headers['content-type']).toContain('text/plain; version=0.0.4')
+    expect(answer.text).toMatch(/^selvedge_http_requests_total 1$/m)
+  })
+})
+
+describe('a token', () => {
+  it('shall be asked for everywhere but at the liveness probe', async () => {
+    const gateway = await start({ token: 'right' })
+    for (const path of [
+      '/ngsi-ld/v1/entities?type=T',
+      '/metrics',
+      '/health/ready',
+      '/nowhere',
+      '/health/live/../../metrics',
+    ]) {
+      const answer = await gateway.get(path)
+      expect([path, answer.status, answer.headers['www-authenticate']]).toEqual([
+        path,
+        401,
+        expect.stringContaining('Bearer'),
+      ])
+    }
+    expect((await gateway.get('/health/live')).status).toBe(200)
+    expect((await gateway.get('/health/live/?x=1')).status).toBe(200)
+  })
+
+  it.each([
+    [{ Authorization: 'Bearer right' }, 200],
+    [{ Authorization: 'bearer  right ' }, 200],
+    [{ 'X-Auth-Token': 'right' }, 200],
+    [{ Authorization: 'Bearer wrong' }, 401],
+    [{ Authorization: 'Bearer right ', 'X-Auth-Token': 'wrong' }, 200],
+    [{ Authorization: 'Basic right' }, 401],
+    [{ Authorization: 'Bearer rightright' }, 401],
+    [{ 'X-Auth-Token': '' }, 401],
+  ])('%j shall be answered by %i', async (headers, status) => {
+    const gateway = await start({ token: 'right' })
+    expect((await gateway.get('/metrics', headers as Record<string, string>)).status).toBe(status)
+  })
+})
+
+describe('a server that closes', () => {
+  it('shall finish what is under way, end idle connections, and take no more', async () => {
+    let finish = (): void => undefined
+    const held = new Promise<void>((resolve) => (finish = resolve))
+    let reached = (): void => undefined
+    const arrived = new Promise<void>((resolve) => (reached = resolve))
+    const gateway = await startHttpGateway({
+      async takeFrame() {
+        reached()
+        await held
+        return { accepted: 1, problems: [] }
+      },
+    })
+    const idle = connect(gateway.port, '127.0.0.1')
+    await new Promise((resolve) => idle.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', resolve))
+    await new Promise((resolve) => idle.once('data', resolve))
+    const ended = new Promise((resolve) => idle.once('close', resolve))
+
+    const underWay = gateway.ask('POST', '/senml', {
+      body: '[]',
+      headers: { 'Content-Type': 'application/senml+json' },
+    })
+    await arrived
+    const closed = gateway.close()
+    await ended
+    await expect(httpClient(gateway.url).get('/health/live')).rejects.toThrow(/ECONNREFUSED/)
+    finish()
+    expect((await underWay).status).toBe(204)
+    await closed
+  })
+})
+
+describe('bytes that are no HTTP', () => {
+  const gateway = gatewayOfFile()
+  const raw = (bytes: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(gateway.port, '127.0.0.1', () => socket.write(bytes))
+      let text = ''
+      socket.on('data', (chunk) => (text += chunk))
+      socket.on('close', () => resolve(text))
+      socket.on('error', reject)
+    })
+
+  it.each([
+    ['nonsense', 'nonsense\r\n\r\n', 400],
+    ['a header that is too large', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    [
+      'a broken chunk',
+      'POST /senml HTTP/1.1\r\nHost: x\r\nContent-Type: application/senml+json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      400,
+    ],
+    ['two lengths', 'POST /senml HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+    ['no Host', 'GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['a broken Host', 'GET /health/live HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
+    ['a path that is none', 'GET nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+  ])('%s shall be refused', async (_, bytes, status) => {
+    expect(await raw(bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect((await gateway.get('/health/live')).status).toBe(200)
+  })
+})

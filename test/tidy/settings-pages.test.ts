@@ -1,0 +1,48 @@
+/** The example settings are right as they are, and stay right when every setting in them is switched on. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { bridges } from '#bridges/registry.ts'
+import { loadSettings } from '#config/load.ts'
+import { mistakeLine } from '#config/mistakes.ts'
+import { allSettings } from '#config/settings-tree.ts'
+import { settingsExample, settingsPage } from '#scripts/settings-pages.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-example-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const bridgeChecks = Object.fromEntries(
+  bridges.map(({ name, check }) => [name, (raw: unknown) => check?.(raw).problems ?? []]),
+)
+
+async function load(text: string) {
+  const file = join(folder, 'selvedge.yaml')
+  writeFileSync(file, text)
+  const loaded = await loadSettings({ file, env: {}, folder, bridgeChecks })
+  if (loaded.mistakes !== undefined) return expect.unreachable(loaded.mistakes.map(mistakeLine).join('\n'))
+  return loaded.settings
+}
+
+it('changes nothing as it is', async () => {
+  expect(await load(settingsExample())).toEqual(await load(''))
+})
+
+it('holds every setting, each with a value that is allowed', async () => {
+  const settings = await load(settingsExample().replaceAll(/^( *)#(?! \S)/gm, '$1'))
+  expect(Object.keys(settings.provisioning.devices)).toEqual(['0004A30B001C0530'])
+  expect(settings.bridges.json).toHaveLength(1)
+  expect(settings.bridgeIn).toHaveLength(1)
+  const { mode, allow } = settings.provisioning
+  expect({ ...settings, bridges: 0, bridgeIn: 0, provisioning: { mode, allow } }).toEqual({
+    ...(await load('')),
+    bridges: 0,
+    bridgeIn: 0,
+    provisioning: { mode: 'auto', allow: [] },
+  })
+})
+
+it('has a line in the reference page for every setting', () => {
+  const page = settingsPage()
+  for (const { path } of allSettings()) expect(page).toContain(`| \`${path}\` |`)
+})
