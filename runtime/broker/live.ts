@@ -83,6 +83,8 @@ export interface StreamSeed {
 export function createLiveState() {
   const entities = new Map<number, LiveEntity>()
   const streams = new Map<number, LiveStream>()
+  /** Names of attributes that are rendered from observedAt in some stream. */
+  const mirrors = new Set<string>()
   const dirtyByName = new Map<string, LiveStream[]>()
   const dirtyEntities = new Set<LiveEntity>()
   let tailTotal = 0
@@ -131,7 +133,9 @@ export function createLiveState() {
     dirty: (name: string): readonly LiveStream[] => dirtyByName.get(name) ?? [],
     /** The same for streams that an attribute of this name is rendered from. */
     dirtyMirrors: (mirror: string): readonly LiveStream[] =>
-      [...dirtyByName.values()].flatMap((list) => (list[0]?.mirror === mirror ? list : [])),
+      mirrors.has(mirror)
+        ? [...dirtyByName.values()].flatMap((list) => list.filter((stream) => stream.mirror === mirror))
+        : [],
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
 
     enterEntity(rid: number, id: string, types: readonly string[]): LiveEntity {
@@ -172,6 +176,7 @@ export function createLiveState() {
         candidatesVersion: -1,
       }
       streams.set(seed.s, stream)
+      if (seed.mirror !== undefined) mirrors.add(seed.mirror)
       seed.entity.streams.push(stream)
       return stream
     },

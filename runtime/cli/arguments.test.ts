@@ -98,7 +98,7 @@ describe('commandLine', () => {
     expect(await type()).toMatchObject({
       code: 64,
       out: '',
-      err: expect.stringContaining('Usage: selvedge COMMAND'),
+      err: expect.stringContaining('Usage: selvedge COMMAND') as string,
     })
   })
 

@@ -41,13 +41,15 @@ const helpOption: Option = { name: 'help', summary: 'Show this help' }
 export function parseOptions(command: Command, args: readonly string[]): Parsed {
   const options = [...command.options, helpOption]
   const known = new Map(options.map((option) => [option.name, option]))
-  const types = options.map(({ name, value }) => [
-    name,
-    { type: value === undefined ? 'boolean' : 'string' } as const,
-  ])
+  const types = new Map(
+    options.map(({ name, value }) => [name, value === undefined ? 'boolean' : 'string'] as const),
+  )
   const { tokens } = parseArgs({
     args: [...args],
-    options: { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } },
+    options: {
+      ...Object.fromEntries([...types].map(([name, type]) => [name, { type }] as const)),
+      help: { type: 'boolean', short: 'h' },
+    },
     strict: false,
     tokens: true,
   })

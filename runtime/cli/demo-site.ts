@@ -4,6 +4,7 @@
  * last day, then goes on with the present; replayed, it keeps the times of the record and runs at a chosen speed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '#base/clock.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { ask } from './ask.ts'
 import { type DemoDevice, demoDevices, messagesOf } from './demo-devices.ts'
@@ -14,7 +15,7 @@ export interface SitePorts {
   readonly publisher: Publisher
   /** Of the gateway, without a slash at the end. */
   readonly httpUrl: string
-  readonly now: () => number
+  readonly clock: Clock
   /** A line for the person who watches. */
   readonly tell: (line: string) => void
   /** Ends the site. */
@@ -28,12 +29,12 @@ const tickMs = 100
 
 /** Settles when the signal comes. @throws delivery.failed when the gateway goes away. */
 export async function simulate(ports: SitePorts): Promise<void> {
-  const { publisher, now, tell, signal } = ports
-  const start = now()
+  const { publisher, clock, tell, signal } = ports
+  const start = clock.now()
   await leaveStaleValue(ports, start)
   await fillIn(ports, start)
   tell(
-    `${demoDevices.length} devices, their last 24 hours filled in within ${((now() - start) / 1000).toFixed(1)} s`,
+    `${demoDevices.length} devices, their last 24 hours filled in within ${((clock.now() - start) / 1000).toFixed(1)} s`,
   )
   for (const device of demoDevices) {
     if (device.speaks === 'senml')
@@ -44,9 +45,9 @@ export async function simulate(ports: SitePorts): Promise<void> {
         device.place,
       )
   }
-  const due = new Map(demoDevices.map((device, i) => [device, now() + i * tickMs]))
+  const due = new Map(demoDevices.map((device, i) => [device, clock.now() + i * tickMs]))
   while (!signal.aborted) {
-    const time = now()
+    const time = clock.now()
     for (const [device, at] of due) {
       if (at > time) continue
       due.set(device, Math.max(at + device.everySeconds * 1000, time))
@@ -91,11 +92,11 @@ export interface Replay {
 
 /** Publishes samples in the order of their times. Settles when all are acknowledged, or the signal comes. */
 export async function replay(ports: SitePorts, { samples, places, speed }: Replay): Promise<void> {
-  const { publisher, now, signal } = ports
+  const { publisher, clock, signal } = ports
   const known = new Map<string, Set<string>>()
-  const start = now()
+  const start = clock.now()
   for (const sample of samples) {
-    const wait = start + (sample.at - samples[0]!.at) / speed - now()
+    const wait = start + (sample.at - samples[0]!.at) / speed - clock.now()
     if (wait > 1) await pause(wait, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
     await publishSample(publisher, sample)

@@ -2,6 +2,7 @@
  * What arrives, as one live line: asked from the gateway once a second by its public paths, so that the line shows
  * what any client would see.
  */
+import type { Clock } from '#base/clock.ts'
 import { iotStream, sosa } from '#intake/vocabulary.ts'
 import { ask, metricValues } from './ask.ts'
 
@@ -17,12 +18,12 @@ export interface Look {
 const latestShown = 3
 
 /** @throws delivery.failed when the gateway does not answer. */
-export async function lookAt(httpUrl: string, now: () => number): Promise<Look> {
+export async function lookAt(httpUrl: string, clock: Clock): Promise<Look> {
   const metrics = metricValues((await ask(`${httpUrl}/metrics`)).text)
   const type = encodeURIComponent(iotStream.StreamObservation)
   const { status, text } = await ask(`${httpUrl}/ngsi-ld/v1/entities?type=${type}&limit=100`)
   return {
-    at: now(),
+    at: clock.monotonic(),
     observations: metrics.get('selvedge_observations_total') ?? 0,
     entities: metrics.get('selvedge_entities') ?? 0,
     latest: status === 200 ? latestValues(JSON.parse(text) as ObservationEntity[]) : [],

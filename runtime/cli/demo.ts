@@ -30,7 +30,7 @@ const endWithinMs = 10_000
 export async function demo(given: Given, terminal: Terminal): Promise<number> {
   const options = demoOptions(given)
   const ending = new AbortController()
-  void endSignal(systemClock.monotonic).then(() => ending.abort())
+  void endSignal(systemClock).then(() => ending.abort())
   if (options.durationMs !== undefined) setTimeout(() => ending.abort(), options.durationMs).unref()
   return options.site === undefined
     ? wholeDemo(options, terminal, ending.signal)
@@ -57,6 +57,11 @@ async function wholeDemo(options: DemoOptions, terminal: Terminal, signal: Abort
   }
 }
 
+interface ReadyLine {
+  readonly httpPort: number
+  readonly mqttPort: number
+}
+
 interface RunningGateway {
   readonly child: Child
   readonly httpUrl: string
@@ -76,7 +81,7 @@ async function startGateway(
   const mqttPort = options.mqttPort ?? (await portOrAny(host, defaultPorts.mqtt, terminal))
   const data = options.keep === undefined ? join(folder, 'data') : resolve(options.keep)
   const last: string[] = []
-  const ready = Promise.withResolvers<{ httpPort: number; mqttPort: number }>()
+  const ready = Promise.withResolvers<ReadyLine>()
   const child = startChild(
     [
       'run',
@@ -92,7 +97,7 @@ async function startGateway(
     (line) => {
       last.push(line)
       if (last.length > 20) last.shift()
-      if (line.includes('"gateway.ready"')) ready.resolve(JSON.parse(line))
+      if (line.includes('"gateway.ready"')) ready.resolve(JSON.parse(line) as ReadyLine)
       else if (/"level":"(warn|error)"/.test(line)) terminal.err(`\n${line}\n`)
     },
   )
@@ -139,7 +144,7 @@ async function watch(
   })
   let before: Look | undefined
   while (!signal.aborted && failure === undefined) {
-    const look = await lookAt(httpUrl, systemClock.monotonic).catch(() => undefined)
+    const look = await lookAt(httpUrl, systemClock).catch(() => undefined)
     if (look !== undefined) terminal.out(onOneLine(lookLine(look, before), terminal.columns))
     before = look
     await pause(lookEveryMs, undefined, { signal }).catch(() => undefined)
@@ -163,7 +168,7 @@ async function siteOnly(
     `demo-site-${process.pid}`,
   )
   const tell = (line: string): void => terminal.out(`${line}\n`)
-  const ports: SitePorts = { publisher, httpUrl, now: systemClock.now, tell, signal }
+  const ports: SitePorts = { publisher, httpUrl, clock: systemClock, tell, signal }
   if (options.data === undefined) await simulate(ports)
   else {
     const recording = readSeriesFolder(options.data, { step: options.stepMs, end: systemClock.now() })

@@ -26,7 +26,7 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
     process.exit(exitCodes.internal)
   }
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
-  const ending = endSignal(systemClock.monotonic)
+  const ending = endSignal(systemClock)
   tellSettings(loaded, log)
   showNewToken(settings, log, terminal)
 

@@ -66,5 +66,5 @@ export function mistakesText(mistakes: readonly Mistake[]): string {
 }
 
 const bridgeChecks = Object.fromEntries(
-  bridges.map(({ name, check }) => [name, (raw: unknown) => check?.(raw).problems ?? []]),
+  bridges.map((bridge) => [bridge.name, (raw: unknown) => bridge.check?.(raw).problems ?? []]),
 )

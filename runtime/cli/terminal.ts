@@ -6,9 +6,9 @@ import type { Environment } from '#config/environment.ts'
 
 export interface Terminal {
   /** Standard output: results, and the log lines of `run`. */
-  out(text: string): void
+  readonly out: (text: string) => void
   /** Standard error: what a person has to know beside the result. */
-  err(text: string): void
+  readonly err: (text: string) => void
   readonly input: NodeJS.ReadableStream
   readonly env: Environment
   /** Characters a line may have, where standard output is a screen. */

@@ -46,7 +46,7 @@ describe('readOrCreateToken', () => {
     expect(() => readSecretFile(file)).toThrow(
       expect.objectContaining({
         code: 'config.invalid',
-        message: expect.stringContaining('it must be 0600'),
+        message: expect.stringContaining('it must be 0600') as string,
       }),
     )
   })

@@ -36,7 +36,7 @@ async function load({ yaml, json, env = {}, flags = {} }: Given): Promise<Loaded
 async function settingsOf(given: Given): Promise<LoadedSettings> {
   const loaded = await load(given)
   if (loaded.mistakes !== undefined) expect.unreachable(loaded.mistakes.map(mistakeLine).join('\n'))
-  return loaded as LoadedSettings
+  return loaded
 }
 
 describe('settings that stand', () => {
@@ -530,7 +530,7 @@ describe('settings that do not stand', () => {
       rows.map(([path, value, expected, nearest]) => ({
         path,
         value,
-        expected: typeof expected === 'string' ? expected : expect.stringMatching(expected),
+        expected: typeof expected === 'string' ? expected : (expect.stringMatching(expected) as string),
         nearest,
       })),
     )

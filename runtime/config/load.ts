@@ -55,7 +55,7 @@ interface Raw {
   readonly mistakes: Mistake[]
   readonly absent: Absent[]
   /** Who said what stands at a place. */
-  sourceOf(keys: Keys): string
+  readonly sourceOf: (keys: Keys) => string
 }
 
 /** Never throws; everything that is wrong is in `mistakes`. */

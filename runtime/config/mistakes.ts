@@ -19,6 +19,7 @@ export interface Mistake {
 export type Keys = readonly (string | number)[]
 
 const shownCharactersMax = 80
+const secretName = /pass|secret|token|credential/i
 
 /** `a.b[0]["odd name"]`. */
 export function pathText(keys: Keys): string {
@@ -38,10 +39,8 @@ export function shown(value: unknown, keys: Keys): string | undefined {
   ) {
     return '(hidden)'
   }
-  const text =
-    JSON.stringify(value, (name, member) =>
-      name !== '' && /pass|secret|token/i.test(name) ? '(hidden)' : member,
-    ) ?? String(value)
+  const hide = (name: string, member: unknown): unknown => (secretName.test(name) ? '(hidden)' : member)
+  const text = JSON.stringify(value, hide)
   const open = text.replace(/(\/\/)[^/@\s"]*@/g, '$1(hidden)@')
   return open.length > shownCharactersMax ? `${open.slice(0, shownCharactersMax)}...` : open
 }

@@ -75,7 +75,8 @@ export function expectedAt(keys: Keys): { expected: string; depth: number } {
 }
 
 function expectedOf(schema: v.GenericSchema): string {
-  return String(v.getMetadata(unwrapped(schema))['expected'] ?? '')
+  const { expected } = v.getMetadata(unwrapped(schema))
+  return typeof expected === 'string' ? expected : ''
 }
 
 /** The schema without the wrapper that makes it optional. */

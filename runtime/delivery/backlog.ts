@@ -135,7 +135,7 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
         for (const head of heads) {
           if (waiting <= max) break
           floor = head.d
-          
+          if (pending.has(head.d) || queue.isFlying(head.d)) continue
           catchUp(queue.remove(head), head)
           dropped.push(head)
           waiting--

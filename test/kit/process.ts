@@ -16,6 +16,9 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
+/** A parsed log line: `at`, `level`, `event`, and facts. */
+export type LogLine = Readonly<Record<string, unknown>>
+
 export interface GatewayOptions {
   /** Environment beside PATH and HOME; SELVEDGE_FAILPOINTS goes here. */
   readonly env?: Readonly<Record<string, string>>
@@ -41,13 +44,13 @@ export interface GatewayProcess {
   readonly dataFolder: string
   readonly exited: Promise<Exit>
   /** Everything written so far, both outputs in order of arrival. */
-  output(): string
+  readonly output: () => string
   /** The log lines so far, parsed. */
-  logLines(): readonly Readonly<Record<string, unknown>>[]
+  logLines(): readonly LogLine[]
   /** The first log line with this event, also one already written; fails after `withinMs`. */
-  event(name: string, withinMs?: number): Promise<Readonly<Record<string, unknown>>>
+  event(name: string, withinMs?: number): Promise<LogLine>
   /** Sends a signal (SIGKILL unless named) and settles when the process is gone. */
-  kill(signal?: NodeJS.Signals): Promise<Exit>
+  readonly kill: (signal?: NodeJS.Signals) => Promise<Exit>
   /** SIGTERM, wait, and remove the folders that were made here. */
   stop(): Promise<Exit>
 }
@@ -67,17 +70,17 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     writeFileSync(env['SELVEDGE_CONFIG'], JSON.stringify(options.config))
   }
   const running = startSelvedge(['run', ...(options.flags ?? [])], { env, prefix: options.prefix })
-  const logLines = (): Record<string, unknown>[] =>
+  const logLines = (): LogLine[] =>
     running
       .output()
       .match(/^\{.*\}$/gm)
-      ?.map((line) => JSON.parse(line)) ?? []
-  const event = async (name: string, withinMs = 10_000): Promise<Record<string, unknown>> => {
+      ?.map((line) => JSON.parse(line) as LogLine) ?? []
+  const event = async (name: string, withinMs = 10_000): Promise<LogLine> => {
     const [line] = await running.saying(
       new RegExp(`^\\{.*"event":"${RegExp.escape(name)}".*\\}$`, 'm'),
       withinMs,
     )
-    return JSON.parse(line)
+    return JSON.parse(line) as LogLine
   }
   const stop = async (): Promise<Exit> => {
     const exit = await running.kill('SIGTERM')
@@ -109,11 +112,11 @@ export interface RunningCommand {
   readonly pid: number
   readonly exited: Promise<Exit>
   /** Everything written so far, both outputs in order of arrival. */
-  output(): string
+  readonly output: () => string
   /** The first match in what was or will be written; fails after `withinMs`, or when the process ends without. */
   saying(pattern: RegExp, withinMs?: number): Promise<RegExpExecArray>
   /** Sends a signal (SIGKILL unless named) and settles when the process is gone. */
-  kill(signal?: NodeJS.Signals): Promise<Exit>
+  readonly kill: (signal?: NodeJS.Signals) => Promise<Exit>
 }
 
 /** Starts any `selvedge` command and leaves it running. */

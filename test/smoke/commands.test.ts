@@ -42,7 +42,7 @@ describe('selvedge check', () => {
       ok: false,
       mistakes: [
         { path: 'http.prot', value: '1', nearest: 'http.port', source: join(folder, 'selvedge.yaml') },
-        { path: 'http.port', value: '"x"', expected: expect.stringContaining('a port') },
+        { path: 'http.port', value: '"x"', expected: expect.stringContaining('a port') as string },
       ],
     })
   })
@@ -130,7 +130,7 @@ describe('selvedge check and status with a gateway', () => {
     expect(asked.code).toBe(0)
     expect(asked.stdout).toContain(`Selvedge ${version} at ${gateway.httpUrl}: ready`)
     expect(asked.stdout).toMatch(/Entities +1\n/)
-    const inJson = JSON.parse((await selvedge(['status', '--json', ...flags])).stdout)
+    const inJson: unknown = JSON.parse((await selvedge(['status', '--json', ...flags])).stdout)
     expect(inJson).toMatchObject({ running: true, ready: true, version, metrics: { entities: 1 } })
   })
 
@@ -153,7 +153,7 @@ describe('selvedge status without a gateway', () => {
     expect(stdout).toContain('Selvedge does not run. In ')
     expect(stdout).toMatch(/Entities +0\n/)
     expect(files()).toEqual(before)
-    const inJson = JSON.parse((await selvedge(['status', '--json', '--http-port', '1'])).stdout)
+    const inJson: unknown = JSON.parse((await selvedge(['status', '--json', '--http-port', '1'])).stdout)
     expect(inJson).toMatchObject({
       running: false,
       folder: { inUse: false, tenants: [{ name: '', counts: { entities: 0 } }] },
@@ -216,7 +216,7 @@ describe('selvedge decode', () => {
       '{"t":3}',
     ])
     expect(code).toBe(0)
-    const { readings, entities } = JSON.parse(stdout)
+    const { readings, entities } = JSON.parse(stdout) as { readings: unknown; entities: unknown }
     expect(readings).toMatchObject([{ device: 'd1', field: 't', value: 3, unitCode: 'CEL' }])
     expect(JSON.stringify(entities)).toContain('Hall')
     expect(JSON.stringify(entities)).toContain('-10')

@@ -140,7 +140,7 @@ describe('recorded series', () => {
     expect(await demo.kill('SIGTERM')).toEqual({ code: 0, signal: null })
     expect(existsSync(join(data, 'selvedge.db'))).toBe(true)
     const { stdout } = await runSelvedge(['status', '--data', data, '--http-port', '1', '--json'])
-    expect(JSON.parse(stdout).folder.tenants[0].counts).toMatchObject({ streams: 2 })
+    expect(JSON.parse(stdout)).toMatchObject({ folder: { tenants: [{ counts: { streams: 2 } }] } })
   })
 
   it('end by themselves after --duration', async () => {

@@ -71,7 +71,7 @@ describe('selvedge run', () => {
     const lines = gateway.output().trim().split('\n')
     expect(lines.length).toBeGreaterThan(3)
     for (const line of lines)
-      expect(Object.keys(JSON.parse(line)).slice(0, 3)).toEqual(['at', 'level', 'event'])
+      expect(Object.keys(JSON.parse(line) as object).slice(0, 3)).toEqual(['at', 'level', 'event'])
   })
 
   it('names every setting of a part that is not built', async () => {

@@ -13,7 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), 'selvedge-example-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const bridgeChecks = Object.fromEntries(
-  bridges.map(({ name, check }) => [name, (raw: unknown) => check?.(raw).problems ?? []]),
+  bridges.map((bridge) => [bridge.name, (raw: unknown) => bridge.check?.(raw).problems ?? []]),
 )
 
 async function load(text: string) {
