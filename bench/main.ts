@@ -4,6 +4,7 @@
  */
 const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean }) => Promise<void>>>> = {
   ingest: async () => (await import('./ingest.ts')).benchIngest,
+  http: async () => (await import('./http.ts')).benchHttp,
 }
 
 const [name = '', ...flags] = process.argv.slice(2)

@@ -34,7 +34,11 @@ export function writtenBytes(pid: number): number {
 }
 
 /** Starts a process pinned to a core; its output is thrown away unless `onLine` takes it. */
-export function startPinned(core: number, command: readonly string[], options: PinnedOptions = {}): ChildProcess {
+export function startPinned(
+  core: number,
+  command: readonly string[],
+  options: PinnedOptions = {},
+): ChildProcess {
   const child = spawn('taskset', ['-c', String(core), ...command], {
     stdio: ['ignore', 'pipe', options.quiet === false ? 'inherit' : 'ignore'],
     env: { ...process.env, ...options.env },
@@ -46,14 +50,79 @@ export function startPinned(core: number, command: readonly string[], options: P
     rest = lines.pop()!
     for (const line of lines) options.onLine?.(line)
   })
-  process.once('exit', () => child.kill('SIGKILL'))
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
   return child
 }
 
 export interface PinnedOptions {
-  readonly env?: Record<string, string>
+  readonly env?: Readonly<Record<string, string>>
   readonly onLine?: (line: string) => void
   readonly quiet?: boolean
+}
+
+/** What one load did to one server. Times in ms, CPU in microseconds per operation. */
+export interface LoadFigures {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  /** CPU of the main thread, and of the whole process. */
+  readonly mainMicros: number
+  readonly allMicros: number
+  /** Bytes handed to the disk per operation. */
+  readonly bytesEach: number
+}
+
+/**
+ * Runs a load process on core 1 and measures the server's CPU and bytes over exactly the measured span. The load
+ * prints `measuring`, then `measured`, then one JSON line with perSecond, done, p50 and p99.
+ */
+export function underLoad(pid: number, file: string, args: readonly string[]): Promise<LoadFigures> {
+  const now = () => ({
+    main: threadCpuSeconds(pid),
+    all: processCpuSeconds(pid),
+    bytes: writtenBytes(pid),
+  })
+  return new Promise((resolve, reject) => {
+    let before = { main: 0, all: 0, bytes: 0 }
+    let after = before
+    const child = startPinned(1, [process.execPath, file, ...args], {
+      quiet: false,
+      onLine(line) {
+        if (line === 'measuring') before = now()
+        else if (line === 'measured') after = now()
+        else if (line.startsWith('{')) {
+          const { done, ...result } = JSON.parse(line) as {
+            perSecond: number
+            done: number
+            p50: number
+            p99: number
+          }
+          resolve({
+            ...result,
+            mainMicros: ((after.main - before.main) / done) * 1e6,
+            allMicros: ((after.all - before.all) / done) * 1e6,
+            bytesEach: (after.bytes - before.bytes) / done,
+          })
+        }
+      },
+    })
+    child.once('exit', (code) => reject(new TypeError(`the load ended with code ${code}`)))
+  })
+}
+
+/** The median of each figure. */
+export function medians(all: readonly LoadFigures[]): LoadFigures {
+  const of = (name: keyof LoadFigures): number => median(all.map((figures) => figures[name]))
+  return {
+    perSecond: of('perSecond'),
+    p50: of('p50'),
+    p99: of('p99'),
+    mainMicros: of('mainMicros'),
+    allMicros: of('allMicros'),
+    bytesEach: of('bytesEach'),
+  }
 }
 
 export function median(values: readonly number[]): number {

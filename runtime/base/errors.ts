@@ -46,7 +46,6 @@ export const errorRegister = {
   'http.not-acceptable': entry('caller', 'never', 406, 'Ask for one of the listed media types.'),
   'http.unsupported-media-type': entry('caller', 'never', 415, 'Send application/json or application/ld+json.'),
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
-  'http.length-required': entry('caller', 'never', 411, 'Send Content-Length or chunked encoding.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference for the paths.'),
   // Store

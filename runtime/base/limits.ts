@@ -21,7 +21,7 @@ export const limits = {
   // The door (commit path)
   groupObservationsMax: limit(1024, 'observations', 'One commit near the bound of limits per flush', 'next group'),
   groupEntityWorksMax: limit(256, 'works', 'Bounds the deciding time of one turn', 'next group'),
-  groupBytesMax: limit(4 * 1024 * 1024, 'bytes', 'Bounds memory of the group in flight', 'next group'),
+  groupBytesMax: limit(1024 * 1024, 'bytes', 'Bounds memory and deciding time of a group', 'next group'),
   lingerObservationsMax: limit(256, 'observations', 'More gain little per flush', 'the linger ends'),
   lingerMsMax: limit(2000, 'ms', 'Devices time out beyond', 'settings are refused'),
   queueWorksMax: limit(20_000, 'works', 'About 20 MB of waiting frames', 'QoS 0 dropped, QoS 1 waits, HTTP 503'),
@@ -142,7 +142,7 @@ export const limits = {
   deliveryPauseMsMax: limit(3_600_000, 'ms', 'Longest Retry-After or cooldown obeyed', 'stays there'),
   endpointsMax: limit(1000, 'endpoints', 'Connections and breakers', '403'),
   // Demo
-  demoInFlightMax: limit(64, 'messages', 'Unacknowledged messages of the simulated site', 'waits'),
+  demoInFlightMax: limit(256, 'messages', 'Unacknowledged messages of the simulated site', 'waits'),
   demoFileBytesMax: limit(256 * 1024 * 1024, 'bytes', 'A recorded series is read whole', 'the file is refused'),
   // Process
   settingsBytesMax: limit(4 * 1024 * 1024, 'bytes', 'About 20,000 declared devices', 'settings are refused'),

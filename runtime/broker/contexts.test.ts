@@ -15,7 +15,7 @@ import { createRecords } from '#store/records.ts'
 import { writeStatements } from '#store/rows.ts'
 import type { FetchDocument } from './context-library.ts'
 import { createContexts, platformContextPath } from './contexts.ts'
-import type { Stage } from './door.ts'
+import type { Stage } from './stage.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-contexts-'))
 let count = 0

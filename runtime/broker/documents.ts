@@ -15,7 +15,7 @@ import type { Entities, EntityRow } from '#store/entities.ts'
 import type { LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
-import type { Streams } from './streams.ts'
+import { type Streams, typesOf } from './streams.ts'
 import type { Origin, SystemTimes } from './types.ts'
 import { layValue, type StoredTimes, timesKey } from './view.ts'
 
@@ -123,6 +123,7 @@ export function createDocuments(ports: DocumentsPorts) {
     writeIndex(stage, draft.rid, difference.add, difference.remove)
     stage.scratch.set(`entity ${draft.id}`, next)
     streams.documentWritten(stage, draft.rid, number)
+    if (entity.type !== draft.entity.type) streams.retyped(stage, draft.rid, typesOf(entity))
     for (const change of changes) carryToStream(stage, next, change, number)
     ports.onChange(stage, {
       kind: 'updated',

@@ -13,8 +13,6 @@ import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
 
-export type { Stage } from './stage.ts'
-
 /** One thing to be written. `decide` runs synchronously in FIFO order and may throw to refuse itself alone. */
 export interface Work {
   /** False for observations of sensors, which may linger for company; everything else ends the linger. */
@@ -56,6 +54,8 @@ export interface DoorPorts {
 }
 
 const now = (): number => performance.now()
+/** How long upkeep rests after a group failed, ms. */
+const upkeepPauseMs = 10_000
 
 export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Door {
   const { clock, log, metrics } = ports
@@ -74,6 +74,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let nudged = false
   let closed = false
   let diskFull = false
+  let upkeepPausedUntil = 0
   let lingerTimer: NodeJS.Timeout | undefined
   let roomWaiters: (() => void)[] = []
   let idleWaiters: (() => void)[] = []
@@ -125,7 +126,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const group = createGroup({ at, number: lastNumber })
     const taken = singly.length > 0 ? [singly.shift()!] : take()
     const refused = decideAll(taken, group)
-    if (singly.length === 0) ports.upkeep(group)
+    if (singly.length === 0 && now() >= upkeepPausedUntil) ports.upkeep(group)
     send(group, taken, refused)
   }
 
@@ -204,6 +205,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     group.undo()
     if (error.code === 'store.full' && !diskFull) log.error('store.full', { error: error.message })
     diskFull = error.code === 'store.full'
+    // What failed may have been the upkeep; works must not fail for it again and again.
+    upkeepPausedUntil = now() + upkeepPauseMs
     const tried = works.filter((work) => !refused.has(work))
     if (works.length > 1 && !diskFull) {
       log.warn('store.commit-failed', { error: error.message, works: works.length })

@@ -3,6 +3,7 @@
  * entity changes (folded or still in the log), merged in order of time (GS CIM 009, 5.7.3). A deleted entity keeps
  * its history; entities that had the same id one after the other are told as one evolution.
  */
+import { hash } from 'node:crypto'
 import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
@@ -11,7 +12,7 @@ import { decodeChunk } from '#store/chunk-codec.ts'
 import type { Entities } from '#store/entities.ts'
 import { decodeEntityChanges, type History } from '#store/history.ts'
 import type { Records } from '#store/records.ts'
-import type { LiveState } from './live.ts'
+import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import type { Streams } from './streams.ts'
 import type { EntityHistory, HistoricInstance, TemporalQuery } from './types.ts'
@@ -50,16 +51,17 @@ export function evolutionOf(ports: EvolutionPorts, id: string, query: TemporalQu
   const rids = [...graves.map((grave) => grave.rid), ...(current === undefined ? [] : [current.rid])]
   const window = windowOf(query)
   const found = new Map<string, HistoricInstance[]>()
-  const add = (name: string, instance: HistoricInstance): void => {
-    if (query.attrs !== undefined && !query.attrs.has(name)) return
+  const add: Add = (name, instance) => {
+    if (query.attrs !== undefined && !query.attrs.has(name)) return false
     const time = timeOf(instance, query.timeproperty)
-    if (time === undefined || time < window.from || time >= window.to) return
+    if (time === undefined || time < window.from || time >= window.to) return false
     const list = found.get(name)
     if (list === undefined) found.set(name, [instance])
     else list.push(instance)
+    return true
   }
   for (const rid of rids) {
-    addEntityChanges(ports, rid, add)
+    addEntityChanges(ports, rid, query, add)
     addStreams(ports, rid, query, window, add)
   }
   return { id, type: document.type, ...arrange(found, query) }
@@ -79,25 +81,41 @@ function timeOf(instance: HistoricInstance, property: TemporalQuery['timepropert
   return instance.modifiedAt
 }
 
-/** Changes that were no observations: one JSON record each, in the entity's history or still in the log. */
-function addEntityChanges(ports: EvolutionPorts, rid: number, add: (name: string, i: HistoricInstance) => void): void {
-  const texts = ports.history.entityChanges(rid).flatMap(decodeEntityChanges)
-  for (const n of ports.streams.unfolded(rid)) {
-    const row = ports.records.logAt(n)
-    if (row !== undefined) texts.push(Buffer.from(row.body).toString())
+/**
+ * Changes that were no observations: one JSON record each, in the entity's history or still in the log. Reads from
+ * the end that the query begins at, and no more than an answer can hold.
+ */
+function addEntityChanges(ports: EvolutionPorts, rid: number, query: TemporalQuery, add: Add): void {
+  const texts = function* (): Generator<string> {
+    const parts = ports.history.entityChanges(rid)
+    const unfolded = function* (): Generator<string> {
+      for (const n of ports.streams.unfolded(rid)) {
+        const row = ports.records.logAt(n)
+        if (row !== undefined) yield Buffer.from(row.body).toString()
+      }
+    }
+    if (query.lastN === undefined) {
+      for (const part of parts) yield* decodeEntityChanges(part)
+      yield* unfolded()
+    } else {
+      yield* [...unfolded()].toReversed()
+      for (const part of parts.toReversed()) yield* decodeEntityChanges(part).toReversed()
+    }
   }
-  let ordinal = 0
-  for (const text of texts) {
+  let added = 0
+  for (const text of texts()) {
     const record = JSON.parse(text) as ChangeRecord
-    for (const [name, , instance] of record.instances) {
-      const instanceId = `urn:ngsi-ld:instance:${rid}-c${++ordinal}`
+    record.instances.forEach(([name, , instance], i) => {
+      const instanceId = `urn:ngsi-ld:instance:${rid}-${record.at}-${i}`
       if (instance === null) {
         add(name, { instance: deletedInstance(record.at), modifiedAt: record.at, instanceId, deleted: true })
-        continue
+        return
       }
       const observedAt = dateTimeToMs(instance.observedAt ?? '')
-      add(name, { instance, ...(observedAt === undefined ? {} : { observedAt }), modifiedAt: record.at, instanceId })
-    }
+      const timed = observedAt === undefined ? {} : { observedAt }
+      if (add(name, { instance, ...timed, modifiedAt: record.at, instanceId })) added++
+    })
+    if (added > query.limit) return
   }
 }
 
@@ -105,13 +123,7 @@ function deletedInstance(at: number): AttributeInstance {
   return { type: 'Property', value: 'urn:ngsi-ld:null', deletedAt: msToDateTime(at) }
 }
 
-function addStreams(
-  ports: EvolutionPorts,
-  rid: number,
-  query: TemporalQuery,
-  window: Window,
-  add: (name: string, i: HistoricInstance) => void,
-): void {
+function addStreams(ports: EvolutionPorts, rid: number, query: TemporalQuery, window: Window, add: Add): void {
   // Chunks are ordered by observedAt; a window on another time property has to see all of them.
   const narrow = query.timeproperty === 'observedAt'
   const from = narrow ? Math.max(window.from, earliestChunkTime) : earliestChunkTime
@@ -119,37 +131,61 @@ function addStreams(
   for (const row of ports.history.streamsOf(rid)) {
     const name = ports.names.text(row.name)!
     if (query.attrs !== undefined && !query.attrs.has(name)) continue
-    const seen = new Set<string>()
-    let ordinal = 0
-    const put = (time: number, modifiedAt: number, value: Json, shape: string): void => {
-      const key = `${time} ${JSON.stringify(value)}`
-      if (seen.has(key)) return
-      seen.add(key)
-      const instance = fromShape(shape, value, time)
-      const instanceId = `urn:ngsi-ld:instance:${row.s}-${time}-${ordinal++}`
-      add(name, { instance, observedAt: time, modifiedAt, instanceId })
+    const put = (time: number, modifiedAt: number, value: Json, shape: string): boolean => {
+      const instanceId = `urn:ngsi-ld:instance:s${row.s}-${time}-${hashOf(value)}`
+      return add(name, { instance: fromShape(shape, value, time), observedAt: time, modifiedAt, instanceId })
     }
-    const chunks = ports.history.chunks(row.s, from, to)
-    for (const chunk of query.lastN === undefined ? chunks : lastChunks(chunks, query.lastN)) {
+    const tail = tailOf(ports.live.stream(row.s)?.tail)
+    let added = 0
+    for (const chunk of chunksFor(ports.history.chunks(row.s, from, to), query.lastN)) {
       const series = decodeChunk(chunk)
       for (let i = 0; i < series.times.length; i++) {
-        put(series.times[i]!, series.modified[i]!, series.values[i]!, series.shapes[series.shapeOf?.[i] ?? 0]!)
+        const [time, value] = [series.times[i]!, series.values[i]!]
+        // A fold in flight may be on disk and in memory at once.
+        tail.delete(identityOf(time, value))
+        if (put(time, series.modified[i]!, value, series.shapes[series.shapeOf?.[i] ?? 0]!)) added++
       }
+      if (added > query.limit) break
     }
-    const tail = ports.live.stream(row.s)?.tail
-    if (tail === undefined) continue
-    for (let i = 0; i < tail.committed; i++) {
-      const shape = tail.shapes.findLast(({ from: start }) => start <= i)!.shape
-      put(tail.times[i]!, tail.modified[i]!, tail.values[i]!, shape)
-    }
+    if (added > query.limit && query.lastN === undefined) continue
+    for (const { time, modified, value, shape } of tail.values()) put(time, modified, value, shape)
   }
 }
+
+type Add = (name: string, instance: HistoricInstance) => boolean
+
+interface TailInstance {
+  readonly time: number
+  readonly modified: number
+  readonly value: Json
+  readonly shape: string
+}
+
+/** Committed instances of a tail, each identity once. */
+function tailOf(tail: Tail | undefined): Map<string, TailInstance> {
+  const instances = new Map<string, TailInstance>()
+  if (tail === undefined) return instances
+  for (let i = 0; i < tail.committed; i++) {
+    const [time, value] = [tail.times[i]!, tail.values[i]!]
+    const shape = tail.shapes.findLast(({ from }) => from <= i)!.shape
+    instances.set(identityOf(time, value), { time, modified: tail.modified[i]!, value, shape })
+  }
+  return instances
+}
+
+const identityOf = (time: number, value: Json): string =>
+  `${time} ${typeof value === 'number' ? value : JSON.stringify(value)}`
+
+/** Tells instances of one time apart; stable, because an instance is its time and value. */
+const hashOf = (value: Json): string => hash('sha1', JSON.stringify(value)).slice(0, 8)
 
 /** Years 0000 to 9999. */
 const earliestChunkTime = -62_167_219_200_000
 const latestChunkTime = 253_402_300_799_999
 
-function lastChunks<T extends { count: number }>(chunks: readonly T[], lastN: number): readonly T[] {
+/** All chunks, or as many of the last as hold so many instances. */
+function chunksFor<T extends { count: number }>(chunks: readonly T[], lastN: number | undefined): readonly T[] {
+  if (lastN === undefined) return chunks
   let rest = lastN
   let first = chunks.length
   while (first > 0 && rest > 0) rest -= chunks[--first]!.count

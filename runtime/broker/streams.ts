@@ -222,6 +222,15 @@ export function createStreams({ history, names, live }: StreamsPorts) {
         if (entity !== undefined) live.settle(entity, number, monotonic())
       })
     },
+    /** The types of an entity changed, and with them who may want to know of its streams. */
+    retyped(stage: Stage, rid: number, types: readonly string[]): void {
+      stage.published(() => {
+        const entity = live.entity(rid)
+        if (entity === undefined) return
+        entity.types = types
+        for (const stream of entity.streams) stream.candidatesVersion = -1
+      })
+    },
     /** A change record was logged: remembered until folded into the entity's history. */
     recorded(stage: Stage, rid: number, number: number): void {
       stage.published(() => remember(rid, number))

@@ -37,13 +37,17 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let scanAt = 0
   let trimAt = now() + trimEveryMs
   let trimmed = 0
-  /** Log numbers by time, youngest last, to know which records are old enough to fold. */
-  const marks: { at: number; number: number }[] = []
+  /** Log numbers by time and by bytes written so far, youngest last; one per trim. */
+  const marks: { at: number; number: number; bytes: number }[] = []
+  let logBytes = records.logBytes()
   let agedNumber = 0
 
   /** Adds what is due to a group that is about to be sent. */
   function attach(group: Group, options: { everything?: boolean } = {}): void {
     const everything = options.everything ?? false
+    group.onWritten(({ logBytes: more }) => {
+      logBytes += more
+    })
     findAged(everything)
     let room: number = everything ? Number.MAX_SAFE_INTEGER : limits.foldsPerGroup.value
     for (const stream of full) {
@@ -125,10 +129,14 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   /** Deletes log rows that nothing needs: folded, written back, and beyond the log's bounds. */
   function trim(group: Group): void {
     trimAt = now() + trimEveryMs
-    marks.push({ at: now(), number: foldNumber(group) })
-    while (marks.length > 0 && marks[0]!.at < now() - limits.tailAgeMs.value) agedNumber = marks.shift()!.number
+    marks.push({ at: now(), number: foldNumber(group), bytes: logBytes })
+    agedNumber = marks.findLast(({ at }) => at < now() - limits.tailAgeMs.value)?.number ?? agedNumber
+    const beyond = marks.findLastIndex(
+      ({ at, bytes }) => at < now() - limits.logAgeMsMax.value || logBytes - bytes > limits.logBytesMax.value,
+    )
+    const excess = beyond < 0 ? 0 : marks[beyond]!.number
+    marks.splice(0, beyond + 1)
     const settled = settledNumber(group)
-    const excess = records.logExcess(group.stage.at - limits.logAgeMsMax.value, limits.logBytesMax.value)
     const number = Math.min(settled, excess)
     if (settled > trimmed) group.stage.write('meta.put', 'replay', settled)
     if (number > trimmed) group.stage.write('log.trim', number)

@@ -72,6 +72,7 @@ export async function createPublisher(
     settled: () => until(() => inFlight.size === 0),
     close: () =>
       new Promise<void>((resolve) => {
+        if (socket.closed) return resolve()
         socket.once('close', () => resolve())
         socket.end(Uint8Array.of(0xe0, 0))
       }),

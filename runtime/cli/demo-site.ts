@@ -10,6 +10,7 @@ import { ask } from './ask.ts'
 import { type DemoDevice, demoDevices, messagesOf } from './demo-devices.ts'
 import type { Publisher } from './demo-publisher.ts'
 import type { Position, Sample } from './series.ts'
+import type { Recording } from './series-folder.ts'
 
 export interface SitePorts {
   readonly publisher: Publisher
@@ -82,17 +83,17 @@ async function send(publisher: Publisher, device: DemoDevice, times: readonly nu
   for (const { topic, payload } of messagesOf(device, times)) await publisher.publish(topic, payload)
 }
 
-/** What of the record is told while it runs. */
-export interface Replay {
-  readonly samples: readonly Sample[]
-  readonly places: ReadonlyMap<string, Position>
+export interface Replay extends Recording {
   /** Seconds of the record per second; Infinity for as fast as the gateway takes it. */
   readonly speed: number
 }
 
 /** Publishes samples in the order of their times. Settles when all are acknowledged, or the signal comes. */
-export async function replay(ports: SitePorts, { samples, places, speed }: Replay): Promise<void> {
-  const { publisher, clock, signal } = ports
+export async function replay(ports: SitePorts, { samples, places, skipped, speed }: Replay): Promise<void> {
+  const { publisher, clock, tell, signal } = ports
+  for (const line of skipped) tell(`left out ${line}`)
+  const devices = new Set(samples.map(({ device }) => device)).size
+  tell(`${devices} devices, ${samples.length} messages, ${places.size} places`)
   const known = new Map<string, Set<string>>()
   const start = clock.now()
   for (const sample of samples) {
@@ -110,6 +111,7 @@ export async function replay(ports: SitePorts, { samples, places, speed }: Repla
     await tellPlace(ports, sample.device, fresh, place)
   }
   await publisher.settled()
+  tell(signal.aborted ? 'stopped' : 'all has been replayed; the gateway stays')
 }
 
 /** SenML units of quantities whose names leave no doubt. */

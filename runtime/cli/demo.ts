@@ -163,21 +163,18 @@ async function siteOnly(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<number> {
-  const publisher = await createPublisher(
-    { host: new URL(httpUrl).hostname, port: options.mqttPort ?? defaultPorts.mqtt },
-    `demo-site-${process.pid}`,
-  )
+  const { data, speed, stepMs, mqttPort } = options
+  const recording =
+    data === undefined ? undefined : readSeriesFolder(data, { step: stepMs, end: systemClock.now() })
+  const address = { host: new URL(httpUrl).hostname, port: mqttPort ?? defaultPorts.mqtt }
+  const publisher = await createPublisher(address, `demo-site-${process.pid}`)
   const tell = (line: string): void => terminal.out(`${line}\n`)
   const ports: SitePorts = { publisher, httpUrl, clock: systemClock, tell, signal }
-  if (options.data === undefined) await simulate(ports)
-  else {
-    const recording = readSeriesFolder(options.data, { step: options.stepMs, end: systemClock.now() })
-    for (const line of recording.skipped) tell(`left out ${line}`)
-    const devices = new Set(recording.samples.map(({ device }) => device)).size
-    tell(`${devices} devices, ${recording.samples.length} messages, ${recording.places.size} places`)
-    await replay(ports, { ...recording, speed: options.speed })
-    tell(signal.aborted ? 'stopped' : 'all has been replayed; the gateway stays')
+  try {
+    if (recording === undefined) await simulate(ports)
+    else await replay(ports, { ...recording, speed })
+  } finally {
+    await publisher.close()
   }
-  await publisher.close()
   return exitCodes.ok
 }

@@ -6,7 +6,8 @@
 import type { Clock } from '#base/clock.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
-import type { Door, Stage } from '#broker/door.ts'
+import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Delivery } from '#store/deliveries.ts'
 
 export interface SettlementPorts {

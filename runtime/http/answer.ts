@@ -5,7 +5,7 @@
  */
 import { productToken } from '#base/version.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import type { AskHead } from './ask.ts'
+import type { Ask, AskHead } from './ask.ts'
 import { contextRelation } from './negotiate.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -23,13 +23,13 @@ export interface PageLinks {
 
 export interface Answers {
   /** The context that names in the answer to this request are in: JSON can only name one by Link. */
-  contextFor(ask: AskHead): Context
+  contextFor(ask: Ask): Context
   /** 200 with one entity. */
-  entity(ask: AskHead, text: string, context: Context): Response
+  entity(ask: Ask, text: string, context: Context): Response
   /** 200 with a list of entities. */
-  list(ask: AskHead, rendered: Rendered, page?: { count?: number | undefined; links: PageLinks }): Response
+  list(ask: Ask, rendered: Rendered, page?: { count?: number | undefined; links: PageLinks }): Response
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
-  partial(ask: AskHead, text: string, context: Context, range: string): Response
+  partial(ask: Ask, text: string, context: Context, range: string): Response
   /** 201 without a body, or with `text`, where old clients want one. */
   created(ask: AskHead, location: string, text?: string): Response
   noContent(ask: AskHead): Response
@@ -41,7 +41,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
   const coreJson = headersOf('application/json', core)
   const coreLd = headersOf('application/ld+json', core)
 
-  const head = ({ type, tenant }: AskHead, context: Context): Headers => {
+  const head = ({ type, tenant }: Ask, context: Context): Headers => {
     const isLd = type === 'application/ld+json'
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }

@@ -27,11 +27,12 @@ export interface AskHead {
   readonly tenant: string
   readonly context: Context
   readonly parameters: Parameters
-  readonly type: AnswerType
 }
 
 export interface Ask extends AskHead {
   readonly broker: TenantBroker
+  /** Media type of the answer. */
+  readonly type: AnswerType
 }
 
 /** The tenant is entered when all else is known to be right, because with a create it comes into being. */
@@ -107,7 +108,6 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     const parameters = parametersOf(c.req.url, known)
     const isPatch = c.req.method === 'PATCH'
     const contentType = bodyType(headerOf(c, 'content-type'), isPatch ? patchTypes : bodyTypes)
-    const type = answerType(headerOf(c, 'accept'), settings.defaultType)
     const isLinked = contentType !== 'application/ld+json'
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
@@ -115,14 +115,16 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     const json = await jsonBody(c)
     const context = isLinked ? await linked(c) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
-    return { tenant, parameters, type, json, context, isLinked, enter }
+    return { tenant, parameters, json, context, isLinked, enter }
   }
 
   return Object.freeze({
     read(c, known) {
       const tenant = tenantOf(c)
       const parameters = parametersOf(c.req.url, known)
-      const type = answerType(headerOf(c, 'accept'), settings.defaultType)
+      // An answer without a body has no media type that a client could refuse.
+      const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
+      const type = answerType(accept, settings.defaultType)
       const context = linked(c)
       const at = existing(tenant)
       if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, type }

@@ -63,11 +63,8 @@ export function parseJson(body: Buffer): Json {
 function isShallow(value: Json, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (levels === 0) return false
-  for (const name in value) {
-    const member = (value as Readonly<Record<string, Json>>)[name]!
-    if (typeof member === 'object' && !isShallow(member, levels - 1)) return false
-  }
-  return true
+  const members: readonly Json[] = Array.isArray(value) ? value : Object.values(value)
+  return members.every((member) => isShallow(member, levels - 1))
 }
 
 function readIncoming(incoming: IncomingMessage): Promise<Buffer> {

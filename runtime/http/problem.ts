@@ -58,6 +58,6 @@ function extraHeaders({ code, entry, details }: GatewayError): Record<string, st
   if (code === 'http.method-not-allowed') return { Allow: String(details['allow']) }
   if (code === 'http.unauthorized') return { 'WWW-Authenticate': 'Bearer realm="selvedge"' }
   if (code === 'http.unsupported-media-type') return { Accept: String(details['allowed']) }
-  if (entry.status === 503) return { 'Retry-After': String(details['retryAfterSeconds'] ?? 1) }
+  if (entry.status === 503) return { 'Retry-After': String(Number(details['retryAfterSeconds'] ?? 1)) }
   return {}
 }

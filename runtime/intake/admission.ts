@@ -3,7 +3,7 @@
  * decides. A device that has been provisioned stays admitted in every mode but an explicit ignore.
  */
 import type { Documents } from '#broker/documents.ts'
-import type { Stage } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Settings } from '#config/schema.ts'
 import { siteId } from './site-ids.ts'
 

@@ -4,7 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Counter } from '#base/metrics.ts'
-import type { Stage } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Records } from '#store/records.ts'
 

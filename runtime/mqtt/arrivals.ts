@@ -9,10 +9,10 @@
  */
 import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
-import type { Stage, Work } from '#broker/door.ts'
+import type { Work } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Admission } from './admission.ts'
 import type { Incoming, Link, Taken } from './link.ts'
@@ -39,6 +39,8 @@ export interface IntakePort {
 }
 
 export interface ArrivalsPorts {
+  /** How long a message may be tried when the disk refuses. */
+  readonly holdMs: number
   readonly admission: Admission
   readonly intake: IntakePort
   readonly routes: Routes
@@ -149,7 +151,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     const now = clock.monotonic()
     if (arrival.heldAt === 0) arrival.heldAt = now
     if (arrival.message.qos === 0) drop(arrival)
-    else if (now - arrival.heldAt < limits.mqttHoldMs.value) admission.hold(arrival)
+    else if (now - arrival.heldAt < ports.holdMs) admission.hold(arrival)
     else settle(arrival, 'refused')
   }
 

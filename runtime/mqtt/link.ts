@@ -72,6 +72,8 @@ export interface LinkPorts {
   /** Bytes of packets, of all links, that have not wholly come. */
   readonly partials: Flow
   readonly atTurnEnd: (action: () => void) => void
+  /** How long a client may take nothing of what is sent to it. */
+  readonly stallMs: number
   /** Takes a message; returns what is wrong with it, if anything is. */
   readonly receive: (link: Link, incoming: Incoming) => string | undefined
   readonly failed: (link: Link, reason: string) => void
@@ -317,7 +319,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       sentBytes = sent
       sentAt = now
     }
-    if (now - sentAt > limits.subscriberStallMs.value) fail('takes nothing of what is sent to it')
+    if (now - sentAt > ports.stallMs) fail('takes nothing of what is sent to it')
     const silence = now - heardAt
     if (keepaliveMs > 0 && !halted && silence > keepaliveMs * 1.5) fail('keep-alive [MQTT-3.1.2-24]')
     if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT came')

@@ -4,7 +4,7 @@
  * disk before PUBCOMP, since the sender may then use the packet identifier for another message.
  */
 import type { GatewayError } from '#base/errors.ts'
-import type { Stage } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { SessionRows } from '#store/sessions.ts'
 import type { Admission } from './admission.ts'
 import type { Session } from './session-queue.ts'

@@ -4,7 +4,7 @@
  * before it, which would be stale.
  */
 import type { Log } from '#base/log.ts'
-import type { Stage } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { SessionRows } from '#store/sessions.ts'
 import { createTopicTree } from './topic-tree.ts'
 import type { Message } from './wire.ts'

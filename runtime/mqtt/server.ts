@@ -57,6 +57,8 @@ export interface MqttSettings {
   readonly retainedMessagesMax?: number | undefined
   readonly retainedBytesMax?: number | undefined
   readonly willGraceMs?: number | undefined
+  readonly holdMs?: number | undefined
+  readonly stallMs?: number | undefined
 }
 
 export interface MqttStats {
@@ -112,6 +114,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       flow,
       partials,
       atTurnEnd,
+      stallMs: settings.stallMs ?? limits.subscriberStallMs.value,
       receive: arrivals.receive,
       failed: (failing, reason) => faults.note(failing.id(), reason),
       left(leaving) {
@@ -206,7 +209,9 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const presences = createPresences(linkTree)
   const undelivered = metrics.counter('selvedge_mqtt_undelivered_total')
   const routes = createRoutes({ links: linkTree, sessions: sessionTree, undelivered })
+  const holdMs = settings.holdMs ?? limits.mqttHoldMs.value
   const arrivals = createArrivals({
+    holdMs,
     admission,
     intake: ports.intake,
     routes,

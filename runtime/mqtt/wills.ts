@@ -3,7 +3,8 @@
  * clients that were connected when the gateway ended; they are published after a grace unless the client is back.
  * A will is known by identity, because a client that takes over its own connection may bring an equal one.
  */
-import type { Door, Stage } from '#broker/door.ts'
+import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { SessionRows } from '#store/sessions.ts'
 import type { Chores } from './chores.ts'
 import { asQos, type Qos } from './wire.ts'

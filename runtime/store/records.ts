@@ -76,13 +76,7 @@ export function createRecords(database: Database) {
     'SELECT n, at, kind, rid, body FROM log WHERE n > ? ORDER BY n LIMIT ?',
   )
   const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body FROM log WHERE n = ?')
-  const logAged = database.prepare<[number], { n: number | null }>(
-    // Commit times never decrease with the number, so the first younger row bounds the older ones.
-    'SELECT n - 1 AS n FROM log WHERE at >= ? ORDER BY n LIMIT 1',
-  )
-  const logSize = database.prepare<[], { bytes: number; count: number; last: number }>(
-    'SELECT coalesce(sum(length(body)), 0) AS bytes, count(*) AS count, coalesce(max(n), 0) AS last FROM log',
-  )
+  const logBytes = database.prepare<[], { bytes: number | null }>('SELECT sum(length(body)) AS bytes FROM log')
   const subscriptions = database.prepare<[], SubscriptionRow>('SELECT i, id, doc, stats FROM subscription ORDER BY i')
   const contextGet = database.prepare<[string], ContextRow>(
     'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
@@ -100,13 +94,8 @@ export function createRecords(database: Database) {
     logLast: () => logLast.get()?.n ?? 0,
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
-    /** The log number up to which rows are older than `before` (ms) or beyond `bytes` kept; 0 when within bounds. */
-    logExcess(before: number, bytes: number): number {
-      const aged = logAged.get(before)?.n ?? 0
-      const size = logSize.get()
-      if (size === undefined || size.bytes <= bytes || size.count === 0) return aged
-      return Math.max(aged, size.last - Math.floor((size.count * bytes) / size.bytes))
-    },
+    /** Bytes of the rows kept. */
+    logBytes: () => logBytes.get()?.bytes ?? 0,
     subscriptions: () => subscriptions.all(),
     context: (url: string) => contextGet.get(url),
     contexts: () => contexts.all(),

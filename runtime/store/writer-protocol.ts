@@ -30,5 +30,5 @@ export type ToWriter =
 
 export type FromWriter =
   | { readonly kind: 'opened' | 'closed'; readonly tenant: string }
-  | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly blobBytes: number }
+  | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly logBytes: number }
   | { readonly kind: 'failed'; readonly tenant: string; readonly code: string; readonly message: string }

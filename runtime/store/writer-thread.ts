@@ -74,15 +74,18 @@ function write(group: GroupMessage): void {
   const tenant = tenants.get(group.tenant)
   assert(tenant !== undefined, 'groups come for open tenants')
   let chunks = 0
-  let blobBytes = 0
+  let logBytes = 0
   try {
     tenant.begin()
     for (const { n, at, triples, others } of group.blobs) {
       const body = encodeObservations({ triples, others })
-      blobBytes += body.length
+      logBytes += body.length
       tenant.run(['log.insert', n, at, 1, null, body])
     }
-    for (const row of group.rows) tenant.run(row)
+    for (const row of group.rows) {
+      if (row[0] === 'log.insert') logBytes += (row[5] as Uint8Array).length
+      tenant.run(row)
+    }
     for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
     for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
     failpoint('writer:before-commit')
@@ -94,7 +97,7 @@ function write(group: GroupMessage): void {
     say({ kind: 'failed', tenant: group.tenant, code, message })
     return
   }
-  say({ kind: 'written', tenant: group.tenant, chunks, blobBytes })
+  say({ kind: 'written', tenant: group.tenant, chunks, logBytes })
   checkpoint(tenant)
 }
 

@@ -10,7 +10,7 @@ import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
 
 export interface WriteOutcome {
   readonly chunks: number
-  readonly blobBytes: number
+  readonly logBytes: number
 }
 
 export interface Writer {
@@ -23,7 +23,7 @@ export interface Writer {
   end(): Promise<void>
 }
 
-const nothing: WriteOutcome = { chunks: 0, blobBytes: 0 }
+const nothing: WriteOutcome = { chunks: 0, logBytes: 0 }
 
 export function createWriter(onDeath: (error: unknown) => void): Writer {
   const file = import.meta.url.endsWith('.ts') ? './writer-thread.ts' : './writer-thread.js'

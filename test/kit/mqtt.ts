@@ -8,7 +8,7 @@ import { generate, type Packet, parser } from 'mqtt-packet'
 import { systemClock } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
-import type { Stage } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { IntakePort } from '#mqtt/arrivals.ts'
 import { createMqttServer, type MqttPorts, type MqttServer, type MqttSettings } from '#mqtt/server.ts'
@@ -109,7 +109,7 @@ export interface RawClient {
 }
 
 export function openRaw(port: number): RawClient {
-  const socket = connect(port, '127.0.0.1')
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   const packets: Packet[] = []
   let wake = (): void => undefined
   let isEnded = false

@@ -12,11 +12,6 @@ declare module 'vitest' {
   }
 }
 
-/** Path of a peer, or undefined when this machine lacks it. */
-export function peer(name: PeerName): string | undefined {
-  return findPeer(name)
-}
-
 /** A `describe` whose body gets the path of the peer; not run, and said so, where the peer is missing. */
 export function describePeer(name: PeerName, title: string, body: (path: string) => void): void {
   const path = findPeer(name)

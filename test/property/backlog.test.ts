@@ -12,24 +12,32 @@ import { createDeliveries, type Delivery, deliveryWrites } from '#store/deliveri
 import { migrations } from '#store/schema.ts'
 
 type Step =
-  | { kind: 'commit'; entities: number[] }
-  | { kind: 'announce' | 'unload' | 'reread' | 'write' }
+  | { kind: 'commit'; count: number; spread: number }
+  | { kind: 'announce' }
+  | { kind: 'unload' }
+  | { kind: 'reread' }
+  | { kind: 'write' }
   | { kind: 'take'; count: number }
-  | { kind: 'finish' | 'fail' | 'pause'; pick: number }
+  | { kind: 'finish'; pick: number }
+  | { kind: 'fail'; pick: number }
+  | { kind: 'pause'; pick: number }
+  | { kind: 'move'; entity: number }
   | { kind: 'drop'; max: number }
 
 const steps = fc.array(
   fc.oneof(
     fc.record({
       kind: fc.constant('commit' as const),
-      entities: fc.array(fc.nat(4), { maxLength: 400, size: 'max' }),
+      count: fc.nat(400),
+      spread: fc.integer({ min: 1, max: 5 }),
     }),
     fc.record({ kind: fc.constantFrom('announce', 'announce', 'write', 'unload', 'reread') }),
     fc.record({ kind: fc.constant('take' as const), count: fc.nat(6) }),
     fc.record({ kind: fc.constantFrom('finish', 'finish', 'fail', 'pause'), pick: fc.nat(10) }),
+    fc.record({ kind: fc.constant('move' as const), entity: fc.nat(4) }),
     fc.record({ kind: fc.constant('drop' as const), max: fc.integer({ min: 100, max: 900 }) }),
   ) as fc.Arbitrary<Step>,
-  { maxLength: 60 },
+  { minLength: 20, maxLength: 60 },
 )
 
 const endpoint = 'http://e/'
@@ -40,6 +48,7 @@ function createScene() {
   for (const { sql } of migrations) database.exec(sql)
   const insert = database.prepare(deliveryWrites['delivery.insert'])
   const settle = database.prepare(deliveryWrites['delivery.settle'])
+  const move = database.prepare('UPDATE delivery SET endpoint = ? WHERE entity = ?')
   const pending = new Set<number>()
   const backlog: Backlog = createBacklog({ endpoint, reads: createDeliveries(database), pending }, 0)
   const owed = new Map<number, string>()
@@ -54,13 +63,13 @@ function createScene() {
     backlog,
     owed,
     flights,
-    commit(entities: readonly number[]) {
-      for (const entity of entities) {
+    commit(count: number, spread: number) {
+      for (let i = 0; i < count; i++) {
         const delivery = {
           d: ++last,
           sub: 1,
           endpoint,
-          entity: `urn:${entity}`,
+          entity: `urn:${i % spread}`,
           at: 0,
           stream: null,
           t: null,
@@ -102,6 +111,13 @@ function createScene() {
         pending.add(d)
       }
     },
+    /** The deliveries of an entity now belong to another endpoint. */
+    move(entity: number) {
+      scene.announce()
+      move.run('http://other/', `urn:${entity}`)
+      for (const [d, other] of owed) if (other === `urn:${entity}`) owed.delete(d)
+      backlog.reread()
+    },
     /** The settlement reaches the disk; commits are announced in order, so everything before it has been. */
     write() {
       scene.announce()
@@ -113,7 +129,7 @@ function createScene() {
 }
 
 function run(scene: ReturnType<typeof createScene>, step: Step): void {
-  if (step.kind === 'commit') scene.commit(step.entities)
+  if (step.kind === 'commit') scene.commit(step.count, step.spread)
   else if (step.kind === 'announce') scene.announce()
   else if (step.kind === 'write') scene.write()
   else if (step.kind === 'unload') scene.backlog.unload()
@@ -122,6 +138,7 @@ function run(scene: ReturnType<typeof createScene>, step: Step): void {
   else if (step.kind === 'finish') scene.finish(step.pick)
   else if (step.kind === 'fail') scene.putBack(step.pick)
   else if (step.kind === 'pause') scene.putBack(step.pick, 1)
+  else if (step.kind === 'move') scene.move(step.entity)
   else scene.drop(step.max)
 }
 
@@ -135,6 +152,7 @@ it('keeps every delivery, in order, exactly once in memory', () => {
       for (let turns = 0; scene.owed.size > 0 && turns < 100_000; turns++) {
         if (!scene.take(Number.MAX_VALUE) && !scene.backlog.isReading()) scene.finish(0)
       }
+      while (scene.flights.length > 0) scene.finish(0)
       expect([scene.owed.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
     }),
     { numRuns: 300 },

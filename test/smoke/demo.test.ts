@@ -57,7 +57,7 @@ describe('the simulated site', () => {
         { timeout: 15_000 },
       )
       .toBe(12)
-    const near = `${entities}?type=${platform}&georel=near;maxDistance==60&geometry=Point&coordinates=[8.0012,52.0007]`
+    const near = `${entities}?type=${platform}&georel=near;maxDistance==80&geometry=Point&coordinates=[8.0012,52.0007]`
     const ids = (await get<Entity[]>(near)).map(({ id }) => id)
     expect(ids.toSorted()).toEqual([
       'urn:ngsi-ld:Platform:greenhouse-1',

@@ -49,9 +49,14 @@ function roomOf(path: string): string {
   return second.replace(/\.ts$/, '')
 }
 
+const imports = new WeakMap<TreeFile, Import[]>()
+
 /** Everything a file imports, re-exports, or names by a URL relative to itself. */
 function importsOf(one: TreeFile): Import[] {
+  const known = imports.get(one)
+  if (known !== undefined) return known
   const found: Import[] = []
+  imports.set(one, found)
   walk(one, (node) => {
     const source = sourceOf(node)
     if (source === undefined) return

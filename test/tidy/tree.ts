@@ -65,24 +65,34 @@ export function programOf(one: TreeFile): Node {
   return program
 }
 
-/** Every node of a file, parents before children, with its ancestors (nearest last). */
+/** Every node of a file, parents before children, with its ancestors (nearest last; valid during the call). */
 export function walk(one: TreeFile, visit: (node: Node, ancestors: readonly Node[]) => void): void {
-  const enter = (value: unknown, ancestors: readonly Node[]): void => {
+  const ancestors: Node[] = []
+  const enter = (value: unknown): void => {
     if (Array.isArray(value)) {
-      for (const item of value) enter(item, ancestors)
+      for (const item of value) enter(item)
     } else if (isNode(value)) {
       visit(value, ancestors)
-      const inside = [...ancestors, value]
-      for (const child of Object.values(value)) enter(child, inside)
+      ancestors.push(value)
+      for (const child of Object.values(value)) enter(child)
+      ancestors.pop()
     }
   }
-  enter(programOf(one), [])
+  enter(programOf(one))
 }
 
 export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
 }
 
+const lineEnds = new WeakMap<TreeFile, readonly number[]>()
+
 /** Line of a position, counted from one. */
-export const lineAt = (one: TreeFile, position: number): number =>
-  one.text.slice(0, position).split('\n').length
+export function lineAt(one: TreeFile, position: number): number {
+  let ends = lineEnds.get(one)
+  if (ends === undefined) {
+    ends = [...one.text.matchAll(/\n/g)].map(({ index }) => index)
+    lineEnds.set(one, ends)
+  }
+  return ends.filter((end) => end < position).length + 1
+}

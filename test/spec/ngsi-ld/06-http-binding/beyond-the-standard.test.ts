@@ -156,7 +156,7 @@ describe('bytes that are no HTTP', () => {
     new Promise((resolve, reject) => {
       const socket = connect(gateway.port, '127.0.0.1', () => socket.write(bytes))
       let text = ''
-      socket.on('data', (chunk) => (text += chunk))
+      socket.on('data', (chunk) => (text += chunk.toString()))
       socket.on('close', () => resolve(text))
       socket.on('error', reject)
     })

@@ -90,7 +90,7 @@ describe('an entity whose id is taken', () => {
     const id = freshId()
     const body = { id, type: 'Room' }
     const both = await Promise.all([gateway.send('POST', path, body), gateway.send('POST', path, body)])
-    expect(both.map(({ status }) => status).toSorted()).toEqual([201, 409])
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409])
   })
 })
 

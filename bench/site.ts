@@ -1,0 +1,86 @@
+/**
+ * The site that the HTTP and query benchmarks measure on: stations of about 750 bytes with five properties and a
+ * place, spread over two degrees, and the requests made of them. Everything follows from numbers, so that servers
+ * and loads in different processes agree without talking.
+ */
+
+export const stationType = 'WeatherStation'
+
+/** Values of `zone`, each shared by one station in so many. */
+export const zones = 100
+
+export function stationId(i: number): string {
+  return `urn:ngsi-ld:${stationType}:station-${String(i).padStart(6, '0')}`
+}
+
+/** Entity number `i` as it is sent; about 750 bytes. */
+export function station(i: number): Readonly<Record<string, unknown>> {
+  const observedAt = '2026-01-01T00:00:00.000Z'
+  return {
+    id: stationId(i),
+    type: stationType,
+    temperature: { type: 'Property', value: spread(i, 7, 4000) / 100, unitCode: 'CEL', observedAt },
+    humidity: { type: 'Property', value: spread(i, 11, 10_000) / 100, unitCode: 'P1' },
+    pressure: { type: 'Property', value: 950 + spread(i, 13, 1000) / 10, unitCode: 'A97', observedAt },
+    zone: { type: 'Property', value: i % zones },
+    description: { type: 'Property', value: `Station ${i} ${'of the weather network in the hills '.repeat(6)}` },
+    location: { type: 'GeoProperty', value: { type: 'Point', coordinates: place(i) } },
+  }
+}
+
+/** Longitude and latitude within a box of two by two degrees. */
+function place(i: number): [number, number] {
+  return [10 + spread(i, 17, 2_000_000) / 1e6, 50 + spread(i, 19, 2_000_000) / 1e6]
+}
+
+/** A number below `range` that looks random and follows from `i`. */
+function spread(i: number, seed: number, range: number): number {
+  let x = Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(seed, 0x85ebca6b)
+  x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d)
+  x = Math.imul(x ^ (x >>> 12), 0x297a2d39)
+  return ((x ^ (x >>> 15)) >>> 0) % range
+}
+
+export const requestKinds = ['get', 'list', 'observe', 'write', 'equal', 'range', 'near', 'mixed'] as const
+export type RequestKind = (typeof requestKinds)[number]
+
+const entities = '/ngsi-ld/v1/entities'
+const geo = 'georel=near;maxDistance=='
+
+/** Path of request number `n` of a kind over so many stations; those of queries select at most a hundredth. */
+export function pathOf(kind: RequestKind, n: number, count: number): string {
+  const any = spread(n, 23, count)
+  switch (kind) {
+    case 'get':
+      return `${entities}/${stationId(any)}`
+    case 'list':
+      return `${entities}?type=${stationType}&limit=20&offset=${20 * spread(n, 29, Math.min(50, count / 20))}`
+    case 'equal':
+      return `${entities}?type=${stationType}&q=zone==${any % zones}&limit=100`
+    case 'range': {
+      const low = spread(n, 31, 3970) / 100
+      return `${entities}?type=${stationType}&q=temperature>${low};temperature<${(low + 0.3).toFixed(2)}&limit=100`
+    }
+    case 'near': {
+      const [lon, lat] = place(any)
+      return `${entities}?type=${stationType}&${geo}6000&geometry=Point&coordinates=[${lon},${lat}]&limit=100`
+    }
+    case 'mixed':
+      return pathOf((['equal', 'range', 'near'] as const)[n % 3]!, n, count)
+    default:
+      return `${entities}/${stationId(any)}/attrs`
+  }
+}
+
+/** Body of write number `n`: a value of its own, at a time of its own where it is an observation. */
+export function bodyOf(kind: RequestKind, n: number, startedAt: number): string | undefined {
+  if (kind === 'observe') {
+    const value = (spread(n, 37, 3000) / 100 + 10).toFixed(2)
+    const observedAt = new Date(startedAt + n).toISOString()
+    return `{"temperature":{"type":"Property","value":${value},"unitCode":"CEL","observedAt":"${observedAt}"}}`
+  }
+  if (kind === 'write') {
+    return `{"humidity":{"type":"Property","value":${(spread(n, 41, 900_000) / 1e4 + 10).toFixed(4)},"unitCode":"P1"}}`
+  }
+  return undefined
+}

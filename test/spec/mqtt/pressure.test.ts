@@ -1,0 +1,240 @@
+/** What the broker does when somebody is too slow: a subscriber, the disk, the door. Nobody else may notice. */
+import { generate } from 'mqtt-packet'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
+import type { Door, Work } from '#broker/door.ts'
+import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import {
+  type Broker,
+  type BrokerOptions,
+  connectRaw,
+  openBroker,
+  publishPacket,
+  type RawClient,
+  subscribePacket,
+  textOf,
+} from '#test/kit/mqtt.ts'
+
+let file: TemporaryDatabase
+let broker: Broker
+
+async function start(options: BrokerOptions = {}): Promise<void> {
+  broker = await openBroker(file.file, options)
+}
+
+beforeEach(() => {
+  file = temporaryDatabase()
+})
+
+afterEach(async () => {
+  await broker.close()
+  file.remove()
+})
+
+async function subscriber(id: string, filter: string, qos: 0 | 1 | 2, clean = true): Promise<RawClient> {
+  const client = await connectRaw(broker.port, id, { clean })
+  client.send(subscribePacket(1, [filter, qos]))
+  expect(await client.next()).toMatchObject({ cmd: 'suback' })
+  return client
+}
+
+describe('a frozen subscriber', () => {
+  const payload = Buffer.alloc(16_384, 'x')
+
+  /** 16 MB, each message acknowledged before the next; returns the longest wait for PUBACK in ms. */
+  async function publishMuch(qos: 0 | 1): Promise<number> {
+    const client = await connectRaw(broker.port, 'publisher')
+    let longest = 0
+    for (let n = 1; n <= 1000; n++) {
+      const from = performance.now()
+      if (qos === 0) client.send(publishPacket('f', payload))
+      client.send(publishPacket(qos === 0 ? 'sync' : 'f', qos === 0 ? '' : payload, { qos: 1, messageId: n }))
+      await client.next()
+      longest = Math.max(longest, performance.now() - from)
+    }
+    client.end()
+    return longest
+  }
+
+  it('of QoS 0 loses messages, counted; others lose none and publishers do not wait', async () => {
+    await start()
+    const frozen = await subscriber('frozen', 'f', 0)
+    const healthy = await subscriber('healthy', 'f', 0)
+    frozen.socket.pause()
+    let received = 0
+    const counting = (async () => {
+      for (; received < 1000; received++) await healthy.next()
+    })()
+    expect(await publishMuch(0)).toBeLessThan(1000)
+    await counting
+    expect(broker.count('selvedge_mqtt_undelivered_total')).toBeGreaterThan(100)
+    frozen.end()
+  })
+
+  it('of QoS 1 without a session is closed; others lose none', async () => {
+    await start()
+    const frozen = await subscriber('frozen', 'f', 1)
+    const healthy = await subscriber('healthy', 'f', 1)
+    frozen.socket.pause()
+    const counting = (async () => {
+      for (let n = 0; n < 1000; n++) {
+        const { messageId } = await healthy.next()
+        healthy.send({ cmd: 'puback', messageId } as never)
+      }
+    })()
+    expect(await publishMuch(1)).toBeLessThan(1000)
+    await counting
+    await expect.poll(() => broker.server.stats().clients).toBe(1)
+    frozen.socket.resume()
+    await frozen.ended
+  })
+
+  it('with a session gets everything when it thaws, and costs no memory meanwhile', async () => {
+    await start({ sessionBytesMax: 32 * 1024 * 1024 })
+    const frozen = await subscriber('frozen', 'f', 1, false)
+    frozen.socket.pause()
+    expect(await publishMuch(1)).toBeLessThan(1000)
+    expect(broker.server.stats()).toMatchObject({ sessions: 1, owed: 1000 })
+    frozen.socket.resume()
+    for (let n = 0; n < 1000; n++) {
+      const { messageId } = await frozen.next()
+      frozen.send({ cmd: 'puback', messageId } as never)
+    }
+    await expect.poll(() => broker.server.stats().owed).toBe(0)
+  }, 60_000)
+
+  it('is closed when it has taken nothing for too long', async () => {
+    await start({ stallMs: 1500 })
+    const frozen = await subscriber('frozen', 'f', 0)
+    frozen.socket.pause()
+    await publishMuch(0)
+    await expect.poll(() => broker.server.stats().clients, { timeout: 8000 }).toBe(0)
+    frozen.end()
+  })
+})
+
+describe('a client that does not read what is sent to it', () => {
+  it('is not read either', async () => {
+    await start()
+    const client = await subscriber('deaf', 'd', 0)
+    client.socket.pause()
+    const total = 30_000
+    const payload = Buffer.alloc(1000, 'x')
+    for (let n = 1; n <= total; n++) client.send(publishPacket('d', payload, { qos: 1, messageId: n }))
+    const taken = (): number => broker.count('selvedge_mqtt_publishes_total')
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    const before = taken()
+    expect(before).toBeLessThan(total)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(taken()).toBe(before)
+    client.socket.resume()
+    await expect.poll(taken, { timeout: 10_000 }).toBe(total)
+    client.end()
+  })
+})
+
+/** A door before the real one that can be out of room, or over a full disk. */
+function troubledDoor(state: { full: boolean; disk: 'fine' | 'full' }) {
+  let waiting: (() => void)[] = []
+  return {
+    wrapDoor: (door: Door): Door => ({
+      ...door,
+      submit(work: Work) {
+        if (state.full) return false
+        if (state.disk === 'fine') return door.submit(work)
+        setTimeout(() => work.answer(new GatewayError('store.full', 'no space left on device')), 5)
+        return true
+      },
+      whenRoom(action) {
+        if (state.full) waiting.push(action)
+        else door.whenRoom(action)
+      },
+    }),
+    makeRoom() {
+      state.full = false
+      for (const action of waiting.splice(0)) action()
+    },
+    state,
+    reset: () => {
+      waiting = []
+    },
+  }
+}
+
+describe('a full door', () => {
+  it('drops QoS 0, counted, and lets QoS 1 wait in order', async () => {
+    const trouble = troubledDoor({ full: false, disk: 'fine' })
+    await start({ wrapDoor: trouble.wrapDoor })
+    const client = await connectRaw(broker.port, 'c')
+    trouble.state.full = true
+    client.send(
+      Buffer.concat([
+        generate(publishPacket('claimed/q', '1', { qos: 1, messageId: 1 })),
+        generate(publishPacket('claimed/q', 'zero')),
+        generate(publishPacket('claimed/q', '2', { qos: 1, messageId: 2 })),
+      ]),
+    )
+    expect(await client.all(100)).toEqual([])
+    expect(broker.count('selvedge_mqtt_dropped_total')).toBe(1)
+    trouble.makeRoom()
+    expect([await client.next(), await client.next()].map(({ messageId }) => messageId)).toEqual([1, 2])
+    expect(broker.frames()).toEqual(['claimed/q 1', 'claimed/q 2'])
+    client.end()
+  })
+})
+
+describe('a full disk', () => {
+  it('holds QoS 1 until it has room, in order, and drops QoS 0, counted', async () => {
+    const trouble = troubledDoor({ full: false, disk: 'full' })
+    await start({ wrapDoor: trouble.wrapDoor })
+    const client = await connectRaw(broker.port, 'c')
+    client.send(publishPacket('claimed/h', 'zero'))
+    for (let n = 1; n <= 3; n++) client.send(publishPacket('claimed/h', `${n}`, { qos: 1, messageId: n }))
+    expect(await client.all(600)).toEqual([])
+    trouble.state.disk = 'fine'
+    client.send(publishPacket('claimed/h', '4', { qos: 1, messageId: 4 }))
+    const ids: (number | undefined)[] = []
+    while (ids.length < 4) ids.push((await client.next()).messageId)
+    expect(ids).toEqual([1, 2, 3, 4])
+    expect(broker.frames()).toEqual([1, 2, 3, 4].map((n) => `claimed/h ${n}`))
+    expect(broker.count('selvedge_mqtt_dropped_total')).toBe(1)
+    expect(broker.lines.filter(({ event }) => event === 'mqtt.held')).toHaveLength(1)
+    client.end()
+  })
+
+  it('closes the connection without PUBACK after a while; what needs no disk goes on', async () => {
+    const trouble = troubledDoor({ full: false, disk: 'full' })
+    await start({ wrapDoor: trouble.wrapDoor, holdMs: 700 })
+    const client = await connectRaw(broker.port, 'c')
+    const other = await subscriber('other', 'live', 0)
+    client.send(publishPacket('claimed/h', 'x', { qos: 1, messageId: 1 }))
+    other.send(publishPacket('live', 'on', { qos: 1, messageId: 1 }))
+    expect(textOf(await other.next())).toBe('live on qos0')
+    await client.ended
+    expect(await client.all(0)).toEqual([])
+    expect(broker.frames()).toEqual([])
+    const second = await connectRaw(broker.port, 'c')
+    second.send(publishPacket('claimed/exact', 'y', { qos: 2, messageId: 2 }))
+    await second.ended
+    trouble.state.disk = 'fine'
+    const third = await connectRaw(broker.port, 'c')
+    third.send(publishPacket('claimed/exact', 'y', { qos: 2, messageId: 2, dup: true }))
+    expect(await third.next()).toMatchObject({ cmd: 'pubrec', messageId: 2 })
+    expect(broker.frames()).toEqual(['claimed/exact y'])
+    for (const one of [third, other]) one.end()
+  })
+})
+
+describe('ending', () => {
+  it('acknowledges what it took and takes no more', async () => {
+    await start({ lingerMs: 200 })
+    const client = await connectRaw(broker.port, 'c')
+    for (let n = 1; n <= 20; n++) client.send(publishPacket('claimed/e', `${n}`, { qos: 1, messageId: n }))
+    await expect.poll(() => broker.count('selvedge_mqtt_publishes_total')).toBe(20)
+    await broker.server.close(3000)
+    await client.ended
+    const ids = (await client.all(0)).map(({ messageId }) => messageId)
+    expect(ids).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
+    expect(broker.frames()).toHaveLength(20)
+  })
+})
