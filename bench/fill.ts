@@ -20,7 +20,8 @@ export async function fill(httpPort: number, count: number): Promise<number> {
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(batch),
       })
-      if (answer.status !== 201) throw new TypeError(`create answered ${answer.status}: ${await answer.text()}`)
+      if (answer.status !== 201)
+        throw new TypeError(`create answered ${answer.status}: ${await answer.text()}`)
       await answer.arrayBuffer()
     }
   }

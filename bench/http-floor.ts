@@ -2,7 +2,7 @@
  * The floor of the HTTP figures: a bare Hono app on the same adapter. GET answers one constant text with the given
  * headers; PATCH parses the JSON body and answers 204. Argument, JSON: text and headers of an answer. Prints its port.
  */
-import { type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 

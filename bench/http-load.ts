@@ -37,7 +37,8 @@ let stopped = false
 /** Times at which requests of an open loop were due and found no free connection. */
 const overdue: number[] = []
 const endOfHead = Buffer.from('\r\n\r\n')
-const prebuilt = kind === 'observe' || kind === 'write' ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
+const prebuilt =
+  kind === 'observe' || kind === 'write' ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
 
 function requestText(n: number): Buffer {
   const path = encodeURI(pathOf(kind, n, stations))

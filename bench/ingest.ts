@@ -2,8 +2,9 @@
  * `npm run bench -- ingest`: durable MQTT QoS 1 ingest through the whole pipeline, against what Mosquitto acknowledges
  * on the same core in the same run; slow flash; and bytes written per observation.
  */
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+
 import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,6 +38,8 @@ interface Figures {
   readonly mainMicros: number
   readonly allMicros: number
   readonly bytesPerMessage: number
+  /** 99th percentile of the event-loop delay, ms; NaN for a peer. */
+  readonly lagP99: number
 }
 
 async function freePort(): Promise<number> {
@@ -73,7 +76,10 @@ async function startMosquitto(persistent: boolean): Promise<Server> {
   const persistence = persistent
     ? `persistence true\npersistence_location ${folder}/\nautosave_on_changes true\nautosave_interval 1\n`
     : 'persistence false\n'
-  writeFileSync(file, `listener ${port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 0\n${persistence}`)
+  writeFileSync(
+    file,
+    `listener ${port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 0\n${persistence}`,
+  )
   const child = startPinned(0, ['/usr/sbin/mosquitto', '-c', file])
   await new Promise((resolve) => setTimeout(resolve, 500))
   return { pid: child.pid!, port, httpPort: 0, folder, stop: () => end(child, folder) }
@@ -97,19 +103,40 @@ function measure(server: Server, { publishers, window, seconds, devices, rate }:
       all: processCpuSeconds(server.pid),
       bytes: writtenBytes(server.pid),
     })
-    const child = spawn('taskset', ['-c', '1', node, load, ...numbers], { stdio: ['ignore', 'pipe', 'inherit'] })
+    /** The gateway tells the delay since the last time it was asked. */
+    const lag = async (): Promise<number> => {
+      if (server.httpPort === 0) return Number.NaN
+      const text = await (await fetch(`http://127.0.0.1:${server.httpPort}/metrics`)).text()
+      return Number(/^selvedge_event_loop_lag_p99_seconds (\S+)/m.exec(text)?.[1]) * 1000
+    }
+    let lagP99 = Promise.resolve(Number.NaN)
+    const child = spawn('taskset', ['-c', '1', node, load, ...numbers], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     child.stdout.on('data', (data: Buffer) => {
       for (const line of data.toString().split('\n')) {
-        if (line === 'measuring') before = now()
-        else if (line === 'measured') after = now()
-        else if (line.startsWith('{')) {
-          const result = JSON.parse(line) as { perSecond: number; acknowledged: number; p50: number; p99: number }
-          resolve({
-            ...result,
-            mainMicros: ((after.main - before.main) / result.acknowledged) * 1e6,
-            allMicros: ((after.all - before.all) / result.acknowledged) * 1e6,
-            bytesPerMessage: (after.bytes - before.bytes) / result.acknowledged,
-          })
+        if (line === 'measuring') {
+          before = now()
+          void lag()
+        } else if (line === 'measured') {
+          after = now()
+          lagP99 = lag()
+        } else if (line.startsWith('{')) {
+          const result = JSON.parse(line) as {
+            perSecond: number
+            acknowledged: number
+            p50: number
+            p99: number
+          }
+          void lagP99.then((ms) =>
+            resolve({
+              ...result,
+              lagP99: ms,
+              mainMicros: ((after.main - before.main) / result.acknowledged) * 1e6,
+              allMicros: ((after.all - before.all) / result.acknowledged) * 1e6,
+              bytesPerMessage: (after.bytes - before.bytes) / result.acknowledged,
+            }),
+          )
         }
       }
     })
@@ -127,6 +154,7 @@ async function repeated(rounds: number, run: () => Promise<Figures>): Promise<Fi
     mainMicros: of((f) => f.mainMicros),
     allMicros: of((f) => f.allMicros),
     bytesPerMessage: of((f) => f.bytesPerMessage),
+    lagP99: of((f) => f.lagP99),
   }
 }
 
@@ -139,25 +167,32 @@ const fresh = async (start: () => Promise<Server>, load: Load): Promise<Figures>
   }
 }
 
-function print(name: string, { perSecond, p50, p99, mainMicros, allMicros, bytesPerMessage }: Figures): void {
+function print(name: string, figures: Figures): void {
+  const { perSecond, p50, p99, mainMicros, allMicros, bytesPerMessage, lagP99 } = figures
+  const lag = Number.isNaN(lagP99) ? '' : `  loop lag p99 ${lagP99.toFixed(1)} ms`
   process.stdout.write(
     `${name.padEnd(44)} ${perSecond.toFixed(0).padStart(8)}/s  PUBACK p50 ${p50.toFixed(2)} ms p99 ${p99.toFixed(2)} ms  ` +
-      `CPU main ${mainMicros.toFixed(1)} us all ${allMicros.toFixed(1)} us  ${bytesPerMessage.toFixed(0)} B/message\n`,
+      `CPU main ${mainMicros.toFixed(1)} us all ${allMicros.toFixed(1)} us  ${bytesPerMessage.toFixed(0)} B/message${lag}\n`,
   )
 }
 
-/** Microseconds to megabytes a day at a rate. */
-const gigabytesPerDay = (bytes: number, perSecond: number): string => ((bytes * perSecond * 86_400) / 1e9).toFixed(2)
+/** Gigabytes a day at a rate of observations per second. */
+const gigabytesPerDay = (bytes: number, perSecond: number): string =>
+  ((bytes * perSecond * 86_400) / 1e9).toFixed(2)
 
 export async function benchIngest(options: { quick: boolean }): Promise<void> {
   const rounds = options.quick ? 1 : 5
   const seconds = options.quick ? 3 : 8
   const closed: Load = { publishers: 100, window: 16, seconds, devices: 100, rate: 0 }
 
-  process.stdout.write('QoS 1, 100 publishers with 16 in flight, one-record SenML; server on core 0, load on core 1\n')
+  process.stdout.write(
+    'QoS 1, 100 publishers with 16 in flight, one-record SenML; server on core 0, load on core 1\n',
+  )
   const ours = await repeated(rounds, () => fresh(() => startGateway({}), closed))
   const floor = await repeated(rounds, () => fresh(() => startMosquitto(false), closed))
-  const persistent = options.quick ? floor : await repeated(rounds, () => fresh(() => startMosquitto(true), closed))
+  const persistent = options.quick
+    ? floor
+    : await repeated(rounds, () => fresh(() => startMosquitto(true), closed))
   print('selvedge, acknowledged after the flush', ours)
   print('mosquitto without persistence (the floor)', floor)
   print('mosquitto with persistence, 1 s autosave', persistent)
@@ -178,7 +213,9 @@ export async function benchIngest(options: { quick: boolean }): Promise<void> {
   process.stdout.write('Flash writes: 2,000 observations/s over 100 streams, 50 ms linger\n')
   const wear = await wearFigures(options.quick)
   print('selvedge', wear)
-  const days = [10, 100, 1000].map((rate) => `${gigabytesPerDay(wear.bytesPerMessage, rate)} GB/day at ${rate}/s`)
+  const days = [10, 100, 1000].map(
+    (rate) => `${gigabytesPerDay(wear.bytesPerMessage, rate)} GB/day at ${rate}/s`,
+  )
   process.stdout.write(`${days.join(', ')} when written at this grouping (goal 250 B/observation)\n`)
 }
 
@@ -192,7 +229,9 @@ async function wearFigures(quick: boolean): Promise<Figures> {
       devices: 100,
       rate: 2000,
     })
-    process.stdout.write(`database file ${(statSync(join(server.folder, 'selvedge.db')).size / 1e6).toFixed(1)} MB\n`)
+    process.stdout.write(
+      `database file ${(statSync(join(server.folder, 'selvedge.db')).size / 1e6).toFixed(1)} MB\n`,
+    )
     return figures
   } finally {
     await server.stop()

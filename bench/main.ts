@@ -4,6 +4,7 @@
  */
 const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean }) => Promise<void>>>> = {
   ingest: async () => (await import('./ingest.ts')).benchIngest,
+  stages: async () => (await import('./stages.ts')).benchStages,
   http: async () => (await import('./http.ts')).benchHttp,
 }
 

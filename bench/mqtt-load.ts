@@ -59,7 +59,8 @@ function send(publisher: Publisher, index: number, count: number): void {
   for (let i = 0; i < count; i++) {
     const id = (publisher.nextId = (publisher.nextId % 60_000) + 1)
     publisher.sentAt[id] = performance.now()
-    const device = (index + publishers * (publisher.counter % Math.max(1, Math.floor(devices / publishers)))) % devices
+    const device =
+      (index + publishers * (publisher.counter % Math.max(1, Math.floor(devices / publishers)))) % devices
     packets.push(publishPacket(device, id, publisher.counter++))
     publisher.inFlight++
   }
@@ -84,7 +85,13 @@ const all: Publisher[] = []
 await Promise.all(
   Array.from({ length: publishers }, (_, index) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    const publisher: Publisher = { socket, sentAt: new Float64Array(65_536), nextId: 0, inFlight: 0, counter: 0 }
+    const publisher: Publisher = {
+      socket,
+      sentAt: new Float64Array(65_536),
+      nextId: 0,
+      inFlight: 0,
+      counter: 0,
+    }
     all.push(publisher)
     socket.write(connectPacket(`load-${process.pid}-${index}`))
     let rest: Buffer = Buffer.alloc(0)

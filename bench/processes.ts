@@ -3,7 +3,7 @@
  * accounts, not what a process says of itself.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** CPU seconds of one thread: the kernel's scheduler statistics, ns resolution. */
 export function threadCpuSeconds(pid: number, thread: number = pid): number {

@@ -23,7 +23,10 @@ export function station(i: number): Readonly<Record<string, unknown>> {
     humidity: { type: 'Property', value: spread(i, 11, 10_000) / 100, unitCode: 'P1' },
     pressure: { type: 'Property', value: 950 + spread(i, 13, 1000) / 10, unitCode: 'A97', observedAt },
     zone: { type: 'Property', value: i % zones },
-    description: { type: 'Property', value: `Station ${i} ${'of the weather network in the hills '.repeat(6)}` },
+    description: {
+      type: 'Property',
+      value: `Station ${i} ${'of the weather network in the hills '.repeat(6)}`,
+    },
     location: { type: 'GeoProperty', value: { type: 'Point', coordinates: place(i) } },
   }
 }

@@ -6,12 +6,12 @@
  * can hand us a frame that we are not ready to keep.
  */
 import { randomUUID } from 'node:crypto'
-import { bridges } from '#bridges/registry.ts'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
+import { bridges } from '#bridges/registry.ts'
 import { type Contexts, createContexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
@@ -31,12 +31,13 @@ import { createChannels } from '#intake/channels.ts'
 import { createClaims } from '#intake/claims.ts'
 import { createIntake } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
-import { createMqttServer } from '#mqtt/server.ts'
+import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
+import type { Database } from '#store/database.ts'
 import { lockFolder } from '#store/folder-lock.ts'
-import { createSessionRows } from '#store/sessions.ts'
 import { formatVersion } from '#store/schema.ts'
+import { createSessionRows } from '#store/sessions.ts'
 import { createWriter } from '#store/writer.ts'
 
 export interface GatewayPorts {
@@ -96,23 +97,6 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     metrics,
   })
 
-  const mqttPort = settings.mqtt.port
-  const mqtt =
-    mqttPort === 'off'
-      ? undefined
-      : await createMqttServer(
-          {
-            door: main.door,
-            intake,
-            rows: createSessionRows(main.database),
-            authenticate: () => true,
-            clock,
-            log,
-            metrics,
-          },
-          { host: settings.host, port: mqttPort, clientsMax: settings.mqtt.maxClients },
-        )
-  opened.defer(() => mqtt?.close(limits.closeMs.value / 4))
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -124,6 +108,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   )
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
+  const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
+  opened.defer(() => mqtt?.close(limits.closeMs.value / 4))
 
   isReady = true
   const closing = opened.move()
@@ -183,6 +169,18 @@ async function openHttp(
   }
   const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: settings.host, port })
   return server
+}
+
+async function openMqtt(
+  ports: Omit<MqttPorts, 'rows' | 'authenticate'> & { readonly database: Database },
+  { settings, isLocal }: { settings: Settings; isLocal: boolean },
+): Promise<MqttServer | undefined> {
+  const { port, maxClients } = settings.mqtt
+  if (port === 'off') return undefined
+  return createMqttServer(
+    { ...ports, rows: createSessionRows(ports.database), authenticate: () => isLocal },
+    { host: settings.host, port, clientsMax: maxClients },
+  )
 }
 
 /** How the source of a frame is reached, as the entities tell it. */

@@ -44,16 +44,31 @@ export const errorRegister = {
   // HTTP binding
   'http.method-not-allowed': entry('caller', 'never', 405, 'See the Allow header.'),
   'http.not-acceptable': entry('caller', 'never', 406, 'Ask for one of the listed media types.'),
-  'http.unsupported-media-type': entry('caller', 'never', 415, 'Send application/json or application/ld+json.'),
+  'http.unsupported-media-type': entry(
+    'caller',
+    'never',
+    415,
+    'Send application/json or application/ld+json.',
+  ),
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference for the paths.'),
   // Store
-  'store.busy': entry('resource', 'later', 503, 'The write queue is full; repeat after the Retry-After time.'),
+  'store.busy': entry(
+    'resource',
+    'later',
+    503,
+    'The write queue is full; repeat after the Retry-After time.',
+  ),
   'store.full': entry('resource', 'later', 507, 'The disk or the quota is full; free space.'),
   'store.failed': entry('resource', 'later', 500, 'The disk refused a write; see the log.'),
   'store.locked': entry('caller', 'never', 500, 'Another gateway uses this data folder.'),
-  'store.newer': entry('caller', 'never', 500, 'The data folder was written by a newer version; install that.'),
+  'store.newer': entry(
+    'caller',
+    'never',
+    500,
+    'The data folder was written by a newer version; install that.',
+  ),
   'store.corrupt': entry('resource', 'never', 500, 'The database is damaged; restore a backup.'),
   'store.closed': entry('ourselves', 'later', 503, 'The gateway is stopping.'),
   // Intake
@@ -61,7 +76,12 @@ export const errorRegister = {
   'intake.time-window': entry('device', 'never', 400, 'Check the clock of the device.'),
   'intake.unclaimed': entry('device', 'never', 404, 'Declare a bridge for this topic.'),
   // Settings and command line
-  'config.invalid': entry('caller', 'never', 500, 'Correct the settings listed; `selvedge check` shows them all.'),
+  'config.invalid': entry(
+    'caller',
+    'never',
+    500,
+    'Correct the settings listed; `selvedge check` shows them all.',
+  ),
   'cli.child': entry('resource', 'later', 500, 'Its last lines say why.'),
   'cli.usage': entry('caller', 'never', 400, 'See `selvedge --help`.'),
   // MQTT
@@ -72,7 +92,12 @@ export const errorRegister = {
   // Delivery
   'delivery.failed': entry('peer', 'later', 502, 'See the subscription status for the last failure.'),
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),
-  'peer.loopback': entry('caller', 'never', 400, 'Targets on this machine are refused while others may connect; see `outbound.allowLoopback`.'),
+  'peer.loopback': entry(
+    'caller',
+    'never',
+    400,
+    'Targets on this machine are refused while others may connect; see `outbound.allowLoopback`.',
+  ),
   // Anything that is a bug of ours
   'gateway.internal': entry('ourselves', 'later', 500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

@@ -49,7 +49,10 @@ function pass(name: Failpoint, table: Map<string, Armed>): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, point.argument)
     return
   }
-  const due = point.argument === 0 ? point.action === 'throw' || point.passages === 1 : point.passages === point.argument
+  const due =
+    point.argument === 0
+      ? point.action === 'throw' || point.passages === 1
+      : point.passages === point.argument
   if (!due) return
   if (point.action === 'kill') {
     process.kill(process.pid, 'SIGKILL')
@@ -64,7 +67,10 @@ function parseArmed(text: string | undefined): Map<string, Armed> | undefined {
   for (const part of text.split(',')) {
     const match = /^([a-z:-]+)=(kill|sleep|throw)(?:\((\d+)\))?$/.exec(part.trim())
     if (match === null || !(failpointNames as readonly string[]).includes(match[1]!)) {
-      throw new GatewayError('config.invalid', `SELVEDGE_FAILPOINTS: "${part}" is not name=kill|sleep(ms)|throw`)
+      throw new GatewayError(
+        'config.invalid',
+        `SELVEDGE_FAILPOINTS: "${part}" is not name=kill|sleep(ms)|throw`,
+      )
     }
     table.set(match[1]!, {
       action: match[2] as Armed['action'],

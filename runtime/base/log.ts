@@ -26,6 +26,7 @@ export const logEvents = {
   'mqtt.session-ended': 'A session ended by age.',
   'mqtt.retained-refused': 'A retained message was not kept at a ceiling.',
   'mqtt.frame-refused': 'A frame could not be stored and never will be; it was acknowledged.',
+  'mqtt.passwords-unreadable': 'The changed password file cannot be read; the last good one holds.',
   'mqtt.held': 'The disk refuses commits; publishers wait.',
   'bridge-in.connected': 'Connected to an external broker.',
   'bridge-in.lost': 'Connection to an external broker lost.',

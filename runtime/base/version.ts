@@ -1,5 +1,5 @@
 /** The one place that knows which version runs; read from package.json and fixed into the bundle. */
-import manifest from '../../package.json' with { type: 'json' }
+import manifest from '#package' with { type: 'json' }
 
 export const version: string = manifest.version
 /** How the running version names itself on the wire and in files. */

@@ -10,8 +10,8 @@ import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
-import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
+import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import type { LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
@@ -79,7 +79,8 @@ export function createDocuments(ports: DocumentsPorts) {
   }
 
   function withStagedValues(draft: Draft): Draft {
-    const newer = streams.liveOf(draft.rid)?.streams.filter((stream) => !stream.gone && hasNewer(stream)) ?? []
+    const newer =
+      streams.liveOf(draft.rid)?.streams.filter((stream) => !stream.gone && hasNewer(stream)) ?? []
     if (newer.length === 0) return draft
     const entity = { ...draft.entity }
     const times = { ...draft.times }
@@ -102,18 +103,36 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.undone(() => count--)
     const changes = changesBetween(undefined, entity)
     const times = timesAfter({}, changes, stage.at)
-    const draft: Draft = { rid, id: entity.id, entity, indexed: entity, created: stage.at, modified: stage.at, times }
+    const draft: Draft = {
+      rid,
+      id: entity.id,
+      entity,
+      indexed: entity,
+      created: stage.at,
+      modified: stage.at,
+      times,
+    }
     const doc = documentText(entity)
     const number = record(stage, 'created', draft, changes, by)
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
     stage.scratch.set(`entity ${entity.id}`, draft)
-    ports.onChange(stage, { kind: 'created', number, rid, id: entity.id, before: undefined, after: entity, changes, by }, timesOf(draft))
+    ports.onChange(
+      stage,
+      { kind: 'created', number, rid, id: entity.id, before: undefined, after: entity, changes, by },
+      timesOf(draft),
+    )
     return draft
   }
 
   /** Stages a new version of an entity. `changes` are the instances that became something else. */
-  function update(stage: Stage, draft: Draft, entity: Entity, changes: readonly AttributeChange[], by: Origin): Draft {
+  function update(
+    stage: Stage,
+    draft: Draft,
+    entity: Entity,
+    changes: readonly AttributeChange[],
+    by: Origin,
+  ): Draft {
     const times = timesAfter(draft.times, changes, stage.at)
     const next: Draft = { ...draft, entity, indexed: entity, modified: stage.at, times }
     const doc = documentText(entity)
@@ -125,16 +144,20 @@ export function createDocuments(ports: DocumentsPorts) {
     streams.documentWritten(stage, draft.rid, number)
     if (entity.type !== draft.entity.type) streams.retyped(stage, draft.rid, typesOf(entity))
     for (const change of changes) carryToStream(stage, next, change, number)
-    ports.onChange(stage, {
-      kind: 'updated',
-      number,
-      rid: draft.rid,
-      id: draft.id,
-      before: draft.entity,
-      after: entity,
-      changes,
-      by,
-    }, timesOf(next))
+    ports.onChange(
+      stage,
+      {
+        kind: 'updated',
+        number,
+        rid: draft.rid,
+        id: draft.id,
+        before: draft.entity,
+        after: entity,
+        changes,
+        by,
+      },
+      timesOf(next),
+    )
     return next
   }
 
@@ -148,16 +171,20 @@ export function createDocuments(ports: DocumentsPorts) {
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
     streams.retireEntity(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
-    ports.onChange(stage, {
-      kind: 'deleted',
-      number,
-      rid: draft.rid,
-      id: draft.id,
-      before: draft.entity,
-      after: undefined,
-      changes,
-      by,
-    }, timesOf(draft))
+    ports.onChange(
+      stage,
+      {
+        kind: 'deleted',
+        number,
+        rid: draft.rid,
+        id: draft.id,
+        before: draft.entity,
+        after: undefined,
+        changes,
+        by,
+      },
+      timesOf(draft),
+    )
   }
 
   /** Writes live values of an entity into its document without a new log number: nothing new happened. */
@@ -168,7 +195,14 @@ export function createDocuments(ports: DocumentsPorts) {
     const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
     if (number === row.n) return false
     const draft = draftOf(row)
-    stage.write('entity.update', number, draft.modified, JSON.stringify(draft.times), documentText(draft.entity), rid)
+    stage.write(
+      'entity.update',
+      number,
+      draft.modified,
+      JSON.stringify(draft.times),
+      documentText(draft.entity),
+      rid,
+    )
     const difference = diffIndexRows(draft.indexed, draft.entity)
     writeIndex(stage, rid, difference.add, difference.remove)
     streams.documentWritten(stage, rid, number)
@@ -209,17 +243,30 @@ export function createDocuments(ports: DocumentsPorts) {
     const intern = (text: string): number => names.intern(stage, text)
     for (const type of drop.types) stage.write('type.delete', intern(type), rid)
     for (const name of drop.attributes) stage.write('attribute.delete', intern(name), rid)
-    for (const [name, kind, value] of drop.scalars) stage.write('scalar.delete', intern(name), kind, value, rid)
+    for (const [name, kind, value] of drop.scalars)
+      stage.write('scalar.delete', intern(name), kind, value, rid)
     for (const name of new Set(drop.places.map((place) => place.name))) {
       stage.write('place.delete', rid, intern(name))
       stage.write('place.forget', rid, intern(name))
     }
     for (const type of add.types) stage.write('type.insert', intern(type), rid)
     for (const name of add.attributes) stage.write('attribute.insert', intern(name), rid)
-    for (const [name, kind, value] of add.scalars) stage.write('scalar.insert', intern(name), kind, value, rid)
+    for (const [name, kind, value] of add.scalars)
+      stage.write('scalar.insert', intern(name), kind, value, rid)
     for (const { name, box, lon, lat } of add.places) {
       const i = ++lastPlace
-      stage.write('place.insert', i, box.x0, box.x1, box.y0, box.y1, rid, intern(name), lon ?? null, lat ?? null)
+      stage.write(
+        'place.insert',
+        i,
+        box.x0,
+        box.x1,
+        box.y0,
+        box.y1,
+        rid,
+        intern(name),
+        lon ?? null,
+        lat ?? null,
+      )
       stage.write('place.note', rid, intern(name), i)
     }
   }
@@ -252,7 +299,10 @@ function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at:
 function documentText(entity: Entity): string {
   const text = JSON.stringify(entity)
   if (text.length > limits.entityBytesMax.value) {
-    throw new GatewayError('http.body-too-large', `the entity ${entity.id} would exceed ${limits.entityBytesMax.value} bytes`)
+    throw new GatewayError(
+      'http.body-too-large',
+      `the entity ${entity.id} would exceed ${limits.entityBytesMax.value} bytes`,
+    )
   }
   assert(text.startsWith('{"id":'), 'documents begin with their id')
   return text

@@ -76,12 +76,12 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let diskFull = false
   let upkeepPausedUntil = 0
   let lingerTimer: NodeJS.Timeout | undefined
-  let roomWaiters: (() => void)[] = []
-  let idleWaiters: (() => void)[] = []
+  const roomWaiters: (() => void)[] = []
+  const idleWaiters: (() => void)[] = []
   let lastNumber = ports.number
   let lastAt = ports.at
   /** Works to be tried one by one after a failed group; they come before the queue. */
-  let singly: Work[] = []
+  const singly: Work[] = []
 
   const waiting = (): number => queue.length - head + singly.length
 
@@ -103,7 +103,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       for (const waiter of idleWaiters.splice(0)) waiter()
       return
     }
-    const ready = nudged || closed || urgent > 0 || singly.length > 0 || waiting() >= limits.lingerObservationsMax.value
+    const ready =
+      nudged || closed || urgent > 0 || singly.length > 0 || waiting() >= limits.lingerObservationsMax.value
     const rest = ready ? 0 : firstAt + settings.lingerMs - now()
     if (rest > 0) {
       lingerTimer ??= setTimeout(() => {
@@ -136,7 +137,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     let bytes = 0
     while (head < queue.length) {
       const work = queue[head]!
-      if (taken.length >= limits.groupObservationsMax.value || bytes + work.bytes > limits.groupBytesMax.value) {
+      if (
+        taken.length >= limits.groupObservationsMax.value ||
+        bytes + work.bytes > limits.groupBytesMax.value
+      ) {
         if (taken.length > 0) break
       }
       if (work.urgent && ++entityWorks > limits.groupEntityWorksMax.value) break
@@ -201,7 +205,12 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     })
   }
 
-  function failed(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>, error: GatewayError): void {
+  function failed(
+    group: Group,
+    works: readonly Work[],
+    refused: Map<Work, GatewayError>,
+    error: GatewayError,
+  ): void {
     group.undo()
     if (error.code === 'store.full' && !diskFull) log.error('store.full', { error: error.message })
     diskFull = error.code === 'store.full'
@@ -215,7 +224,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     } else {
       for (const work of tried) refused.set(work, error)
     }
-    answer(works.filter((work) => refused.has(work)), refused)
+    answer(
+      works.filter((work) => refused.has(work)),
+      refused,
+    )
   }
 
   function settle(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>): void {
@@ -239,7 +251,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       if (next < works.length) setImmediate(slice)
     }
     slice()
-    if (roomWaiters.length > 0 && waiting() < limits.queueWorksMax.value / 2 && queuedBytes < limits.queueBytesMax.value / 2) {
+    if (
+      roomWaiters.length > 0 &&
+      waiting() < limits.queueWorksMax.value / 2 &&
+      queuedBytes < limits.queueBytesMax.value / 2
+    ) {
       for (const waiter of roomWaiters.splice(0)) waiter()
     }
   }

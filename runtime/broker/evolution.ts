@@ -36,14 +36,22 @@ interface ChangeRecord {
   readonly kind: string
   readonly at: number
   readonly type: string | readonly string[]
-  readonly instances: readonly (readonly [name: string, dataset: string, instance: AttributeInstance | null])[]
+  readonly instances: readonly (readonly [
+    name: string,
+    dataset: string,
+    instance: AttributeInstance | null,
+  ])[]
 }
 
 const earliest = Number.MIN_SAFE_INTEGER
 const latest = Number.MAX_SAFE_INTEGER
 
 /** Returns undefined when no entity of this id ever was. */
-export function evolutionOf(ports: EvolutionPorts, id: string, query: TemporalQuery): EntityHistory | undefined {
+export function evolutionOf(
+  ports: EvolutionPorts,
+  id: string,
+  query: TemporalQuery,
+): EntityHistory | undefined {
   const current = ports.entities.byId(id)
   const graves = ports.entities.tombstones(id)
   if (current === undefined && graves.length === 0) return undefined
@@ -123,7 +131,13 @@ function deletedInstance(at: number): AttributeInstance {
   return { type: 'Property', value: 'urn:ngsi-ld:null', deletedAt: msToDateTime(at) }
 }
 
-function addStreams(ports: EvolutionPorts, rid: number, query: TemporalQuery, window: Window, add: Add): void {
+function addStreams(
+  ports: EvolutionPorts,
+  rid: number,
+  query: TemporalQuery,
+  window: Window,
+  add: Add,
+): void {
   // Chunks are ordered by observedAt; a window on another time property has to see all of them.
   const narrow = query.timeproperty === 'observedAt'
   const from = narrow ? Math.max(window.from, earliestChunkTime) : earliestChunkTime
@@ -184,7 +198,10 @@ const earliestChunkTime = -62_167_219_200_000
 const latestChunkTime = 253_402_300_799_999
 
 /** All chunks, or as many of the last as hold so many instances. */
-function chunksFor<T extends { count: number }>(chunks: readonly T[], lastN: number | undefined): readonly T[] {
+function chunksFor<T extends { count: number }>(
+  chunks: readonly T[],
+  lastN: number | undefined,
+): readonly T[] {
   if (lastN === undefined) return chunks
   let rest = lastN
   let first = chunks.length

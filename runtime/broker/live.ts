@@ -182,7 +182,15 @@ export function createLiveState() {
     },
 
     /** Stages one instance: into the tail, and as the next current value when `current`. */
-    stage(stream: LiveStream, time: number, value: Json, modified: number, number: number, current: boolean, now: number): void {
+    stage(
+      stream: LiveStream,
+      time: number,
+      value: Json,
+      modified: number,
+      number: number,
+      current: boolean,
+      now: number,
+    ): void {
       const { tail } = stream
       if (tail.times.length === 0) {
         tail.firstNumber = number

@@ -108,7 +108,9 @@ export function createMatcher(ports: MatcherPorts) {
     const found = new Set<Registered>(broad)
     for (const registered of byId.get(id) ?? []) found.add(registered)
     for (const type of types) for (const registered of byType.get(type) ?? []) found.add(registered)
-    return [...found].filter(({ subscription }) => selects(subscription, id, types) && watches(subscription, names))
+    return [...found].filter(
+      ({ subscription }) => selects(subscription, id, types) && watches(subscription, names),
+    )
   }
 
   function observation(stage: Stage, stream: LiveStream, time: number, value: Json): void {
@@ -124,7 +126,13 @@ export function createMatcher(ports: MatcherPorts) {
     for (const candidate of stream.candidates as readonly Registered[]) {
       const entity = candidate.test !== undefined ? ports.entityOf(stage, stream.entity.id) : undefined
       if (!wants(stage, candidate, entity)) continue
-      owe(stage, candidate, { entity: stream.entity.id, stream: stream.s, t: time, value: JSON.stringify(value), body: null })
+      owe(stage, candidate, {
+        entity: stream.entity.id,
+        stream: stream.s,
+        t: time,
+        value: JSON.stringify(value),
+        body: null,
+      })
     }
   }
 
@@ -135,7 +143,10 @@ export function createMatcher(ports: MatcherPorts) {
     const triggers = triggersOf(happened)
     let body: string | undefined
     for (const candidate of candidates(happened.id, typesOf(entity), names)) {
-      if (!triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))) continue
+      if (
+        !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
+      )
+        continue
       if (!wants(stage, candidate, entity)) continue
       body ??= JSON.stringify(owedOf(happened, entity, times, stage.at))
       owe(stage, candidate, { entity: happened.id, stream: null, t: null, value: null, body })
@@ -163,8 +174,18 @@ export function createMatcher(ports: MatcherPorts) {
     return true
   }
 
-  function owe(stage: Stage, candidate: Registered, what: Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at'>): void {
-    const delivery: Delivery = { d: ++lastDelivery, sub: candidate.i, endpoint: candidate.endpoint, at: stage.at, ...what }
+  function owe(
+    stage: Stage,
+    candidate: Registered,
+    what: Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at'>,
+  ): void {
+    const delivery: Delivery = {
+      d: ++lastDelivery,
+      sub: candidate.i,
+      endpoint: candidate.endpoint,
+      at: stage.at,
+      ...what,
+    }
     const { d, sub, endpoint, entity, at, stream, t, value, body } = delivery
     stage.write('delivery.insert', d, sub, endpoint, entity, at, stream, t, value, body)
     let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
@@ -192,7 +213,11 @@ export type Matcher = ReturnType<typeof createMatcher>
 
 function selects(subscription: Subscription, id: string, types: readonly string[]): boolean {
   const selectors = subscription.entities
-  return selectors === undefined || selectors.length === 0 || selectors.some((selector) => matchesEntity(selector, id, types))
+  return (
+    selectors === undefined ||
+    selectors.length === 0 ||
+    selectors.some((selector) => matchesEntity(selector, id, types))
+  )
 }
 
 function watches(subscription: Subscription, names: readonly string[]): boolean {
@@ -225,7 +250,8 @@ function triggersWatched(
 ): NotificationTrigger[] {
   if (happened.kind === 'deleted') return [...triggers]
   const watched = happened.changes.filter(
-    ({ name }) => subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
+    ({ name }) =>
+      subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
   )
   const of = watched.map(({ before, after }): NotificationTrigger => {
     if (before === undefined) return 'attributeCreated'

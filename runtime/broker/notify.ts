@@ -37,7 +37,10 @@ export interface NotifyPorts {
 export function renderNotification(ports: NotifyPorts, delivery: Delivery): RenderedNotification | undefined {
   const registered = ports.tenant.matcher.get(delivery.sub)
   if (registered === undefined) return undefined
-  const owed = delivery.body === null ? observedEntity(ports.tenant, delivery) : (JSON.parse(delivery.body) as OwedEntity)
+  const owed =
+    delivery.body === null
+      ? observedEntity(ports.tenant, delivery)
+      : (JSON.parse(delivery.body) as OwedEntity)
   if (owed === undefined) return undefined
   const { subscription } = registered
   const { endpoint } = subscription.notification

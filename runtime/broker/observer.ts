@@ -23,7 +23,13 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
   }
 
   /** A value of a known stream. A late one becomes current only when `replace` says so. */
-  function observeStream(stage: Stage, stream: LiveStream, time: number, value: Json, replace: boolean): Verdict {
+  function observeStream(
+    stage: Stage,
+    stream: LiveStream,
+    time: number,
+    value: Json,
+    replace: boolean,
+  ): Verdict {
     const verdict = streams.observe(stage, stream, time, value, replace)
     counters[verdict].value++
     if (verdict === 'new') matcher.observation(stage, stream, time, value)
@@ -33,7 +39,14 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
   return Object.freeze({
     observeStream,
     /** A value written by a client to an existing instance: it becomes current whatever its time. */
-    observe(stage: Stage, owner: StreamOwner, name: string, dataset: string, time: number, value: Json): Verdict {
+    observe(
+      stage: Stage,
+      owner: StreamOwner,
+      name: string,
+      dataset: string,
+      time: number,
+      value: Json,
+    ): Verdict {
       return observeStream(stage, streams.open(stage, owner, name, dataset), time, value, true)
     },
   })

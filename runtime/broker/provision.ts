@@ -43,7 +43,8 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
   function apply(stage: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
-    const otherwiseSame = merged.entity.type === draft.entity.type && merged.entity.scope === draft.entity.scope
+    const otherwiseSame =
+      merged.entity.type === draft.entity.type && merged.entity.scope === draft.entity.scope
     // Writing what is there already is no change: it costs no flash and tells nobody.
     if (otherwiseSame && changes.length === 0) return answer
     const observations = otherwiseSame ? observationsOf(changes) : undefined
@@ -71,7 +72,10 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     decide: (stage: Stage, item: Item) => Outcome,
   ): Promise<BatchResult> {
     if (items.length > limits.batchEntitiesMax.value) {
-      throw new GatewayError('http.body-too-large', `a batch holds at most ${limits.batchEntitiesMax.value} entities`)
+      throw new GatewayError(
+        'http.body-too-large',
+        `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
+      )
     }
     const success: string[] = []
     const created: string[] = []
@@ -133,28 +137,44 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     },
     remove: (id, by) => door.commit((stage) => documents.remove(stage, found(stage, id), by)),
     batchCreate: (entities, by) =>
-      batch(entities, ({ id }) => id, (stage, entity) => {
-        documents.create(stage, entity, by)
-        return 'created'
-      }),
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          documents.create(stage, entity, by)
+          return 'created'
+        },
+      ),
     batchUpsert: (entities, { update, by }) =>
-      batch(entities, ({ id }) => id, (stage, entity) => upsertOne(stage, entity, update, by)),
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => upsertOne(stage, entity, update, by),
+      ),
     batchUpdate: (entities, { noOverwrite, by }) =>
-      batch(entities, ({ id }) => id, (stage, entity) => {
-        const draft = found(stage, entity.id)
-        const merged = appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite })
-        apply(stage, draft, merged, by)
-        if (merged.notUpdated.length > 0) {
-          const names = merged.notUpdated.map(({ attributeName }) => attributeName)
-          return new GatewayError('ngsi-ld.bad-request-data', `not updated: ${names.join(', ')}`, { names })
-        }
-        return 'done'
-      }),
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          const draft = found(stage, entity.id)
+          const merged = appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite })
+          apply(stage, draft, merged, by)
+          if (merged.notUpdated.length > 0) {
+            const names = merged.notUpdated.map(({ attributeName }) => attributeName)
+            return new GatewayError('ngsi-ld.bad-request-data', `not updated: ${names.join(', ')}`, { names })
+          }
+          return 'done'
+        },
+      ),
     batchDelete: (ids, by) =>
-      batch(ids, (id) => id, (stage, id) => {
-        documents.remove(stage, found(stage, id), by)
-        return 'done'
-      }),
+      batch(
+        ids,
+        (id) => id,
+        (stage, id) => {
+          documents.remove(stage, found(stage, id), by)
+          return 'done'
+        },
+      ),
   } satisfies Provision)
 }
 

@@ -40,7 +40,12 @@ export interface Group {
   /** The first log number this group may give. */
   firstNumber(): number
   foldEntity(fold: EntityFold): void
-  message(): { rows: readonly Row[]; blobs: readonly BlobMessage[]; streamFolds: StreamFold[]; entityFolds: EntityFold[] }
+  message(): {
+    rows: readonly Row[]
+    blobs: readonly BlobMessage[]
+    streamFolds: StreamFold[]
+    entityFolds: EntityFold[]
+  }
   /** Called with what the writer reports, before `publish`. */
   onWritten(action: (outcome: WriteOutcome) => void): void
   written(outcome: WriteOutcome): void
@@ -106,13 +111,19 @@ export function createGroup(start: { at: number; number: number }): Group {
   return {
     stage,
     mark: () => staged,
-    isEmpty: () => rows.length === 0 && blobs.length === 0 && streamFolds.length === 0 && entityFolds.length === 0,
+    isEmpty: () =>
+      rows.length === 0 && blobs.length === 0 && streamFolds.length === 0 && entityFolds.length === 0,
     number: () => number,
     firstNumber: () => start.number + 1,
     foldEntity: (fold) => entityFolds.push(fold),
     message: () => ({
       rows,
-      blobs: blobs.map(({ n, triples, others }) => ({ n, at: start.at, triples: Float64Array.from(triples), others })),
+      blobs: blobs.map(({ n, triples, others }) => ({
+        n,
+        at: start.at,
+        triples: Float64Array.from(triples),
+        others,
+      })),
       streamFolds,
       entityFolds,
     }),

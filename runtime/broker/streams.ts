@@ -41,7 +41,9 @@ export function createStreams({ history, names, live }: StreamsPorts) {
 
   /** The stream of an instance if there is one; it enters memory. */
   function existing(rid: number, name: string, dataset: string, owner: StreamOwner): LiveStream | undefined {
-    const found = live.entity(rid)?.streams.find((stream) => stream.name === name && stream.dataset === dataset && !stream.gone)
+    const found = live
+      .entity(rid)
+      ?.streams.find((stream) => stream.name === name && stream.dataset === dataset && !stream.gone)
     if (found !== undefined) return found
     const nameNumber = names.find(name)
     if (nameNumber === undefined) return undefined
@@ -70,13 +72,23 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   }
 
   /** The stream of an instance of this entity, opened if there is none. The instance must exist in the entity. */
-  function open(stage: Stage, owner: StreamOwner, name: string, dataset: string, mirror?: string): LiveStream {
+  function open(
+    stage: Stage,
+    owner: StreamOwner,
+    name: string,
+    dataset: string,
+    mirror?: string,
+  ): LiveStream {
     const known = existing(owner.rid, name, dataset, owner)
     if (known !== undefined) return known
     const instance = instanceOf(owner.entity, name, dataset)
-    if (instance === undefined) throw new GatewayError('ngsi-ld.not-found', `${owner.id} has no attribute ${name}`)
+    if (instance === undefined)
+      throw new GatewayError('ngsi-ld.not-found', `${owner.id} has no attribute ${name}`)
     if (lastStream >= limits.streamsMax.value) {
-      throw new GatewayError('store.failed', `no more than ${limits.streamsMax.value} streams can be numbered`)
+      throw new GatewayError(
+        'store.failed',
+        `no more than ${limits.streamsMax.value} streams can be numbered`,
+      )
     }
     const shape = shapeOf(instance)
     const row: StreamRow = {
@@ -201,7 +213,10 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       values,
       others,
       shapes: tail.shapes.map(({ shape }) => shape),
-      shapeOf: tail.shapes.length === 1 ? undefined : tail.times.slice(0, count).map((_, i) => shapeIndex(stream, i)),
+      shapeOf:
+        tail.shapes.length === 1
+          ? undefined
+          : tail.times.slice(0, count).map((_, i) => shapeIndex(stream, i)),
     }
   }
 
@@ -263,7 +278,9 @@ function shapeIndex(stream: LiveStream, position: number): number {
 }
 
 function same(a: Json, b: Json): boolean {
-  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+  return (
+    a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+  )
 }
 
 export function typesOf(entity: Entity): readonly string[] {
@@ -274,6 +291,8 @@ export function typesOf(entity: Entity): readonly string[] {
 export function instanceOf(entity: Entity, name: string, dataset: string): AttributeInstance | undefined {
   const attribute = entity[name] as Attribute | undefined
   if (attribute === undefined) return undefined
-  const instances = Array.isArray(attribute) ? (attribute as AttributeInstance[]) : [attribute as AttributeInstance]
+  const instances = Array.isArray(attribute)
+    ? (attribute as AttributeInstance[])
+    : [attribute as AttributeInstance]
   return instances.find((instance) => (instance.datasetId ?? '') === dataset)
 }

@@ -38,13 +38,19 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
     return found
   }
 
-  const view = (one: Registered): SubscriptionView => ({ subscription: one.subscription, stats: one.statistics })
+  const view = (one: Registered): SubscriptionView => ({
+    subscription: one.subscription,
+    stats: one.statistics,
+  })
 
   return Object.freeze({
     create: (subscription) =>
       door.commit((stage) => {
         if (byId.has(subscription.id)) {
-          throw new GatewayError('ngsi-ld.already-exists', `the subscription ${subscription.id} exists already`)
+          throw new GatewayError(
+            'ngsi-ld.already-exists',
+            `the subscription ${subscription.id} exists already`,
+          )
         }
         if (byId.size >= limits.subscriptionsMax.value) {
           throw new GatewayError(
@@ -54,7 +60,13 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         }
         const i = ++last
         const statistics = unusedStatistics(clock.now())
-        stage.write('subscription.insert', i, subscription.id, JSON.stringify(subscription), JSON.stringify(statistics))
+        stage.write(
+          'subscription.insert',
+          i,
+          subscription.id,
+          JSON.stringify(subscription),
+          JSON.stringify(statistics),
+        )
         byId.set(subscription.id, matcher.register(i, subscription, statistics))
         stage.undone(() => {
           byId.delete(subscription.id)

@@ -27,7 +27,10 @@ interface Holder {
 export function createStatisticsKeeper(subscriptions: Holder) {
   const of = (i: number): SubscriptionStatistics | undefined => subscriptions.get(i)?.statistics
   return Object.freeze({
-    outcome(i: number, outcome: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }): void {
+    outcome(
+      i: number,
+      outcome: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined },
+    ): void {
       const statistics = of(i)
       if (statistics === undefined) return
       statistics.lastNotification = outcome.at

@@ -46,7 +46,9 @@ export interface Inside {
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
   /** Which attribute instance a stream is. */
-  readonly streamName: (s: number) => { name: string; dataset: string; mirror: string | undefined } | undefined
+  readonly streamName: (
+    s: number,
+  ) => { name: string; dataset: string; mirror: string | undefined } | undefined
 }
 
 /** What a tenant needs of it. */
@@ -71,15 +73,7 @@ const upkeepEveryMs = 1000
 
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
-  const format = migrate(file)
-  if (format.from !== format.to) log.info('store.migrated', { tenant: name, ...format })
-  await writer.open(name, file, settings.synchronous)
-  const database = openReader(file)
-
-  const records = createRecords(database)
-  const entities = createEntities(database)
-  const history = createHistory(database)
-  const deliveries = createDeliveries(database)
+  const { database, records, entities, history, deliveries } = await openFile(ports, settings)
 
   const names = createNames(records)
   const live = createLiveState()
@@ -98,7 +92,16 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const read = replay({ records, entities, history, live, streams })
   log.info('store.replayed', { tenant: name, rows: read.rows, observations: read.observations })
   const door = createDoor(
-    { tenant: name, writer, clock, log, metrics, number: records.logLast(), at: read.at, upkeep: upkeep.attach },
+    {
+      tenant: name,
+      writer,
+      clock,
+      log,
+      metrics,
+      number: records.logLast(),
+      at: read.at,
+      upkeep: upkeep.attach,
+    },
     settings,
   )
   const timer = setInterval(() => {
@@ -165,5 +168,20 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   })
 }
 
-export type Tenant = Awaited<ReturnType<typeof openTenant>>
+/** Brings the file to the current format, hands it to the writer, and opens it for reading. */
+async function openFile({ name, file, writer, log }: TenantPorts, settings: TenantSettings) {
+  const format = migrate(file)
+  if (format.from !== format.to) log.info('store.migrated', { tenant: name, ...format })
+  await writer.open(name, file, settings.synchronous)
+  const database = openReader(file)
+  log.debug('store.opened', { tenant: name, file })
+  return {
+    database,
+    records: createRecords(database),
+    entities: createEntities(database),
+    history: createHistory(database),
+    deliveries: createDeliveries(database),
+  }
+}
 
+export type Tenant = Awaited<ReturnType<typeof openTenant>>

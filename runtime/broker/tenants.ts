@@ -39,7 +39,10 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     const known = opening.get(name)
     if (known !== undefined) return known
     if (tenants.size + opening.size >= limits.tenantsMax.value) {
-      throw new GatewayError('ngsi-ld.too-many-results', `there are ${limits.tenantsMax.value} tenants already`)
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `there are ${limits.tenantsMax.value} tenants already`,
+      )
     }
     const promise = open(name).finally(() => opening.delete(name))
     opening.set(name, promise)
@@ -89,11 +92,26 @@ function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
   const sum = (pick: (status: Status) => number): (() => number) => {
     return () => statuses().reduce((total, status) => total + pick(status), 0)
   }
-  metrics.gauge('selvedge_entities', sum((status) => status.entities))
-  metrics.gauge('selvedge_queue_works', sum((status) => status.waiting))
-  metrics.gauge('selvedge_log_number', sum((status) => status.number))
-  metrics.gauge('selvedge_tail_observations', sum((status) => status.tail))
-  metrics.gauge('selvedge_streams_live', sum((status) => status.liveStreams))
+  metrics.gauge(
+    'selvedge_entities',
+    sum((status) => status.entities),
+  )
+  metrics.gauge(
+    'selvedge_queue_works',
+    sum((status) => status.waiting),
+  )
+  metrics.gauge(
+    'selvedge_log_number',
+    sum((status) => status.number),
+  )
+  metrics.gauge(
+    'selvedge_tail_observations',
+    sum((status) => status.tail),
+  )
+  metrics.gauge(
+    'selvedge_streams_live',
+    sum((status) => status.liveStreams),
+  )
 }
 
 export type Tenants = Awaited<ReturnType<typeof openTenants>>

@@ -69,9 +69,18 @@ export interface Provision {
   /** POST attrs: adds; existing ones are replaced unless `noOverwrite`. */
   append(id: string, fragment: Fragment, options: { noOverwrite: boolean; by: Origin }): Promise<UpdateResult>
   /** PATCH attrs: replaces; a missing attribute is appended or refused by the conformance profile. */
-  update(id: string, fragment: Fragment, options: { appendMissing: boolean; by: Origin }): Promise<UpdateResult>
+  update(
+    id: string,
+    fragment: Fragment,
+    options: { appendMissing: boolean; by: Origin },
+  ): Promise<UpdateResult>
   /** PATCH attrs/{name}: overwrites given members of one instance, keeps the others. */
-  partial(id: string, name: string, instance: Readonly<Record<string, Json | undefined>>, by: Origin): Promise<void>
+  partial(
+    id: string,
+    name: string,
+    instance: Readonly<Record<string, Json | undefined>>,
+    by: Origin,
+  ): Promise<void>
   deleteAttribute(
     id: string,
     name: string,
@@ -79,10 +88,7 @@ export interface Provision {
   ): Promise<void>
   remove(id: string, by: Origin): Promise<void>
   batchCreate(entities: readonly Entity[], by: Origin): Promise<BatchResult>
-  batchUpsert(
-    entities: readonly Entity[],
-    options: { update: boolean; by: Origin },
-  ): Promise<BatchResult>
+  batchUpsert(entities: readonly Entity[], options: { update: boolean; by: Origin }): Promise<BatchResult>
   batchUpdate(
     entities: readonly Entity[],
     options: { noOverwrite: boolean; by: Origin },

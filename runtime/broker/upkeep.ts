@@ -86,7 +86,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       const { tail } = stream
       if (tail.committed === 0) continue
       const due = tail.committed >= limits.chunkObservations.value || tail.since < oldest
-      if (everything || due || (crowded && tail.committed >= limits.chunkPartialMin.value / 4)) full.add(stream)
+      if (everything || due || (crowded && tail.committed >= limits.chunkPartialMin.value / 4))
+        full.add(stream)
     }
     live.evictIdle()
   }

@@ -12,13 +12,15 @@ import type { EntityView, SystemTimes } from './types.ts'
 /** Attribute times as stored: [created, modified] per `name` or `name datasetId`. */
 export type StoredTimes = Record<string, [created: number, modified: number]>
 
-export const timesKey = (name: string, dataset: string): string => (dataset === '' ? name : `${name} ${dataset}`)
+export const timesKey = (name: string, dataset: string): string =>
+  dataset === '' ? name : `${name} ${dataset}`
 
 export function createView(row: EntityRow, live: LiveEntity | undefined): EntityView {
   const newer = live?.dirtySince === undefined ? [] : live.streams.filter((stream) => stream.number > row.n)
   return {
     id: row.id,
-    text: () => (newer.length === 0 ? row.doc : JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer))),
+    text: () =>
+      newer.length === 0 ? row.doc : JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer)),
     entity: () => overlay(JSON.parse(row.doc) as Entity, newer),
     times: () => timesOf(row, newer),
   }

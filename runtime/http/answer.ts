@@ -50,8 +50,10 @@ export function createAnswers({ core }: { core: Context }): Answers {
     tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
 
   return Object.freeze({
-    contextFor: ({ type, context }) =>
-      type === 'application/json' && linkOf(context) === undefined ? core : context,
+    contextFor({ type, context }) {
+      if (context === core || type === 'application/ld+json') return context
+      return linkOf(context) === undefined ? core : context
+    },
 
     entity(ask, text, context) {
       const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))

@@ -6,7 +6,7 @@
  * codec 2: numbers as float64; one shape
  * codec 3: any JSON values, with a shape index each
  */
-import { zstdCompressSync, zstdDecompressSync, constants } from 'node:zlib'
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { fromScaled, scaleOf, toScaled } from './decimal.ts'
@@ -59,7 +59,12 @@ export function encodeChunk(series: Series): EncodedChunk {
 }
 
 /** @throws GatewayError store.corrupt when the codec is unknown or the body is damaged. */
-export function decodeChunk(chunk: { count: number; codec: number; shapes: string; body: Uint8Array }): Series {
+export function decodeChunk(chunk: {
+  count: number
+  codec: number
+  shapes: string
+  body: Uint8Array
+}): Series {
   const reader = createByteReader(inflate(chunk.body))
   const times = new Float64Array(chunk.count)
   const modified = new Float64Array(chunk.count)
@@ -87,7 +92,9 @@ function inflate(body: Uint8Array): Uint8Array {
 function numbersOf(series: Series): Float64Array | undefined {
   if (series.shapes.length > 1) return undefined
   if (series.values instanceof Float64Array) return series.values
-  return series.values.every((value) => typeof value === 'number') ? Float64Array.from(series.values as number[]) : undefined
+  return series.values.every((value) => typeof value === 'number')
+    ? Float64Array.from(series.values as number[])
+    : undefined
 }
 
 function commonScale(numbers: Float64Array): number {

@@ -3,8 +3,9 @@
  * such a connection and never writes; the writer thread holds the only one that does. `synchronous=FULL` is set
  * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
-import BetterSqlite3 from 'better-sqlite3'
+
 import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { formatVersion, migrations } from './schema.ts'
@@ -45,7 +46,10 @@ export function migrate(file: string): { from: number; to: number } {
   try {
     const from = database.pragma('user_version', { simple: true }) as number
     if (from > formatVersion) {
-      throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${formatVersion}`)
+      throw new GatewayError(
+        'store.newer',
+        `${file} has data format ${from}; this version knows ${formatVersion}`,
+      )
     }
     if (from === formatVersion) return { from, to: from }
     const copy = `${file}.format-${from}`
@@ -78,6 +82,11 @@ function open(file: string, options: BetterSqlite3.Options): Database {
     if (code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT') {
       throw new GatewayError('store.corrupt', `${file} is no readable database`, { file }, error)
     }
-    throw new GatewayError('store.failed', `${file} cannot be opened: ${(error as Error).message}`, { file }, error)
+    throw new GatewayError(
+      'store.failed',
+      `${file} cannot be opened: ${(error as Error).message}`,
+      { file },
+      error,
+    )
   }
 }

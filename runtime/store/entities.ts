@@ -5,7 +5,8 @@
 import type { Database } from './database.ts'
 
 export const entityWrites = {
-  'entity.insert': 'INSERT INTO entity (rid, id, n, created, modified, sys, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'entity.insert':
+    'INSERT INTO entity (rid, id, n, created, modified, sys, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
   'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',

@@ -52,7 +52,10 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
   const fresh: Instance[] = []
   const late = new Map<number, { chunk: ChunkRow; instances: Instance[] }>()
   for (const instance of instances) {
-    const chunk = last !== undefined && slotOf(instance.time) <= slotOf(last.t1) ? chunkFor(fold.s, instance, history) : undefined
+    const chunk =
+      last !== undefined && slotOf(instance.time) <= slotOf(last.t1)
+        ? chunkFor(fold.s, instance, history)
+        : undefined
     if (chunk === undefined) fresh.push(instance)
     else {
       const group = late.get(chunk.t0) ?? { chunk, instances: [] }
@@ -83,7 +86,14 @@ export function foldEntity(fold: EntityFold, history: History, run: Run): void {
   if (joins) run(['entity-history.delete', fold.rid, last.n0])
   const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
   const n0 = joins ? last.n0 : fold.n0
-  run(['entity-history.insert', fold.rid, n0, fold.n1, records.length, zstdCompressSync(Buffer.from(records.join('\n')))])
+  run([
+    'entity-history.insert',
+    fold.rid,
+    n0,
+    fold.n1,
+    records.length,
+    zstdCompressSync(Buffer.from(records.join('\n'))),
+  ])
 }
 
 const entityRecordsPerPart = 64
@@ -167,7 +177,9 @@ function sortInstances(instances: Instance[]): Instance[] {
 }
 
 function sameValue(a: Json, b: Json): boolean {
-  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+  return (
+    a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+  )
 }
 
 function seriesOf(instances: readonly Instance[]): Series {

@@ -2,9 +2,10 @@
  * The lock of a data folder: one gateway at a time. It is a lock of the operating system on a small file, held as long
  * as the process lives, so that one left by a killed process never blocks the next start.
  */
-import BetterSqlite3 from 'better-sqlite3'
+
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 
 /**
@@ -21,8 +22,18 @@ export function lockFolder(folder: string): () => void {
   } catch (error) {
     const { code = '', message } = error as { code?: string; message: string }
     if (code.startsWith('SQLITE_BUSY')) {
-      throw new GatewayError('store.locked', `another gateway uses the data folder ${folder}`, { folder }, error)
+      throw new GatewayError(
+        'store.locked',
+        `another gateway uses the data folder ${folder}`,
+        { folder },
+        error,
+      )
     }
-    throw new GatewayError('store.failed', `the data folder ${folder} cannot be used: ${message}`, { folder }, error)
+    throw new GatewayError(
+      'store.failed',
+      `the data folder ${folder} cannot be used: ${message}`,
+      { folder },
+      error,
+    )
   }
 }

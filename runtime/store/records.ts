@@ -5,7 +5,8 @@
 import type { Database } from './database.ts'
 
 export const recordWrites = {
-  'meta.put': 'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+  'meta.put':
+    'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
   'log.insert': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, ?)',
   'log.trim': 'DELETE FROM log WHERE n <= ?',
@@ -70,14 +71,20 @@ export interface DeviceRow {
 /** Read access to the records. */
 export function createRecords(database: Database) {
   const names = database.prepare<[], NameRow>('SELECT i, text FROM name ORDER BY i')
-  const metaGet = database.prepare<[string], { value: string | number }>('SELECT value FROM meta WHERE key = ?')
+  const metaGet = database.prepare<[string], { value: string | number }>(
+    'SELECT value FROM meta WHERE key = ?',
+  )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
   const logAfter = database.prepare<[number, number], LogRow>(
     'SELECT n, at, kind, rid, body FROM log WHERE n > ? ORDER BY n LIMIT ?',
   )
   const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body FROM log WHERE n = ?')
-  const logBytes = database.prepare<[], { bytes: number | null }>('SELECT sum(length(body)) AS bytes FROM log')
-  const subscriptions = database.prepare<[], SubscriptionRow>('SELECT i, id, doc, stats FROM subscription ORDER BY i')
+  const logBytes = database.prepare<[], { bytes: number | null }>(
+    'SELECT sum(length(body)) AS bytes FROM log',
+  )
+  const subscriptions = database.prepare<[], SubscriptionRow>(
+    'SELECT i, id, doc, stats FROM subscription ORDER BY i',
+  )
   const contextGet = database.prepare<[string], ContextRow>(
     'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
   )
@@ -101,7 +108,8 @@ export function createRecords(database: Database) {
     contexts: () => contexts.all(),
     devices: () => devices.all(),
     quarantineSizes: () => quarantineSizes.all(),
-    quarantineLast: () => (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
+    quarantineLast: () =>
+      (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
   })
 }
 

@@ -2,11 +2,12 @@
  * What the main thread sends to the writer: named statements with their parameters. Every write statement of the
  * system is in this register, prepared once by the writer at first use; the main thread never writes itself.
  */
-import { entityWrites } from './entities.ts'
+
 import { deliveryWrites } from './deliveries.ts'
-import { sessionWrites } from './sessions.ts'
+import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
 import { recordWrites } from './records.ts'
+import { sessionWrites } from './sessions.ts'
 
 export const writeStatements = {
   ...recordWrites,

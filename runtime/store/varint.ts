@@ -70,7 +70,8 @@ export function createByteReader(source: Uint8Array): ByteReader {
   const buffer = Buffer.from(source.buffer, source.byteOffset, source.byteLength)
   let position = 0
   const need = (count: number): void => {
-    if (position + count > buffer.length) throw new GatewayError('store.corrupt', 'a stored byte string ends too early')
+    if (position + count > buffer.length)
+      throw new GatewayError('store.corrupt', 'a stored byte string ends too early')
   }
   const unsigned = (): number => {
     let value = 0

@@ -24,7 +24,12 @@ export interface GroupMessage {
 }
 
 export type ToWriter =
-  | { readonly kind: 'open'; readonly tenant: string; readonly file: string; readonly synchronous: Synchronous }
+  | {
+      readonly kind: 'open'
+      readonly tenant: string
+      readonly file: string
+      readonly synchronous: Synchronous
+    }
   | GroupMessage
   | { readonly kind: 'close'; readonly tenant: string }
 

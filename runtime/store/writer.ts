@@ -16,7 +16,10 @@ export interface WriteOutcome {
 export interface Writer {
   open(tenant: string, file: string, synchronous: Synchronous): Promise<void>
   /** Sends one group; `done` is called when it is on disk, or with why it left no trace. */
-  write(group: Omit<GroupMessage, 'kind'>, done: (error: GatewayError | undefined, outcome: WriteOutcome) => void): void
+  write(
+    group: Omit<GroupMessage, 'kind'>,
+    done: (error: GatewayError | undefined, outcome: WriteOutcome) => void,
+  ): void
   /** Checkpoints and closes one tenant's file. */
   close(tenant: string): Promise<void>
   /** Ends the thread. */
@@ -41,7 +44,11 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
   worker.on('exit', (code) => {
     if (!ending) onDeath(new GatewayError('store.failed', `the writer thread ended with code ${code}`))
   })
-  const ask = (message: ToWriter, answer: (message: FromWriter) => void, transfer: ArrayBuffer[] = []): void => {
+  const ask = (
+    message: ToWriter,
+    answer: (message: FromWriter) => void,
+    transfer: ArrayBuffer[] = [],
+  ): void => {
     assert(!waiting.has(message.tenant), 'one message per tenant is in flight')
     waiting.set(message.tenant, answer)
     worker.postMessage(message, transfer)
@@ -52,7 +59,11 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
     write(group, done) {
       const transfer = group.blobs.map((blob) => blob.triples.buffer as ArrayBuffer)
       for (const fold of group.streamFolds) {
-        transfer.push(fold.times.buffer as ArrayBuffer, fold.modified.buffer as ArrayBuffer, fold.values.buffer as ArrayBuffer)
+        transfer.push(
+          fold.times.buffer as ArrayBuffer,
+          fold.modified.buffer as ArrayBuffer,
+          fold.values.buffer as ArrayBuffer,
+        )
       }
       ask(
         { kind: 'group', ...group },
@@ -72,7 +83,10 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
 }
 
 function writeError(message: FromWriter): GatewayError {
-  const { code, message: text } = message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
+  const { code, message: text } =
+    message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
   const full = code === 'SQLITE_FULL'
-  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused a commit: ${text}`, { code })
+  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused a commit: ${text}`, {
+    code,
+  })
 }

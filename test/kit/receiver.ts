@@ -31,6 +31,8 @@ export interface Receiver {
   answer(how: (received: Received) => Answer | Promise<Answer>): void
   up(): Promise<void>
   down(): Promise<void>
+  /** Drops what is recorded, for runs so long that it would fill memory. */
+  forget(): void
 }
 
 /** A receiver that is up and answers 204. */
@@ -89,6 +91,9 @@ export async function createReceiver(): Promise<Receiver> {
       how = next
     },
     up,
+    forget() {
+      received.length = 0
+    },
     async down() {
       const closing = server
       server = undefined

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type RunningCommand, runSelvedge, startSelvedge } from '#test/kit/process.ts'
+import { type RunningCommand, runSelvedge, startGatewayProcess, startSelvedge } from '#test/kit/process.ts'
 
 const platform = 'http://www.w3.org/ns/sosa/Platform'
 const observation = encodeURIComponent('http://purl.org/iot/ontology/iot-stream#StreamObservation')
@@ -29,7 +29,9 @@ describe('the simulated site', () => {
 
   beforeAll(async () => {
     startedAt = performance.now()
-    demo = startSelvedge(['demo', '--port', '0', '--mqtt-port', '0'], { env: { TMPDIR: temporary } })
+    demo = startSelvedge(['demo', '--port', '0', '--mqtt-port', '0'], {
+      env: { TMPDIR: temporary, SELVEDGE_PROVISIONING_MODE: 'quarantine', PORT: '1' },
+    })
     const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)\/ngsi-ld\/v1$/m, 30_000)
     entities = `${url}/ngsi-ld/v1/entities`
     await demo.saying(/^ {2}site: 12 devices/m, 30_000)
@@ -85,6 +87,18 @@ describe('the simulated site', () => {
     expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null })
     expect(readdirSync(temporary)).toEqual([])
     await expect(fetch(entities)).rejects.toThrow('fetch failed')
+  })
+})
+
+describe('a site without its gateway', () => {
+  it('ends and says why', async () => {
+    const gateway = await startGatewayProcess()
+    const site = startSelvedge(['demo', '--site', gateway.httpUrl, '--mqtt-port', String(gateway.mqttPort)])
+    await site.saying(/12 devices/, 20_000)
+    await gateway.kill()
+    await site.saying(/the connection to the MQTT broker ended|no answer from http/, 20_000)
+    expect(await site.exited).toEqual({ code: 1, signal: null })
+    await gateway.stop()
   })
 })
 

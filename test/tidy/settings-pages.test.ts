@@ -8,6 +8,7 @@ import { loadSettings } from '#config/load.ts'
 import { mistakeLine } from '#config/mistakes.ts'
 import { allSettings } from '#config/settings-tree.ts'
 import { settingsExample, settingsPage } from '#scripts/settings-pages.ts'
+import { isProduct, wholeTree } from './tree.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-example-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -45,4 +46,15 @@ it('holds every setting, each with a value that is allowed', async () => {
 it('has a line in the reference page for every setting', () => {
   const page = settingsPage()
   for (const { path } of allSettings()) expect(page).toContain(`| \`${path}\` |`)
+})
+
+it('holds no setting that nobody reads', () => {
+  const sources = wholeTree()
+    .filter((one) => isProduct(one) && !/^runtime\/(config|cli)\//.test(one.path))
+    .map(({ text }) => text)
+    .join('\n')
+  const readByItsName = ({ path }: { path: string }): boolean =>
+    new RegExp(`\\b${path.split('.').at(-1)!.replace(/\W/g, '')}\\b`).test(sources)
+  const unread = allSettings().filter((setting) => !readByItsName(setting))
+  expect(unread.map(({ path }) => path)).toEqual([])
 })
