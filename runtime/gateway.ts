@@ -164,7 +164,7 @@ async function openHttp(
   let { fetch } = app
   if (!isLocal) {
     const { token, created } = readOrCreateToken(tokenFile)
-    if (created) log.warn('access.token-created', { file: tokenFile, token })
+    if (created) log.warn('access.token-created', { file: tokenFile })
     fetch = guard(app.fetch, token, app.refuse)
   }
   const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: settings.host, port })

@@ -30,6 +30,7 @@ export const logEvents = {
   'mqtt.held': 'The disk refuses commits; publishers wait.',
   'bridge-in.connected': 'Connected to an external broker.',
   'bridge-in.lost': 'Connection to an external broker lost.',
+  'bridge-in.refused': 'An external broker refused the connection or a subscription.',
   'intake.quarantined': 'A frame could not be decoded; reason and topic.',
   'intake.provisioned': 'A device was seen for the first time.',
   'delivery.endpoint-down': 'An endpoint stopped answering.',

@@ -43,6 +43,7 @@ export const metricRegister = {
   selvedge_mqtt_offline_messages: ['gauge', 'Messages kept for absent persistent sessions.'],
   selvedge_mqtt_offline_evicted_total: ['counter', 'Offline messages dropped at a session or total ceiling.'],
   selvedge_mqtt_retained_messages: ['gauge', 'Retained messages.'],
+  selvedge_bridge_in_frames_total: ['counter', 'Frames received from external brokers.'],
   selvedge_frames_total: ['counter', 'Frames claimed by a bridge.'],
   selvedge_frames_quarantined_total: ['counter', 'Frames put into quarantine.'],
   selvedge_frames_unclaimed_total: ['counter', 'Frames that no bridge claims.'],

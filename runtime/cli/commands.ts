@@ -60,7 +60,7 @@ export const commands: readonly Command[] = [
       { name: 'keep', value: 'FOLDER', summary: 'Data folder to use and leave; default a temporary one' },
       { name: 'port', value: 'PORT', summary: 'HTTP port; default 9090, or any where that is taken' },
       { name: 'mqtt-port', value: 'PORT', summary: 'MQTT port; default 1883, or any where that is taken' },
-      { name: 'duration', value: 'SECONDS', summary: 'End by itself after this time' },
+      { name: 'duration', value: 'SECONDS', summary: 'End by itself this long after the site begins' },
       {
         name: 'site',
         value: 'URL',

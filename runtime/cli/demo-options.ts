@@ -14,6 +14,7 @@ export interface DemoOptions {
   readonly keep: string | undefined
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
+  /** From the start of the site. */
   readonly durationMs: number | undefined
   /** URL of a gateway that runs already, without a slash at the end. */
   readonly site: string | undefined

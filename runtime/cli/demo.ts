@@ -31,13 +31,13 @@ export async function demo(given: Given, terminal: Terminal): Promise<number> {
   const options = demoOptions(given)
   const ending = new AbortController()
   void endSignal(systemClock).then(() => ending.abort())
-  if (options.durationMs !== undefined) setTimeout(() => ending.abort(), options.durationMs).unref()
   return options.site === undefined
-    ? wholeDemo(options, terminal, ending.signal)
+    ? wholeDemo(options, terminal, ending)
     : siteOnly(options, options.site, terminal, ending.signal)
 }
 
-async function wholeDemo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<number> {
+async function wholeDemo(options: DemoOptions, terminal: Terminal, ending: AbortController): Promise<number> {
+  const { signal } = ending
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-demo-'))
   const children: Child[] = []
   try {
@@ -47,6 +47,7 @@ async function wholeDemo(options: DemoOptions, terminal: Terminal, signal: Abort
     terminal.out(invitation(gateway.httpUrl, gateway.mqttPort, options))
     const site = startChild(siteArguments(options, gateway), (line) => terminal.out(`\n  site: ${line}\n`))
     children.unshift(site)
+    if (options.durationMs !== undefined) setTimeout(() => ending.abort(), options.durationMs).unref()
     const fate = await watch(gateway, site, terminal, signal)
     if (fate === undefined) terminal.out('\nending\n')
     else terminal.err(`\nselvedge demo: ${fate}\n`)

@@ -85,12 +85,10 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     cursor = 0
     hasMore = true
   }
-  function reread(): void {
-    unload()
-    const { count, last } = reads.backlog(endpoint, [...pending])
-    waiting = count
-    counted = Math.max(counted, last)
-    floor = 0
+  function count(): void {
+    const rows = reads.backlog(endpoint, [...pending])
+    waiting = rows.count
+    counted = Math.max(counted, rows.last)
   }
 
   return Object.freeze({
@@ -116,12 +114,14 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     isReading,
     finish(flight) {
       waiting--
-      const isStale = flight.generation !== queue.generation
       catchUp(queue.finish(flight), flight.delivery)
-      if (isStale) reread()
+      if (queue.isDisowned(flight)) count()
     },
     putBack(flight, pausedUntil) {
-      if (!queue.putBack(flight, pausedUntil)) reread()
+      if (queue.putBack(flight, pausedUntil)) return
+      // Whether it is still owed here, only the table knows.
+      unload()
+      count()
     },
     dropOldest(max) {
       const dropped: DeliveryHead[] = []
@@ -144,6 +144,11 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
       return dropped
     },
     unload,
-    reread,
+    reread() {
+      queue.disown()
+      unload()
+      count()
+      floor = 0
+    },
   } satisfies Backlog)
 }

@@ -51,7 +51,7 @@ describe('the queue of an endpoint', () => {
     expect(queue.take(500)?.delivery.d).toBe(1)
     expect(queue.dueAt()).toBe(Number.POSITIVE_INFINITY)
   })
-  it('lets go of what waits when cleared; what was in flight then does not come back', () => {
+  it('lets go of what waits when cleared, and keeps the order around what is in flight', () => {
     const queue = createQueue()
     for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
     const flight = queue.take(0)!
@@ -59,7 +59,15 @@ describe('the queue of an endpoint', () => {
     expect([queue.size, queue.isFlying(1), queue.take(0)]).toEqual([1, true, undefined])
     queue.add(owed(2, 'a'))
     expect(queue.take(0)).toBeUndefined()
-    expect(queue.putBack(flight)).toBe(false)
+    queue.putBack(flight)
+    expect(queue.take(0)?.delivery.d).toBe(1)
+  })
+  it('does not take back what was disowned in flight', () => {
+    const queue = createQueue()
+    for (const delivery of [owed(1, 'a'), owed(2, 'a')]) queue.add(delivery)
+    const flight = queue.take(0)!
+    queue.disown()
+    expect([queue.isDisowned(flight), queue.putBack(flight)]).toEqual([true, false])
     expect([queue.has(1), queue.take(0)?.delivery.d]).toEqual([false, 2])
   })
   it('weighs what it holds', () => {

@@ -38,7 +38,7 @@ export interface Queue {
   take(now: number): Flight | undefined
   /** It is settled; the next one of its pair may leave. Returns the pair when the rest of it is in the table only. */
   finish(flight: Flight): Pair | undefined
-  /** It failed and stays first of its pair. False when it is from before the last `clear`; then it is let go. */
+  /** It failed and stays first of its pair. False when it was disowned; then it is let go. */
   putBack(flight: Flight, pausedUntil?: number): boolean
   /** Lets go of a waiting delivery. Returns its pair when the rest of it is in the table only. */
   remove(delivery: DeliveryHead): Pair | undefined
@@ -46,12 +46,13 @@ export interface Queue {
   catchUp(pair: Pair, deliveries: readonly Delivery[], isBehind: boolean): void
   /** Lets go of all that wait. What is in flight stays so. */
   clear(): void
+  /** What is in flight now may no longer belong here: it does not come back when it fails. */
+  disown(): void
+  isDisowned(flight: Flight): boolean
   has(d: number): boolean
   isFlying(d: number): boolean
   /** Earliest monotonic ms at which one may leave: 0 now, Infinity never without a change. */
   dueAt(): number
-  /** Changes with every `clear`. */
-  readonly generation: number
   /** All in memory: waiting and in flight. */
   readonly size: number
   /** Those that failed alone and wait for their pause to end. */
@@ -151,7 +152,6 @@ export function createQueue(): Queue {
       if (pair.waiting.length === 0 && !isBehind) pairs.delete(pair.key)
     },
     clear() {
-      generation++
       ready = []
       paused = []
       for (const pair of pairs.values()) {
@@ -160,13 +160,14 @@ export function createQueue(): Queue {
         if (!pair.isFlying) pairs.delete(pair.key)
       }
     },
+    disown() {
+      generation++
+    },
+    isDisowned: (flight) => flight.generation !== generation,
     has: (d) => held.has(d),
     isFlying: (d) => flying.has(d),
     dueAt: () =>
       ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity),
-    get generation() {
-      return generation
-    },
     get size() {
       return held.size
     },

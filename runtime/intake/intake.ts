@@ -59,6 +59,7 @@ export function createIntake(ports: IntakePorts): Intake {
   const frames = metrics.counter('selvedge_frames_total')
   const unclaimed = metrics.counter('selvedge_frames_unclaimed_total')
   const rejected = metrics.counter('selvedge_readings_rejected_total')
+  const observations = metrics.counter('selvedge_observations_total')
   const repeats = metrics.counter('selvedge_observations_duplicate_total')
   const quarantine = createQuarantine(ports.records, metrics.counter('selvedge_frames_quarantined_total'))
   const digests = createDigestWindow()
@@ -144,7 +145,9 @@ export function createIntake(ports: IntakePorts): Intake {
       } else {
         const first = { reading, observedAt: stamp.observedAt, timeSource: stamp.timeSource }
         const { channel, isNew } = channels.provision(stage, first, frame, claimant.format)
-        if (!isNew) observeKnown(stage, channel, reading, stamp)
+        // The first observation of a stream came with its entities.
+        if (isNew) observations.value++
+        else observeKnown(stage, channel, reading, stamp)
       }
     }
   }

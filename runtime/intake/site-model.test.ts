@@ -43,7 +43,7 @@ const stream = (name: string): string => `http://purl.org/iot/ontology/iot-strea
 const qoi = (name: string): string => `https://w3id.org/iot/qoi#${name}`
 const lite = (name: string): string => `http://purl.oclc.org/NET/UNIS/fiware/iot-lite#${name}`
 const label = 'http://www.w3.org/2000/01/rdf-schema#label'
-const ours = (name: string): string => `https://selvedge.dev/ns#${name}`
+const ours = (name: string): string => `urn:selvedge:ns:${name}`
 const property = (value: Json) => ({ type: 'Property', value })
 const relationship = (object: string | string[]) => ({ type: 'Relationship', object })
 const id = (kind: string, field = 'Temp'): string => `urn:ngsi-ld:${kind}:${device}:${field}`

@@ -12,7 +12,7 @@ const prefixes = {
   schema: 'http://schema.org/',
   dcterms: 'http://purl.org/dc/terms/',
   /** What no public vocabulary names: the topic of a source, whose clock a time is by, how a figure is known. */
-  selvedge: 'https://selvedge.dev/ns#',
+  selvedge: 'urn:selvedge:ns:',
 } as const
 
 type Prefix = keyof typeof prefixes

@@ -169,7 +169,8 @@ export function createHooks(ports: HooksPorts) {
     authenticate(client, username, password, done) {
       judge(client, username, password).then(
         () => done(null, true),
-        (error: AuthenticateError) => done(error, false),
+        (error: Error) =>
+          done('returnCode' in error ? (error as AuthenticateError) : unavailable(error), false),
       )
     },
     authorizePublish: authorizePublish as NonNullable<AedesOptions['authorizePublish']>,
@@ -211,6 +212,10 @@ function isRefusedId(clientId: string, clean: boolean): boolean {
   if (clientId === '') return !clean
   return /[\u0000\uFFFD]/.test(clientId) || Buffer.byteLength(clientId) > limits.mqttClientIdBytesMax.value
 }
+
+/** Nobody can say now whether the client may come in. */
+const unavailable = (error: Error): AuthenticateError =>
+  refusal(returnCodes.serverUnavailable, `the login cannot be judged: ${error.message}`)
 
 function refusal(returnCode: number, message: string): AuthenticateError {
   return Object.assign(new GatewayError('mqtt.refused', message), { returnCode }) as AuthenticateError

@@ -38,13 +38,15 @@ describe('the file', () => {
     await expect(addUser(file, 'c', 'd')).rejects.toThrow(/0600/)
   })
 
-  it.each(['alice:secret', 'no colon', ':scrypt$2$1$1$AAAAAAAAAAA=$x', 'a:scrypt$16384$999999$1$AAAAAAAAAAAA$AAAA'])(
-    'is refused with a line like %s, by its number',
-    (line) => {
-      writeFileSync(file, `# people\n\n${line}\n`, { mode: 0o600 })
-      expect(() => openPasswordFile(file, ports)).toThrow(/line 3/)
-    },
-  )
+  it.each([
+    'alice:secret',
+    'no colon',
+    ':scrypt$2$1$1$AAAAAAAAAAA=$x',
+    'a:scrypt$16384$999999$1$AAAAAAAAAAAA$AAAA',
+  ])('is refused with a line like %s, by its number', (line) => {
+    writeFileSync(file, `# people\n\n${line}\n`, { mode: 0o600 })
+    expect(() => openPasswordFile(file, ports)).toThrow(/line 3/)
+  })
 
   it('keeps its other users when one is added, changed or removed', async () => {
     await addUser(file, 'a', '1')
@@ -92,7 +94,9 @@ describe('a login', () => {
       Promise.all(Array.from({ length: 400 }, () => passwords.verify('a', bytes('right')))),
     )
     const again = await cpuOf(() =>
-      Promise.all(Array.from({ length: 400 }, (_, n) => passwords.verify('a', bytes(n % 2 ? 'right' : 'wrong')))),
+      Promise.all(
+        Array.from({ length: 400 }, (_, n) => passwords.verify('a', bytes(n % 2 ? 'right' : 'wrong'))),
+      ),
     )
     expect(many).toBeLessThan(one * 8)
     expect(again).toBeLessThan(one * 2)

@@ -5,7 +5,19 @@
  * good one in force.
  */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
@@ -39,7 +51,9 @@ export interface Passwords {
 export function openPasswordFile(file: string, { clock, log }: { clock: Clock; log: Log }): Passwords {
   let { entries, stamp } = read(file)
   let lookedAt = clock.monotonic()
-  const nobody = parseEntry(`scrypt$${cost.N}$${cost.r}$${cost.p}$${randomText(16)}$${randomText(hashBytes)}`)!
+  const nobody = parseEntry(
+    `scrypt$${cost.N}$${cost.r}$${cost.p}$${randomText(16)}$${randomText(hashBytes)}`,
+  )!
   const key = randomBytes(32)
   /** Digests of passwords that were hashed, with the line they were judged by. */
   const known = new Map<string, { readonly line: string; readonly isRight: boolean }>()
@@ -58,17 +72,16 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
   }
 
   async function judge(entry: Entry | undefined, password: Uint8Array): Promise<boolean> {
-    if (hashing >= limits.passwordsCheckedMax.value) {
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    }
-    hashing++
+    if (hashing < limits.passwordsCheckedMax.value) hashing++
+    else await new Promise<void>((resolve) => waiting.push(resolve))
     try {
       // An unknown user costs as much as a known one, so that the time tells nothing.
       const { salt, hash, N, r, p } = entry ?? nobody
       return timingSafeEqual(await derive(password, salt, { N, r, p }), hash) && entry !== undefined
     } finally {
-      hashing--
-      waiting.shift()?.()
+      const next = waiting.shift()
+      if (next === undefined) hashing--
+      else next()
     }
   }
 
@@ -82,7 +95,10 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
       reload()
       const entry = entries.get(user)
       const line = entry?.text ?? ''
-      const digest = createHmac('sha256', key).update(`${user.length}:${user}${line}`).update(password).digest('hex')
+      const digest = createHmac('sha256', key)
+        .update(`${user.length}:${user}${line}`)
+        .update(password)
+        .digest('hex')
       const before = known.get(digest)
       if (before?.line === line) return before.isRight
       const found = judging.get(digest)
@@ -109,7 +125,10 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
  */
 export async function addUser(file: string, user: string, password: string): Promise<'added' | 'changed'> {
   if (!/^[^:\u0000-\u001f]{1,256}$/.test(user)) {
-    throw new GatewayError('config.invalid', 'a user name has 1 to 256 characters, no colon and no control character')
+    throw new GatewayError(
+      'config.invalid',
+      'a user name has 1 to 256 characters, no colon and no control character',
+    )
   }
   if (password === '') throw new GatewayError('config.invalid', 'a password has at least one character')
   const salt = randomBytes(16)
@@ -134,7 +153,9 @@ export function removeUser(file: string, user: string): boolean {
 export const listUsers = (file: string): string[] => [...read(file).entries.keys()]
 
 /** Makes a file with one user and a random password when there is none; the password is returned only then. */
-export async function ensurePasswordFile(file: string): Promise<{ user: string; password: string } | undefined> {
+export async function ensurePasswordFile(
+  file: string,
+): Promise<{ user: string; password: string } | undefined> {
   if (existsSync(file)) return undefined
   const password = randomBytes(18).toString('base64url')
   await addUser(file, 'selvedge', password)
@@ -157,7 +178,8 @@ function read(file: string): { entries: Map<string, Entry>; stamp: string } {
       if (line.trim() === '' || line.startsWith('#')) continue
       const colon = line.indexOf(':')
       const entry = colon < 1 ? undefined : parseEntry(line.slice(colon + 1))
-      if (entry === undefined) throw invalid(`line ${index + 1} is not user:scrypt$...; add users by \`selvedge users\``)
+      if (entry === undefined)
+        throw invalid(`line ${index + 1} is not user:scrypt$...; add users by \`selvedge users\``)
       entries.set(line.slice(0, colon), entry)
     }
     return { entries, stamp: stampOf(file) }
@@ -177,9 +199,11 @@ function parseEntry(text: string): Entry | undefined {
   const salt = Buffer.from(parts[3] ?? '', 'base64')
   const hash = Buffer.from(parts[4] ?? '', 'base64')
   const isPower = N !== undefined && N >= 2 && Number.isInteger(Math.log2(N))
-  if (kind !== 'scrypt' || parts.length !== 5 || !isPower || salt.length < 8 || hash.length !== hashBytes) return
+  if (kind !== 'scrypt' || parts.length !== 5 || !isPower || salt.length < 8 || hash.length !== hashBytes)
+    return
   // Memory grows with N times r; a line must not be able to ask for more than a board has.
-  if (!(Number.isInteger(r) && Number.isInteger(p) && r! >= 1 && p! >= 1 && p! <= 4 && N * r! <= 2 ** 19)) return
+  if (!(Number.isInteger(r) && Number.isInteger(p) && r! >= 1 && p! >= 1 && p! <= 4 && N * r! <= 2 ** 19))
+    return
   return { text, N, r: r!, p: p!, salt, hash }
 }
 
@@ -198,7 +222,11 @@ function write(file: string, entries: ReadonlyMap<string, Pick<Entry, 'text'>>):
   renameSync(fresh, file)
 }
 
-function derive(password: Uint8Array, salt: Uint8Array, { N, r, p }: { N: number; r: number; p: number }): Promise<Buffer> {
+function derive(
+  password: Uint8Array,
+  salt: Uint8Array,
+  { N, r, p }: { N: number; r: number; p: number },
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     scrypt(password, salt, hashBytes, { N, r, p, maxmem: 256 * N * r }, (error, hash) => {
       if (error === null) resolve(hash)

@@ -6,6 +6,7 @@
 import { AssertionError } from 'node:assert'
 import { connectRaw, type RawClient, subscribePacket } from '#test/kit/mqtt.ts'
 import type { Content } from './ledger.ts'
+import { pause } from './publishers.ts'
 
 export interface Instance {
   readonly value: unknown
@@ -65,14 +66,21 @@ async function get(url: string, path: string): Promise<Record<string, unknown> |
   return JSON.parse(text) as Record<string, unknown>
 }
 
-/** Retained messages below a filter, by topic. */
-export async function retainedAt(port: number, filter: string): Promise<Map<string, string>> {
+/** Retained messages below a filter, by topic; they may take a moment to come. */
+export async function retainedAt(
+  port: number,
+  filter: string,
+  isAll: (found: ReadonlyMap<string, string>) => boolean,
+): Promise<Map<string, string>> {
   const client = await connectRaw(port, 'onlooker')
-  client.send(subscribePacket(1, [filter, 1]))
   const found = new Map<string, string>()
-  // They come before the answer to a ping that was sent after SUBSCRIBE.
-  client.send({ cmd: 'pingreq' })
-  await taking(client, 'pingresp', (topic, payload) => void found.set(topic, payload))
+  client.send(subscribePacket(1, [filter, 1]))
+  const deadline = performance.now() + 2000
+  do {
+    client.send({ cmd: 'pingreq' })
+    await taking(client, 'pingresp', (topic, payload) => void found.set(topic, payload))
+    await pause(10)
+  } while (!isAll(found) && performance.now() < deadline)
   client.end()
   return found
 }
@@ -100,7 +108,7 @@ export async function drainSession(
     return false
   }
   const deadline = performance.now() + 5000
-  for (let isQuiet = false; !(isQuiet && isAll()) && performance.now() < deadline; ) {
+  for (let isQuiet = false; !(isQuiet && isAll()) && performance.now() < deadline; await pause(10)) {
     isQuiet = true
     client.send({ cmd: 'pingreq' })
     await taking(client, 'pingresp', (topic, payload) => {

@@ -56,7 +56,9 @@ export function judgeCurrent(stream: Stream, current: Instance | undefined): Com
   if (typeof value !== 'number' || value >= nextValue(stream) || stream.timeOf(value) !== atMs) {
     return [{ fault: 'invented', text: `${where} is ${JSON.stringify(value)} at ${atMs}` }]
   }
-  return atMs >= stream.timeOf(newest) ? [] : [{ fault: 'stale', text: `${where} is ${value}, not ${newest}` }]
+  return atMs >= stream.timeOf(newest)
+    ? []
+    : [{ fault: 'stale', text: `${where} is ${value}, not ${newest}` }]
 }
 
 function* acknowledgedValues(messages: readonly Message[], from: number): Generator<number> {
@@ -101,7 +103,8 @@ export function judgeSession(topic: Topic, from: number, received: readonly stri
     if (!came.has(value) && value < newest) {
       complaints.push({ fault: 'disordered', text: `${topic.name} brought ${value} after ${newest}` })
     }
-    if (!(value < nextValue(topic))) complaints.push({ fault: 'invented', text: `${topic.name} brought ${value}` })
+    if (!(value < nextValue(topic)))
+      complaints.push({ fault: 'invented', text: `${topic.name} brought ${value}` })
     came.add(value)
     newest = Math.max(newest, value)
   }

@@ -70,14 +70,14 @@ export function createStream(
   attribute: string,
   options: { baseMs: number; isNotified: boolean; hasLate: boolean },
 ): Stream {
-  const isLate = (value: number): boolean =>
-    options.hasLate && value >= lateBy && value % lateEvery === 0
+  const isLate = (value: number): boolean => options.hasLate && value >= lateBy && value % lateEvery === 0
   return {
     entity,
     attribute,
     ...options,
     isLate,
-    timeOf: (value) => options.baseMs + (isLate(value) ? (value - lateBy) * spacingMs + 5 : value * spacingMs),
+    timeOf: (value) =>
+      options.baseMs + (isLate(value) ? (value - lateBy) * spacingMs + 5 : value * spacingMs),
     messages: [],
     settled: 0,
   }

@@ -4,7 +4,7 @@
  */
 import { AssertionError } from 'node:assert'
 import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
-import { type Message, type Sent, send, type Stream, type Topic, unacknowledged } from './ledger.ts'
+import { type Message, type Sent, type Stream, send, type Topic, unacknowledged } from './ledger.ts'
 
 /** Messages in flight per client. */
 const windowSize = 8

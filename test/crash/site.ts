@@ -3,19 +3,20 @@
  * and kept messages, four HTTP writers, an absent session, a subscriber that is away part of the time, and the
  * ledger of what each was promised. It outlives every gateway process.
  */
-import { createReceiver, type Received } from '#test/kit/receiver.ts'
+
 import type { GatewayProcess } from '#test/kit/process.ts'
+import { createReceiver, type Received } from '#test/kit/receiver.ts'
 import { openSession } from './evidence.ts'
 import {
   createStream,
   type Ledger,
   nextValue,
-  simpleResult,
   type Stream,
+  simpleResult,
   type Topic,
   unacknowledged,
 } from './ledger.ts'
-import { device, herald, publish, type Publisher } from './publishers.ts'
+import { device, herald, type Publisher, publish } from './publishers.ts'
 import {
   changer,
   controllerId,
@@ -24,8 +25,8 @@ import {
   meterId,
   operator,
   registrar,
-  write,
   type Writer,
+  write,
 } from './writers.ts'
 
 /** How much traffic there is: pauses are multiplied by it. */
@@ -80,13 +81,20 @@ export async function createSite(name: string): Promise<Site> {
   let isUp = true
   let newcomers = 0
 
-  const addStream = (entity: string, attribute: string, traits: { isNotified: boolean; hasLate: boolean }): Stream => {
+  const addStream = (
+    entity: string,
+    attribute: string,
+    traits: { isNotified: boolean; hasLate: boolean },
+  ): Stream => {
     const stream = createStream(entity, attribute, { baseMs: startedMs, ...traits })
     ledger.streams.set(entity, stream)
     return stream
   }
   const addDevice = (id: string, pace: { count: number; pauseMs: number }, isNotified = true): Publisher => {
-    const stream = addStream(`urn:ngsi-ld:StreamObservation:${id}:v`, simpleResult, { isNotified, hasLate: true })
+    const stream = addStream(`urn:ngsi-ld:StreamObservation:${id}:v`, simpleResult, {
+      isNotified,
+      hasLate: true,
+    })
     return device(stream, { device: id, field: 'v' }, pace)
   }
 
@@ -134,7 +142,10 @@ export async function createSite(name: string): Promise<Site> {
       text.length = pace.textLength
       // Two devices of an age: the one from the life before has messages of unknown outcome among its first.
       latest = [...latest.slice(-1), addDevice(`${name}-new-${++newcomers}`, { count: 1, pauseMs: 200 })]
-      const publishers = [...steady, ...latest].map((one) => ({ ...one, pauseMs: one.pauseMs * pace.slowness }))
+      const publishers = [...steady, ...latest].map((one) => ({
+        ...one,
+        pauseMs: one.pauseMs * pace.slowness,
+      }))
       const clients = writers.map((one) => ({ ...one, pauseMs: one.pauseMs * pace.slowness }))
       await Promise.all([
         ...publishers.map((one) => publish(gateway.mqttPort, one, stop)),
@@ -163,7 +174,8 @@ async function post(url: string, body: unknown): Promise<void> {
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
   })
-  if (answer.status !== 201) throw new TypeError(`${url} was answered with ${answer.status}: ${await answer.text()}`)
+  if (answer.status !== 201)
+    throw new TypeError(`${url} was answered with ${answer.status}: ${await answer.text()}`)
 }
 
 function toldBy(body: string): { entity: string; value: number }[] {

@@ -4,7 +4,7 @@
  * been carried out.
  */
 import type { Content, Expectation, Ledger } from './ledger.ts'
-import { type Message, send, type Stream, unacknowledged } from './ledger.ts'
+import { type Message, type Stream, send, unacknowledged } from './ledger.ts'
 import { pause } from './publishers.ts'
 
 interface Write {
@@ -53,7 +53,12 @@ export function registrar(ledger: Ledger, pauseMs: number): Writer {
   return repeating(pauseMs, () => {
     const id = `urn:ngsi-ld:Item:${++number}`
     const content = { name: `item ${number}`, number }
-    const create = { method: 'POST', path: entities, body: draft(id, 'Item', content), repeated: 409 } as const
+    const create = {
+      method: 'POST',
+      path: entities,
+      body: draft(id, 'Item', content),
+      repeated: 409,
+    } as const
     return expecting(ledger, id, content, create)
   })
 }
@@ -136,12 +141,7 @@ function repeating(pauseMs: number, make: () => Write): Writer {
 }
 
 /** Notes in the ledger what a write will have made of an entity. */
-function expecting(
-  ledger: Ledger,
-  id: string,
-  content: Content,
-  write: Omit<Write, 'acknowledge'>,
-): Write {
+function expecting(ledger: Ledger, id: string, content: Content, write: Omit<Write, 'acknowledge'>): Write {
   const expectation: Expectation = ledger.entities.get(id) ?? {
     acknowledged: undefined,
     pending: undefined,

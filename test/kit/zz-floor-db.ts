@@ -18,5 +18,6 @@ else if (kind==='dbthrow') app.get('/ngsi-ld/v1/entities/:id', (c)=>{e.byId(c.re
 else if (kind==='pluck') app.get('/ngsi-ld/v1/entities/:id', (c)=>c.body(q.get(c.req.param('id')) as string, 200, {'Content-Type':'application/json'}))
 else if (kind==='one') app.get('/ngsi-ld/v1/entities/:id', (c)=>{b.get(); return c.body(text, 200, {'Content-Type':'application/json'})})
 else if (kind==='tx') { db.exec('BEGIN'); e.byId('urn:ngsi-ld:Sensor:1'); app.get('/ngsi-ld/v1/entities/:id', (c)=>c.body(e.byId(c.req.param('id'))!.doc, 200, {'Content-Type':'application/json'})) }
+else if (kind==='turn') { const begin=db.prepare('BEGIN'), end=db.prepare('COMMIT'); let open=false; const close=()=>{ open=false; end.run() }; app.get('/ngsi-ld/v1/entities/:id', (c)=>{ if(!open){open=true; begin.run(); setImmediate(close)} return c.body(e.byId(c.req.param('id'))!.doc, 200, {'Content-Type':'application/json'})}) }
 else app.get('/ngsi-ld/v1/entities/:id', (c)=>c.body(text, 200, {'Content-Type':'application/json'}))
 http.createServer(getRequestListener(app.fetch)).listen(0,'127.0.0.1',function(){console.log((this.address() as any).port)})

@@ -158,7 +158,7 @@ describe('recorded series', () => {
   })
 
   it('end by themselves after --duration', async () => {
-    const flags = ['--data', join(folder, 'csv'), '--duration', '3', '--port', '0', '--mqtt-port', '0']
+    const flags = ['--data', join(folder, 'csv'), '--duration', '6', '--port', '0', '--mqtt-port', '0']
     const { code, stdout } = await runSelvedge(['demo', ...flags])
     expect(code).toBe(0)
     expect(stdout).toContain('site: 2 devices')

@@ -1,0 +1,211 @@
+/** The bridge-in against a real Mosquitto: what is acknowledged there is on disk here, whoever dies in between. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import type { Door } from '#broker/door.ts'
+import { type BridgeIn, type BridgeInSettings, createBridgeIn } from '#mqtt/bridge-in.ts'
+import { type OpenDoor, openDoor, type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { createMosquitto, type Mosquitto, run } from '#test/kit/mosquitto.ts'
+import { committedFrames, ledger } from '#test/kit/mqtt.ts'
+import { describePeer, peer } from '#test/kit/peers.ts'
+
+describePeer('mosquitto', 'the bridge-in', (path) => {
+  let file: TemporaryDatabase
+  let opened: OpenDoor
+  let mosquitto: Mosquitto
+  const bridges: BridgeIn[] = []
+  const lines: string[] = []
+
+  beforeEach(async () => {
+    file = temporaryDatabase()
+    opened = await openDoor(file.file, { lingerMs: 2 })
+    mosquitto = await createMosquitto(path, ['max_inflight_messages 0', 'max_queued_messages 10000'])
+    await mosquitto.start()
+    lines.length = 0
+  })
+
+  afterEach(async () => {
+    for (const bridge of bridges.splice(0)) await bridge.close(100)
+    await opened.close()
+    await mosquitto.remove()
+    file.remove()
+  })
+
+  function open(
+    door: Pick<Door, 'submit' | 'whenRoom'> = opened.door,
+    settings: Partial<BridgeInSettings> = {},
+  ) {
+    const metrics = createMetrics()
+    const bridge = createBridgeIn(
+      {
+        door,
+        intake: ledger(opened.database),
+        clock: systemClock,
+        log: createLog({ level: 'debug', clock: systemClock, write: (line) => lines.push(line) }),
+        metrics,
+        random: () => 0.5,
+      },
+      {
+        url: `mqtt://127.0.0.1:${mosquitto.port}`,
+        topics: ['claimed/#', 'other/+'],
+        clientId: 'selvedge-test',
+        retryMs: 50,
+        ...settings,
+      },
+    )
+    bridges.push(bridge)
+    return { bridge, metrics }
+  }
+
+  const publish = (...args: string[]) =>
+    run(peer('mosquitto_pub')!, '-p', String(mosquitto.port), '-q', '1', ...args)
+  const frames = () => committedFrames(opened.database)
+  const subscribed = () => expect.poll(() => lines.join('')).toContain('bridge-in.connected')
+  const settled = async (): Promise<void> => {
+    await subscribed()
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+
+  it('brings frames to disk and acknowledges them', async () => {
+    const { bridge } = open()
+    await settled()
+    await publish('-t', 'claimed/a', '-m', 'x')
+    await publish('-t', 'claimed/b', '-m', 'y', '-q', '2')
+    await publish('-t', 'claimed/c', '-m', 'z', '-q', '0')
+    await expect.poll(frames).toEqual(['claimed/a x', 'claimed/b y', 'claimed/c z'])
+    expect(bridge.stats()).toEqual({ connected: true, inFlight: 0, acknowledged: 2 })
+  })
+
+  it('marks what was delivered as retained, and only that', async () => {
+    await publish('-t', 'claimed/old', '-m', 'kept', '-r')
+    open()
+    await expect.poll(frames).toEqual(['claimed/old kept retained'])
+    await publish('-t', 'claimed/old', '-m', 'news', '-r')
+    await expect.poll(frames).toEqual(['claimed/old kept retained', 'claimed/old news'])
+  })
+
+  it('acknowledges frames that no bridge claims', async () => {
+    const { bridge, metrics } = open()
+    await settled()
+    await publish('-t', 'other/x', '-m', 'nobody')
+    await expect.poll(() => bridge.stats().acknowledged).toBe(1)
+    expect(metrics.counter('selvedge_bridge_in_frames_total').value).toBe(1)
+    expect(frames()).toEqual([])
+  })
+
+  it('gets again what was not on disk when it ended', async () => {
+    const stuck: Pick<Door, 'submit' | 'whenRoom'> = { submit: () => true, whenRoom: () => undefined }
+    const { bridge } = open(stuck)
+    await settled()
+    for (const n of [1, 2, 3]) await publish('-t', 'claimed/again', '-m', `${n}`)
+    await expect.poll(() => bridge.stats().inFlight).toBe(3)
+    await bridge.close(50)
+    await publish('-t', 'claimed/again', '-m', '4')
+    open()
+    await expect.poll(frames).toEqual([1, 2, 3, 4].map((n) => `claimed/again ${n}`))
+  })
+
+  it('takes no more than its ceiling before they are on disk', async () => {
+    const waiting: Parameters<Door['submit']>[0][] = []
+    const slow: Pick<Door, 'submit' | 'whenRoom'> = {
+      submit: (work) => waiting.push(work) > 0,
+      whenRoom: () => undefined,
+    }
+    const { bridge } = open(slow)
+    await settled()
+    const list = Array.from({ length: 700 }, (_, n) => `${n}`).join('\n')
+    const child = run(
+      peer('mosquitto_pub')!,
+      '-p',
+      String(mosquitto.port),
+      '-q',
+      '1',
+      '-t',
+      'claimed/n',
+      '-m',
+      list,
+    )
+    await child
+    for (let n = 0; n < 400; n++) void publish('-t', 'claimed/n', '-m', `${n}`).catch(() => undefined)
+    await expect.poll(() => bridge.stats().inFlight, { timeout: 20_000 }).toBe(256)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(waiting.length).toBe(256)
+    for (let n = 0; n < 256; n++) opened.door.submit(waiting[n]!)
+    await expect.poll(() => waiting.length, { timeout: 20_000 }).toBe(401)
+    for (const work of waiting.slice(256)) opened.door.submit(work)
+    await expect.poll(() => bridge.stats().acknowledged).toBe(401)
+  })
+
+  it('holds a frame while the disk is full', async () => {
+    let isFull = true
+    const troubled: Pick<Door, 'submit' | 'whenRoom'> = {
+      ...opened.door,
+      submit(work) {
+        if (!isFull) return opened.door.submit(work)
+        setTimeout(() => work.answer(new GatewayError('store.full', 'no space left')), 5)
+        return true
+      },
+    }
+    const { bridge } = open(troubled)
+    await settled()
+    await publish('-t', 'claimed/full', '-m', 'x')
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    expect(bridge.stats()).toMatchObject({ inFlight: 1, acknowledged: 0 })
+    isFull = false
+    await expect.poll(frames).toEqual(['claimed/full x'])
+    await expect.poll(() => bridge.stats().acknowledged).toBe(1)
+  })
+
+  it('comes back after Mosquitto was killed, and loses nothing that Mosquitto kept', async () => {
+    const { bridge } = open()
+    await settled()
+    await publish('-t', 'claimed/k', '-m', 'before')
+    await expect.poll(() => bridge.stats().acknowledged).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await mosquitto.kill('SIGKILL')
+    await expect.poll(() => bridge.stats().connected).toBe(false)
+    await mosquitto.start()
+    await expect.poll(() => bridge.stats().connected).toBe(true)
+    await publish('-t', 'claimed/k', '-m', 'after')
+    await expect.poll(frames).toEqual(['claimed/k before', 'claimed/k after'])
+    // Away: what is published meanwhile waits at Mosquitto, over its own death.
+    await bridge.close(100)
+    await publish('-t', 'claimed/k', '-m', 'meanwhile')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await mosquitto.kill('SIGKILL')
+    await mosquitto.start()
+    open()
+    await expect.poll(frames).toEqual(['claimed/k before', 'claimed/k after', 'claimed/k meanwhile'])
+  })
+
+  it('waits for a broker that is not there yet', async () => {
+    await mosquitto.kill()
+    const { bridge } = open()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(bridge.stats().connected).toBe(false)
+    await mosquitto.start()
+    await expect.poll(() => bridge.stats().connected, { timeout: 5000 }).toBe(true)
+  })
+
+  it('pauses longer and longer between attempts', async () => {
+    await mosquitto.kill()
+    open(opened.door, { retryMs: 20 })
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    const attempts = lines.filter((line) => line.includes('bridge-in.refused')).length
+    expect(attempts).toBeGreaterThan(3)
+    expect(attempts).toBeLessThan(10)
+  })
+
+  it('leaves alone what its session subscribes to and its settings no longer name', async () => {
+    const { bridge } = open()
+    await settled()
+    await bridge.close(100)
+    open(opened.door, { topics: ['claimed/b'] })
+    await settled()
+    await publish('-t', 'claimed/a', '-m', 'no')
+    await publish('-t', 'claimed/b', '-m', 'yes')
+    await expect.poll(frames).toEqual(['claimed/b yes'])
+  })
+})
