@@ -6,6 +6,7 @@ const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean 
   ingest: async () => (await import('./ingest.ts')).benchIngest,
   stages: async () => (await import('./stages.ts')).benchStages,
   http: async () => (await import('./http.ts')).benchHttp,
+  query: async () => (await import('./query.ts')).benchQuery,
 }
 
 const [name = '', ...flags] = process.argv.slice(2)

@@ -59,7 +59,7 @@ export function evolutionOf(
   const rids = [...graves.map((grave) => grave.rid), ...(current === undefined ? [] : [current.rid])]
   const window = windowOf(query)
   const found = new Map<string, HistoricInstance[]>()
-  const add: Add = (name, instance) => {
+  const add = (name: string, instance: HistoricInstance): boolean => {
     if (query.attrs !== undefined && !query.attrs.has(name)) return false
     const time = timeOf(instance, query.timeproperty)
     if (time === undefined || time < window.from || time >= window.to) return false
@@ -69,8 +69,16 @@ export function evolutionOf(
     return true
   }
   for (const rid of rids) {
-    addEntityChanges(ports, rid, query, add)
-    addStreams(ports, rid, query, window, add)
+    // A device that sends its first reading again, later, finds it in the record of the creation, not in a stream.
+    const told = new Set<string>()
+    addEntityChanges(ports, rid, query, (name, dataset, instance) => {
+      const isAdded = add(name, instance)
+      if (isAdded && instance.observedAt !== undefined) told.add(keyOf(name, dataset, instance))
+      return isAdded
+    })
+    addStreams(ports, rid, query, window, (name, dataset, instance) =>
+      told.has(keyOf(name, dataset, instance)) ? false : add(name, instance),
+    )
   }
   return { id, type: document.type, ...arrange(found, query) }
 }
@@ -113,15 +121,20 @@ function addEntityChanges(ports: EvolutionPorts, rid: number, query: TemporalQue
   let added = 0
   for (const text of texts()) {
     const record = JSON.parse(text) as ChangeRecord
-    record.instances.forEach(([name, , instance], i) => {
+    record.instances.forEach(([name, dataset, instance], i) => {
       const instanceId = `urn:ngsi-ld:instance:${rid}-${record.at}-${i}`
       if (instance === null) {
-        add(name, { instance: deletedInstance(record.at), modifiedAt: record.at, instanceId, deleted: true })
+        add(name, dataset, {
+          instance: deletedInstance(record.at),
+          modifiedAt: record.at,
+          instanceId,
+          deleted: true,
+        })
         return
       }
       const observedAt = dateTimeToMs(instance.observedAt ?? '')
       const timed = observedAt === undefined ? {} : { observedAt }
-      if (add(name, { instance, ...timed, modifiedAt: record.at, instanceId })) added++
+      if (add(name, dataset, { instance, ...timed, modifiedAt: record.at, instanceId })) added++
     })
     if (added > query.limit) return
   }
@@ -147,7 +160,8 @@ function addStreams(
     if (query.attrs !== undefined && !query.attrs.has(name)) continue
     const put = (time: number, modifiedAt: number, value: Json, shape: string): boolean => {
       const instanceId = `urn:ngsi-ld:instance:s${row.s}-${time}-${hashOf(value)}`
-      return add(name, { instance: fromShape(shape, value, time), observedAt: time, modifiedAt, instanceId })
+      const instance = fromShape(shape, value, time)
+      return add(name, row.dataset, { instance, observedAt: time, modifiedAt, instanceId })
     }
     const tail = tailOf(ports.live.stream(row.s)?.tail)
     let added = 0
@@ -166,7 +180,10 @@ function addStreams(
   }
 }
 
-type Add = (name: string, instance: HistoricInstance) => boolean
+type Add = (name: string, dataset: string, instance: HistoricInstance) => boolean
+
+const keyOf = (name: string, dataset: string, { observedAt, instance }: HistoricInstance): string =>
+  `${name} ${dataset} ${identityOf(observedAt!, (instance.value ?? null) as Json)}`
 
 interface TailInstance {
   readonly time: number

@@ -3,6 +3,7 @@
  * values back into documents, trimming the log. All of it is derived from what is on disk already, so nothing here
  * is ever waited for; a group that fails simply leaves it due.
  */
+import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Records } from '#store/records.ts'
@@ -36,6 +37,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const full = new Set<LiveStream>()
   let scanAt = 0
   let trimAt = now() + trimEveryMs
+  let replayFrom = 0
   let trimmed = 0
   /** Log numbers by time and by bytes written so far, youngest last; one per trim. */
   const marks: { at: number; number: number; bytes: number }[] = []
@@ -122,9 +124,9 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       if (room-- <= 0) break
       due.push(entity)
     }
-    for (const entity of due) {
-      if (ports.documents().writeBack(group.stage, entity.rid)) writebacks.value++
-    }
+    const written = due.filter(({ rid }) => ports.documents().writeBack(group.stage, rid)).length
+    writebacks.value += written
+    if (written > 0) group.stage.published(() => failpoint('writeback:after-write'))
   }
 
   /** Deletes log rows that nothing needs: folded, written back, and beyond the log's bounds. */
@@ -139,9 +141,11 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     marks.splice(0, beyond + 1)
     const settled = settledNumber(group)
     const number = Math.min(settled, excess)
-    if (settled > trimmed) group.stage.write('meta.put', 'replay', settled)
-    if (number > trimmed) group.stage.write('log.trim', number)
-    trimmed = settled
+    if (settled > replayFrom) group.stage.write('meta.put', 'replay', settled)
+    replayFrom = settled
+    if (number <= trimmed) return
+    group.stage.write('log.trim', number)
+    trimmed = number
   }
 
   /** All log rows up to here are in chunks, histories and documents. */

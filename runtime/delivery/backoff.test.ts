@@ -1,3 +1,4 @@
+/** Pauses after failing answers, and what a Retry-After header asks for. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { backoffMs, retryAfterMs } from './backoff.ts'

@@ -1,3 +1,4 @@
+/** When a host that cannot be reached is probed. */
 import { describe, expect, it } from 'vitest'
 import { probeIntervalMs } from './breaker.ts'
 

@@ -38,6 +38,7 @@ export interface DispatcherSettings {
 }
 
 export interface EndpointStatus {
+  /** Its URI without user, password and query. */
   readonly endpoint: string
   /** Not yet delivered, those in flight included. */
   readonly waiting: number
@@ -141,11 +142,11 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   } satisfies Dispatcher)
 }
 
-function statusOf({ endpoint, host, backlog, pace, ...lane }: Lane, now: number): EndpointStatus {
+function statusOf({ name, host, backlog, pace, ...lane }: Lane, now: number): EndpointStatus {
   const downSince = host.breaker.downSince()
   const isPaused = pace.failures() > 0 || pace.pausedUntil() > now
   return {
-    endpoint,
+    endpoint: name,
     waiting: backlog.waiting(),
     held: backlog.queue.size,
     inFlight: backlog.queue.flights,

@@ -9,7 +9,7 @@ import type { Deliveries } from '#store/deliveries.ts'
 import { type Backlog, createBacklog } from './backlog.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
 import { createPace, type Pace } from './pace.ts'
-import { originOf, probe } from './probe.ts'
+import { originOf, probe, shownUri } from './probe.ts'
 
 /** Scheme, host and port: what connections are made to. */
 export interface Host {
@@ -22,6 +22,8 @@ export interface Host {
 /** One endpoint URI. */
 export interface Lane {
   readonly endpoint: string
+  /** The endpoint as it may be shown. */
+  readonly name: string
   readonly host: Host
   readonly backlog: Backlog
   readonly pace: Pace
@@ -63,7 +65,7 @@ export function createLanes(ports: LanesPorts): Lanes {
 
   function openHost(endpoint: string): Host {
     const origin = originOf(endpoint)
-    const key = origin?.key ?? endpoint
+    const key = origin?.key ?? shownUri(endpoint)
     const known = hosts.get(key)
     if (known !== undefined) return known
     const breaker = createBreaker({
@@ -89,6 +91,7 @@ export function createLanes(ports: LanesPorts): Lanes {
       if (known !== undefined) return known
       const lane: Lane = {
         endpoint,
+        name: shownUri(endpoint),
         host: openHost(endpoint),
         backlog: createBacklog({ endpoint, reads: ports.reads, pending: ports.pending }, after),
         pace: createPace(clock, Math.random),

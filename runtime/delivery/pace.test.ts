@@ -1,3 +1,4 @@
+/** Whose fault a failure is, and how fast an endpoint is sent to after it. The clock moves when told. */
 import { describe, expect, it } from 'vitest'
 import { createPace } from './pace.ts'
 import { createQueue, type Flight } from './queue.ts'

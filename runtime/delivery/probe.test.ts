@@ -1,5 +1,6 @@
+/** Where an endpoint's URI leads to. */
 import { describe, expect, it } from 'vitest'
-import { originOf } from './probe.ts'
+import { originOf, shownUri } from './probe.ts'
 
 describe('the origin of an endpoint', () => {
   it.each([
@@ -13,5 +14,15 @@ describe('the origin of an endpoint', () => {
   })
   it.each(['', 'nonsense', 'urn:a:b', 'file:///etc/passwd', 'unix:/run/x'])('%s has none', (uri) => {
     expect(originOf(uri)).toBeUndefined()
+  })
+})
+
+describe('an endpoint is shown', () => {
+  it.each([
+    ['https://user:secret@example.org:8443/notify?token=secret#x', 'https://example.org:8443/notify'],
+    ['http://127.0.0.1:80/', 'http://127.0.0.1/'],
+    ['nonsense', 'nonsense'],
+  ])('%s as %s', (uri, shown) => {
+    expect(shownUri(uri)).toBe(shown)
   })
 })

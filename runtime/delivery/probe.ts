@@ -28,6 +28,13 @@ export function originOf(uri: string): { key: string; address: Address } | undef
   return { key: `${protocol}//${hostname}:${number}`, address: { host, port: number } }
 }
 
+/** A URI as it may be shown: without user, password and query, where secrets are kept. */
+export function shownUri(uri: string): string {
+  if (!URL.canParse(uri)) return uri
+  const { protocol, host, pathname } = new URL(uri)
+  return host === '' ? uri : `${protocol}//${host}${pathname}`
+}
+
 /** True when a connection could be made within `deliveryConnectMs`. Never rejects. */
 export function probe(address: Address): Promise<boolean> {
   return new Promise((resolve) => {

@@ -146,7 +146,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
   function bury(lane: Lane, flight: Flight, grave: { reason: string; body: string }): void {
     const { d, sub, entity } = flight.delivery
     counters.dead.value++
-    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.endpoint, entity, reason: grave.reason })
+    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.name, entity, reason: grave.reason })
     settlement.bury(flight.delivery, grave.reason, grave.body)
     lane.backlog.finish(flight)
   }
@@ -176,7 +176,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       counters.sent.value++
       if (lane.pace.failures() > 0) lane.wellSince = clock.now()
       lane.pace.succeeded()
-      if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.endpoint })
+      if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.name })
       lane.isReported = false
       lane.lastError = undefined
       tell(flight.delivery)
@@ -202,7 +202,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         if (lane.pace.failures() < reportFailures || lane.isReported) return
         lane.isReported = true
         log.warn('delivery.endpoint-down', {
-          endpoint: lane.endpoint,
+          endpoint: lane.name,
           error: failure.reason,
           waiting: lane.backlog.waiting(),
         })

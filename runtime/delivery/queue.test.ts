@@ -1,3 +1,4 @@
+/** The order in which deliveries of one endpoint leave memory. */
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '#store/deliveries.ts'
 import { createQueue } from './queue.ts'

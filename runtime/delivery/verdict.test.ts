@@ -1,3 +1,4 @@
+/** What follows from every way an attempt can fail. */
 import { describe, expect, it } from 'vitest'
 import { consequenceOf, type FailureKind } from './verdict.ts'
 

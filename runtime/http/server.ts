@@ -44,7 +44,7 @@ const drainStepMs = 20
 
 /**
  * Opens the listener.
- * @throws GatewayError config.invalid when the address cannot be bound.
+ * @throws GatewayError gateway.address-unavailable when the address cannot be bound.
  */
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
@@ -98,7 +98,7 @@ function listen(server: Server, { host, port }: HttpAddress): Promise<number> {
     server.once('error', (cause) => {
       reject(
         new GatewayError(
-          'config.invalid',
+          'gateway.address-unavailable',
           `cannot listen on ${host}:${port}: ${cause.message}`,
           { host, port },
           cause,

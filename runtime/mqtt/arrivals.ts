@@ -15,6 +15,7 @@ import type { Work } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Admission } from './admission.ts'
+import type { Flow } from './flow.ts'
 import type { Incoming, Link, Taken } from './link.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
@@ -41,6 +42,8 @@ export interface IntakePort {
 export interface ArrivalsPorts {
   /** How long a message may be tried when the disk refuses. */
   readonly holdMs: number
+  /** Bytes on the way to disk; connections count theirs themselves. */
+  readonly flow: Flow
   readonly admission: Admission
   readonly intake: IntakePort
   readonly routes: Routes
@@ -80,7 +83,7 @@ interface Arrival extends Work, Taken {
 const overheadBytes = 256
 
 export function createArrivals(ports: ArrivalsPorts) {
-  const { admission, intake, routes, retained, queues, receipts, wills, clock, log } = ports
+  const { flow, admission, intake, routes, retained, queues, receipts, wills, clock, log } = ports
   const published = ports.metrics.counter('selvedge_mqtt_publishes_total')
   const dropped = ports.metrics.counter('selvedge_mqtt_dropped_total')
   const refused = ports.metrics.counter('selvedge_mqtt_refused_total')
@@ -178,6 +181,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     arrival.state = state
     if (arrival.link !== undefined) arrival.link.advance()
     else {
+      flow.remove(arrival.bytes)
       const isStored = state === 'stored'
       conclude(
         arrival.handed!,
@@ -251,6 +255,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       const { retain } = message
       const intent = accept(message.topic, message.payload, handed.client)
       const arrival = createArrival({ link: undefined, handed, route, message, retain, id: 0, intent })
+      flow.add(arrival.bytes)
       const isNothing = intent === undefined && handed.will === undefined && !isKept(route, message, retain)
       if (isNothing) settle(arrival, 'stored')
       else if (!admission.offer(arrival, true)) giveUp(arrival)

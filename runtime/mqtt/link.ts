@@ -9,11 +9,11 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Clock } from '#base/clock.ts'
-import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Flow } from './flow.ts'
 import { type Extent, extentAt } from './framing.ts'
-import { asQos, pubackBytes, type Qos } from './wire.ts'
+import { createOutlet, type Outlet } from './outlet.ts'
+import { asQos, type Qos } from './wire.ts'
 
 /** A PUBLISH packet as it came; `topic` holds its bytes as Latin-1 characters, whatever they mean. */
 export interface Incoming {
@@ -33,7 +33,7 @@ export interface Taken {
   finish(): void
 }
 
-export interface Link {
+export interface Link extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogged' | 'whenDrained'> {
   /** Client identifier; empty until the client is connected. */
   id(): string
   readonly relay: Duplex
@@ -48,11 +48,6 @@ export interface Link {
   hasTaken(): boolean
   /** Finishes what can be finished; called when the state of a taken message has changed. */
   advance(): void
-  acknowledge(id: number): void
-  write(bytes: Uint8Array): void
-  /** True when the client does not keep up with what is sent to it. */
-  isBacklogged(): boolean
-  whenDrained(action: () => void): void
   /** A packet identifier from the quarter that no session queue uses; undefined when too many are unanswered. */
   nextId(): number | undefined
   answered(): void
@@ -95,8 +90,6 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   let id = ''
   let keepaliveMs = 0
   let heardAt = clock.monotonic()
-  let sentBytes = 0
-  let sentAt = heardAt
   /** Bytes that came but could not be read yet. */
   let rest: Buffer | undefined
   let halted = false
@@ -108,12 +101,10 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   let assembled = 0
   let order: Taken[] = []
   let head = 0
-  let acknowledgements: number[] = []
-  let corked = false
-  let drained: (() => void)[] = []
   let freeId = firstFreeId
   let unanswered = 0
 
+  const outlet = createOutlet(socket, ports.atTurnEnd)
   const relay = new Duplex({
     read() {
       if (!relayFull) return
@@ -121,7 +112,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       resume()
     },
     write(bytes: Uint8Array, _encoding, done) {
-      write(bytes)
+      outlet.write(bytes)
       done()
     },
     destroy(_error, done) {
@@ -132,7 +123,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function mayRead(): boolean {
     if (order.length - head >= limits.clientInFlightMax.value || flow.isFull()) return false
-    return stage === 'closed' || (stage !== 'greeting' && !relayFull && !isBacklogged())
+    return stage === 'closed' || (stage !== 'greeting' && !relayFull && !outlet.isBacklogged())
   }
 
   function onData(chunk: Buffer): void {
@@ -256,9 +247,9 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
         resume()
       })
     }
-    if (isBacklogged() && !waitsForDrain) {
+    if (outlet.isBacklogged() && !waitsForDrain) {
       waitsForDrain = true
-      drained.push(() => {
+      outlet.whenDrained(() => {
         waitsForDrain = false
         resume()
       })
@@ -279,47 +270,9 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     resume()
   }
 
-  function write(bytes: Uint8Array): void {
-    if (stage === 'closed') return
-    cork()
-    socket.write(bytes)
-  }
-
-  function cork(): void {
-    if (corked) return
-    corked = true
-    socket.cork()
-    ports.atTurnEnd(flush)
-  }
-
-  function flush(): void {
-    if (!corked) return
-    corked = false
-    const acknowledged = acknowledgements.length > 0
-    if (acknowledged) {
-      socket.write(pubackBytes(acknowledgements))
-      acknowledgements = []
-    }
-    socket.uncork()
-    if (acknowledged) failpoint('mqtt:after-puback')
-  }
-
-  const isBacklogged = (): boolean => socket.writableLength > limits.subscriberBacklogBytesMax.value
-
-  function onDrain(): void {
-    const actions = drained
-    drained = []
-    for (const action of actions) action()
-  }
-
   function inspect(): void {
     const now = clock.monotonic()
-    const sent = socket.bytesWritten - socket.writableLength
-    if (sent !== sentBytes || socket.writableLength === 0) {
-      sentBytes = sent
-      sentAt = now
-    }
-    if (now - sentAt > ports.stallMs) fail('takes nothing of what is sent to it')
+    if (outlet.stalledMs(now) > ports.stallMs) fail('takes nothing of what is sent to it')
     const silence = now - heardAt
     if (keepaliveMs > 0 && !halted && silence > keepaliveMs * 1.5) fail('keep-alive [MQTT-3.1.2-24]')
     if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT came')
@@ -332,19 +285,12 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     relay.destroy()
   }
 
-  /** Closes the socket; what was written before goes out first, if it does so soon. */
   function shut(): void {
     if (stage === 'closed') return
-    flush()
+    outlet.close()
     stage = 'closed'
     if (assembling !== undefined) partials.remove(assembling.length)
     assembling = undefined
-    drained = []
-    if (socket.writableLength === 0) socket.destroy()
-    else {
-      socket.destroySoon()
-      setTimeout(() => socket.destroy(), lastWordsMs).unref()
-    }
     ports.closed(link)
     resume()
   }
@@ -368,16 +314,10 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     },
     hasTaken: () => head < order.length,
     advance,
-    acknowledge(packetId) {
-      if (stage === 'closed') return
-      cork()
-      acknowledgements.push(packetId)
-    },
-    write,
-    isBacklogged,
-    whenDrained(action) {
-      if (stage !== 'closed') drained.push(action)
-    },
+    acknowledge: outlet.acknowledge,
+    write: outlet.write,
+    isBacklogged: outlet.isBacklogged,
+    whenDrained: outlet.whenDrained,
     nextId() {
       if (unanswered >= limits.subscriberUnackedMax.value) return undefined
       unanswered++
@@ -398,12 +338,8 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   } satisfies Link)
 
   socket.on('data', onData)
-  socket.on('drain', onDrain)
   socket.on('end', () => void relay.push(null))
   socket.on('error', () => undefined)
   socket.on('close', () => relay.destroy())
   return link
 }
-
-/** How long a closed connection may take to send what was written to it. */
-const lastWordsMs = 2000

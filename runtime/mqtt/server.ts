@@ -78,13 +78,15 @@ export interface MqttServer {
 }
 
 const inspectionMs = 1000
+/** TCP probes connections that are silent for so long, for clients without keep-alive. */
+const probeMs = 60_000
 const expiryMs = 3_600_000
 
-/** Starts the broker. @throws config.invalid when the address cannot be listened on. */
+/** Starts the broker. @throws gateway.address-unavailable when the address cannot be listened on. */
 export async function createMqttServer(ports: MqttPorts, settings: MqttSettings): Promise<MqttServer> {
   const { clock, log, metrics } = ports
   const parts = createParts(ports, settings)
-  const { presences, sessions, queues, retained, chores, wills, arrivals } = parts
+  const { flow, presences, sessions, queues, retained, chores, wills, arrivals } = parts
   const faults = createFaults(ports)
   const hooks = createHooks({ ...parts, authenticate: ports.authenticate })
   const broker = new Aedes({
@@ -104,7 +106,6 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
   events.on('error', (error: Error) => faults.note('', error.message))
   await broker.listen()
 
-  const flow = createFlow(limits.framesInFlightBytesMax.value)
   const partials = createFlow(limits.mqttPartialBytesMax.value)
   const atTurnEnd = createTurnEnd()
 
@@ -131,7 +132,9 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
     if (session !== undefined) sessions.leave(session, link)
   }
 
-  const listener = createServer({ noDelay: true }, accept)
+  const listener = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: probeMs }, accept)
+  listener.on('drop', () => faults.note('', 'there are too many clients'))
+  listener.on('error', (error) => faults.note('', error.message))
   listener.maxConnections = settings.clientsMax ?? limits.mqttClientsMax.value
   const port = await listen(listener, settings)
   log.info('mqtt.listening', { host: settings.host, port })
@@ -178,6 +181,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
 /** The parts of the broker and what each stands on. */
 function createParts(ports: MqttPorts, settings: MqttSettings) {
   const { door, rows, clock, log, metrics } = ports
+  const flow = createFlow(limits.framesInFlightBytesMax.value)
   const admission = createAdmission(door)
   const chores = createChores(door)
   const linkTree = createFilterTree<Link>()
@@ -212,6 +216,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const holdMs = settings.holdMs ?? limits.mqttHoldMs.value
   const arrivals = createArrivals({
     holdMs,
+    flow,
     admission,
     intake: ports.intake,
     routes,
@@ -223,7 +228,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     log,
     metrics,
   })
-  return { admission, chores, queues, sessions, retained, receipts, wills, presences, routes, arrivals }
+  return { flow, admission, chores, queues, sessions, retained, receipts, wills, presences, routes, arrivals }
 }
 
 export type MqttParts = ReturnType<typeof createParts>
@@ -236,7 +241,12 @@ function listen(
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     listener.once('error', (error) => {
-      reject(new GatewayError('config.invalid', `MQTT cannot listen on ${host}:${port}: ${error.message}`))
+      reject(
+        new GatewayError(
+          'gateway.address-unavailable',
+          `MQTT cannot listen on ${host}:${port}: ${error.message}`,
+        ),
+      )
     })
     listener.listen(port, host, () => resolve((listener.address() as AddressInfo).port))
   })

@@ -113,7 +113,10 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     /** The session of a client that connects with CleanSession 0, made when there is none. */
     begin(client: string): { session: Session; isPresent: boolean } {
       const found = byClient.get(client)
-      if (found !== undefined) return { session: found, isPresent: true }
+      if (found !== undefined) {
+        found.seen = clock.now()
+        return { session: found, isPresent: true }
+      }
       if (byClient.size >= settings.sessionsMax) {
         throw new GatewayError('mqtt.ceiling', `there are ${settings.sessionsMax} sessions already`)
       }
@@ -134,7 +137,12 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     /** Ends a session for good ([MQTT-3.1.2-6]); settles when it is gone from disk. */
     async end(client: string): Promise<void> {
       const session = byClient.get(client)
-      if (session !== undefined) await door.commit(forget(session))
+      if (session === undefined) return
+      const erase = forget(session)
+      await door.commit(erase).catch((error) => {
+        chores.set(`erase:${session.s}`, erase)
+        throw error
+      })
     },
     /** Settles when the filters are on disk; only then do they match. */
     async subscribe(session: Session, filters: readonly { topic: string; qos: number }[]): Promise<void> {
@@ -171,7 +179,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
         if (session.seen < limits.observedAtFloorMs.value) session.seen = now
         if (now - session.seen <= settings.sessionAgeMs) continue
         ports.log.info('mqtt.session-ended', { client: session.client, messages: session.queue.messages })
-        chores.set(`session:${session.s}`, forget(session))
+        chores.set(`erase:${session.s}`, forget(session))
       }
     },
     /** Notes, before the gateway ends, how far every present session has come. */

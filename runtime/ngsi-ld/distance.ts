@@ -62,6 +62,23 @@ function nearestOnEdge(vertex: Position, edge: readonly [Position, Position]): P
   return along(edge, nearestAlong([flat(edge[0]), flat(edge[1])], [0, 0]))
 }
 
+/** Metres between which the distances from a position to all positions of a box lie. */
+export function distanceBounds(
+  from: Position,
+  [west, south, east, north]: Box,
+): readonly [least: number, most: number] {
+  if (![west, east].every((x) => Math.abs(x) <= 180) || ![south, north].every((y) => Math.abs(y) <= 90)) {
+    return [0, Number.POSITIVE_INFINITY]
+  }
+  const middle = distanceMeters(from, [(west + east) / 2, (south + north) / 2])
+  // From the middle to anywhere in the box: along a meridian, then along a parallel, which is never longer than so.
+  const reach = ((east - west + north - south) / 2) * radians * earthRadiusMeters + roundingMeters
+  return [middle - reach, middle + reach]
+}
+
+/** Rounding in distanceMeters stays below this anywhere, also between antipodes. */
+const roundingMeters = 0.2
+
 /**
  * Boxes that together hold everything within `meters` of a box: two at the antimeridian, all longitudes at a pole.
  * Undefined when that is the whole globe.

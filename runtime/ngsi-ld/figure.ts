@@ -52,6 +52,19 @@ export function figureOf(geometry: Json | undefined): Figure | undefined {
   }
 }
 
+/** A box as a figure. */
+export function figureOfBox(box: Box): Figure {
+  const [west, south, east, north] = box
+  const ring: Line = [
+    [west, south],
+    [east, south],
+    [east, north],
+    [west, north],
+    [west, south],
+  ]
+  return { points: [], lines: [], polygons: [[ring]], box }
+}
+
 type Parts = Pick<Figure, 'points' | 'lines' | 'polygons'>
 
 export function verticesOf(figure: Parts): readonly Position[] {

@@ -5,13 +5,14 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { boxesWithin, figureDistanceMeters, isOnGlobe } from './distance.ts'
+import { boxesWithin, distanceBounds, figureDistanceMeters, isOnGlobe } from './distance.ts'
 import { type Entity, instancesOf } from './entity.ts'
 import {
   type Box,
   covers,
   type Figure,
   figureOf,
+  figureOfBox,
   intersects,
   overlaps,
   touchDegrees,
@@ -150,6 +151,35 @@ function relationTest(relation: GeoRelation, reference: Figure): (figure: Figure
     case 'overlaps':
       return (figure) => overlaps(reference, figure)
   }
+}
+
+/**
+ * What a box alone says of every geometry within it: all match, none does, or (undefined) it depends. An index
+ * answers by it without reading entities; points are kept there in very small boxes.
+ */
+export function compileBoxTest(query: GeoQuery): (box: Box) => boolean | undefined {
+  const { relation } = query
+  const reference = figureOf(query.geometry)!
+  if (relation.kind === 'near') {
+    const [from] = reference.points
+    if (query.geometry.type !== 'Point' || from === undefined) return () => undefined
+    return (box) => nearTest(relation, distanceBounds(from, box))
+  }
+  const allMatch = relation.kind === 'within' || relation.kind === 'intersects'
+  return (box) => {
+    const figure = figureOfBox(box)
+    if (relation.kind === 'disjoint') return intersects(reference, figure) ? undefined : true
+    if (!intersects(reference, figure)) return false
+    return allMatch && covers(reference, figure) ? true : undefined
+  }
+}
+
+function nearTest(relation: GeoRelation, [least, most]: readonly [number, number]): boolean | undefined {
+  if ('maxDistance' in relation)
+    return most <= relation.maxDistance ? true : least > relation.maxDistance ? false : undefined
+  if ('minDistance' in relation)
+    return least >= relation.minDistance ? true : most < relation.minDistance ? false : undefined
+  return undefined
 }
 
 /** Box around a well-formed geometry; undefined for what is none by its type. */

@@ -93,7 +93,7 @@ function compileMatch(term: QueryMatch): (target: Target) => boolean {
 export function compileItemTest(term: QueryComparison | QueryMatch): (item: Json) => boolean {
   if (term.kind === 'match') {
     const pattern = compilePattern(term.pattern)
-    return (item) => typeof item === 'string' && pattern.test(item)
+    return (item) => typeof item === 'string' && pattern.test(item.toWellFormed())
   }
   const intervals = intervalsOf(term)
   return (item) => intervals.some((interval) => isWithin(interval, item))

@@ -1,6 +1,6 @@
 /**
  * The outbox and its dead letters as rows. A delivery is owed as long as its row stands; `d` grows in commit
- * order and is never used twice. Who matched, and when a delivery is sent, is decided in rooms above.
+ * order. Who matched, and when a delivery is sent, is decided in rooms above.
  */
 import type { Database } from './database.ts'
 

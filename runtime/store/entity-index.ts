@@ -6,11 +6,15 @@
 import type { Json } from '#contract/pipeline.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { boundingBoxOf } from '#ngsi-ld/geo.ts'
-import { listOf } from '#ngsi-ld/json.ts'
+import { isObject, listOf } from '#ngsi-ld/json.ts'
 import { contentOf, itemsOf } from '#ngsi-ld/query-match.ts'
+import { cellOf } from './place-cell.ts'
 
-/** The column `kind` of a scalar: values of unlike kinds never meet in a range. */
-export const scalarKinds = { number: 1, text: 2, boolean: 3 } as const
+/**
+ * The column `kind` of a scalar: values of unlike kinds never meet in a range. A point on the globe is kept as the
+ * number of its cell; every other geometry is a box in the R-tree.
+ */
+export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4 } as const
 
 /** Characters of a text that the index keeps. */
 export const indexedTextMax = 256
@@ -20,7 +24,7 @@ export type ScalarRow = readonly [name: string, kind: number, value: number | st
 export interface PlaceRow {
   readonly name: string
   readonly box: { readonly x0: number; readonly x1: number; readonly y0: number; readonly y1: number }
-  /** Exact, for points only. */
+  /** Exact, for points off the globe. */
   readonly lon?: number
   readonly lat?: number
 }
@@ -89,6 +93,8 @@ function keyOf([name, kind, value]: ScalarRow): string {
 function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
   const rows = new Map<string, ScalarRow>()
   for (const instance of instancesOf(entity, name)) {
+    const cell = instance.type === 'GeoProperty' ? pointCell(instance.value) : undefined
+    if (cell !== undefined) rows.set(`cell ${cell}`, [name, scalarKinds.cell, cell])
     const content = contentOf(instance)
     if (content === undefined) continue
     for (const item of itemsOf(content)) {
@@ -116,11 +122,18 @@ export function indexedText(text: string): string {
 }
 
 function placesOf(entity: Entity, name: string): readonly PlaceRow[] {
-  return instancesOf(entity, name).flatMap((instance) => {
-    const box = instance.type === 'GeoProperty' ? boundingBoxOf(instance.value) : undefined
+  return instancesOf(entity, name).flatMap(({ type, value }) => {
+    const box = type === 'GeoProperty' && pointCell(value) === undefined ? boundingBoxOf(value) : undefined
     if (box === undefined) return []
     const [x0, y0, x1, y1] = box
-    const isPoint = (instance.value as { readonly type: Json }).type === 'Point'
-    return [{ name, box: { x0, x1, y0, y1 }, ...(isPoint ? { lon: x0, lat: y0 } : {}) }]
+    return [{ name, box: { x0, x1, y0, y1 }, ...(isPoint(value) ? { lon: x0, lat: y0 } : {}) }]
   })
+}
+
+function pointCell(value: Json | undefined): number | undefined {
+  return isPoint(value) ? cellOf(value.coordinates[0], value.coordinates[1]) : undefined
+}
+
+function isPoint(value: Json | undefined): value is { type: 'Point'; coordinates: readonly [number, number] } {
+  return isObject(value) && value['type'] === 'Point'
 }

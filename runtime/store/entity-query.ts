@@ -68,21 +68,13 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
 
-  const countRows = (arms: readonly Arm[], most: number): number => {
-    let rows = 0
-    for (const arm of arms) {
-      if (rows < most) rows += statements.number(countArmStatement(arm, most - rows))
-    }
-    return rows
-  }
-
-  /** The plan, with boxes of places already narrowed to the places that lie right. */
-  const planOf = (conditions: readonly Condition[]): Plan => {
-    const plan = choosePlan(conditions, countRows, settings.selectiveRowsMax)
-    const test = plan.driver?.testPlace
-    if (test === undefined || !plan.selective) return plan
-    const { rids, certain } = findPlaces(statements, plan.arms, test)
-    return { ...plan, arms: [listArm(rids)], ordered: true, exact: certain && plan.filtersExact }
+  const planPorts: PlanPorts = {
+    selectiveRowsMax: settings.selectiveRowsMax,
+    countRows: (arms, most) => statements.number(countArmsStatement(arms, most)),
+    lookCloser(condition) {
+      const { rids, certain } = lookAt(statements, condition)
+      return { ...condition, arms: [listArm(rids)], armsExact: certain, ordered: true }
+    },
   }
 
   /** Calls `take` for each match in order until it returns false. */
@@ -108,7 +100,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       last = rids.at(-1)!
       walked += rids.length
       if (walked > settings.walkedEntitiesMax && !plan.selective && !plan.exact) {
-        plan = chooseSets(conditions)
+        plan = chooseSets(conditions, planPorts)
         isMatch = judgeOf(search, view, plan.exact)
       }
     }
@@ -118,7 +110,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     /** @throws GatewayError ngsi-ld.not-supported for terms on linked entities. */
     page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage {
       const conditions = compileConditions(search, ports)
-      const plan = planOf(conditions)
+      const plan = choosePlan(conditions, planPorts)
       if (plan.exact && search.idPattern === undefined) {
         const rids = statements.numbers(ridsStatement(plan, { after, limit: limit + 1, offset }))
         const rows = rids.slice(0, limit).map((rid) => ports.entities.byRid(rid))
@@ -137,8 +129,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     /** How many entities match. @throws as page does. */
     count(search: EntitySearch): number {
       const conditions = compileConditions(search, ports)
-      const chosen = planOf(conditions)
-      const plan = chosen.selective ? chosen : chooseSets(conditions)
+      const chosen = choosePlan(conditions, planPorts)
+      const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
       if (plan.exact && search.idPattern === undefined) return statements.number(countStatement(plan))
       let count = 0
       walk(search, conditions, plan, 0, () => {
@@ -183,26 +175,22 @@ function storedEntity(row: EntityRow): JudgedEntity {
   }
 }
 
-/** The rids of places in boxes, without the points that fail the test; certain when all of them were points. */
-function findPlaces(
+/** The rids that a closer look leaves, ascending; certain when it left no doubt about them. */
+function lookAt(
   statements: Statements,
-  arms: readonly Arm[],
-  test: (geometry: Json) => boolean,
+  { arms = [], look = () => undefined }: Condition,
 ): { rids: readonly number[]; certain: boolean } {
-  const found = new Set<number>()
-  let certain = true
-  for (const { from, where, params } of arms) {
-    const places = statements.rows<readonly [rid: number, lon: number | null, lat: number | null]>({
-      text: `SELECT d.rid, d.lon, d.lat FROM ${from} WHERE ${where}`,
-      params,
-    })
-    for (const [rid, lon, lat] of places) {
-      if (lon === null || lat === null) certain = false
-      else if (!test({ type: 'Point', coordinates: [lon, lat] })) continue
-      found.add(rid)
+  const doubtful = new Set<number>()
+  const sure = new Set<number>()
+  for (const alike of Map.groupBy(arms, ({ columns }) => columns).values()) {
+    for (const row of statements.rows<ArmRow>(armRowsStatement(alike))) {
+      const verdict = look(row)
+      if (verdict === true) sure.add(row[0])
+      else if (verdict === undefined) doubtful.add(row[0])
     }
   }
-  return { rids: [...found].sort((a, b) => a - b), certain }
+  const certain = doubtful.isSubsetOf(sure)
+  return { rids: [...(certain ? sure : sure.union(doubtful))].sort((a, b) => a - b), certain }
 }
 
 type Statement = BetterSqlite3.Statement<unknown[]>

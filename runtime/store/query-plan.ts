@@ -21,36 +21,39 @@ export interface Plan {
   readonly driver?: Condition
 }
 
-/** How many rows the arms have, at most `most`. */
-export type CountRows = (arms: readonly Arm[], most: number) => number
+export interface PlanPorts {
+  /** How many rows the arms have, at most `most`. */
+  readonly countRows: (arms: readonly Arm[], most: number) => number
+  /** A condition with a closer look, looked at: its arms are the rids that remain. */
+  readonly lookCloser: (condition: Condition) => Condition
+  /** A condition with at most so many rows may drive. */
+  readonly selectiveRowsMax: number
+}
 
 /** Few enough to stop looking for fewer. */
 const enoughRows = 100
 
 /** The plan for a page from the start. */
-export function choosePlan(
-  conditions: readonly Condition[],
-  countRows: CountRows,
-  selectiveRowsMax: number,
-): Plan {
-  if (conditions.length === 1 && conditions[0]!.ordered)
-    return assemble(conditions, conditions[0], () => false)
-  const counts = countConditions(conditions, countRows, selectiveRowsMax)
-  const isFew = (condition: Condition): boolean => (counts.get(condition) ?? Infinity) <= selectiveRowsMax
+export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): Plan {
+  if (conditions.length === 1 && conditions[0]!.ordered) return assemble(conditions, conditions[0], () => false)
+  const counts = countConditions(conditions, ports)
+  const isFew = (condition: Condition): boolean => (counts.get(condition) ?? Infinity) <= ports.selectiveRowsMax
   const [best] = [...counts.keys()].toSorted((a, b) => counts.get(a)! - counts.get(b)!)
-  if (best !== undefined && isFew(best)) return { ...assemble(conditions, best, isFew), selective: true }
-  return assemble(conditions, orderedDriver(conditions), () => false)
+  if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
+  const driver = best.look === undefined ? best : ports.lookCloser(best)
+  const others = conditions.filter((condition) => condition !== best)
+  return { ...assemble([driver, ...others], driver, isFew), selective: true }
 }
 
 /** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
-export function chooseSets(conditions: readonly Condition[]): Plan {
-  return assemble(conditions, orderedDriver(conditions), () => true)
+export function chooseSets(conditions: readonly Condition[], { lookCloser }: Pick<PlanPorts, 'lookCloser'>): Plan {
+  const seen = conditions.map((condition) => (condition.look === undefined ? condition : lookCloser(condition)))
+  return assemble(seen, orderedDriver(seen), () => true)
 }
 
 function countConditions(
   conditions: readonly Condition[],
-  countRows: CountRows,
-  selectiveRowsMax: number,
+  { countRows, selectiveRowsMax }: PlanPorts,
 ): Map<Condition, number> {
   const counts = new Map<Condition, number>()
   for (const condition of conditions.toSorted((a, b) => a.rank - b.rank)) {
@@ -79,8 +82,9 @@ function assemble(
     if (condition === driver) continue
     if (condition.probe !== undefined && condition.probeExact) {
       filters.push(condition.probe)
-    } else if (condition.arms !== undefined && condition.armsExact && mayBeSet(condition)) {
+    } else if (condition.arms !== undefined && mayBeSet(condition)) {
       filters.push(setFilter(condition.arms))
+      filtersExact &&= condition.armsExact
     } else {
       filtersExact = false
       if (condition.probe !== undefined) filters.push(condition.probe)
@@ -114,12 +118,22 @@ export function countStatement(plan: Plan): Sql {
   return { text: `SELECT count(*) FROM (${text})`, params }
 }
 
-/** Counts the rows of one arm up to a bound, which is the last parameter. */
-export function countArmStatement(arm: Arm, most: number): Sql {
+/** Counts the rows of arms up to a bound. */
+export function countArmsStatement(arms: readonly Arm[], most: number): Sql {
+  const rows = arms.map((arm) => `SELECT 1 FROM ${arm.from} WHERE ${arm.where}`).join(' UNION ALL ')
   return {
-    text: `SELECT count(*) FROM (SELECT 1 FROM ${arm.from} WHERE ${arm.where} LIMIT ?)`,
-    params: [...arm.params, most],
+    text: `SELECT count(*) FROM (${rows} LIMIT ?)`,
+    params: [...arms.flatMap((arm) => arm.params), most],
   }
+}
+
+/** All rows of arms that tell the same columns. */
+export function armRowsStatement(arms: readonly Arm[]): Sql {
+  const rows = arms.map(({ columns, from, where }) => {
+    const told = columns === undefined ? 'd.rid' : `d.rid, ${columns}`
+    return `SELECT ${told} FROM ${from} WHERE ${where}`
+  })
+  return { text: rows.join(' UNION ALL '), params: arms.flatMap((arm) => arm.params) }
 }
 
 function selectRids(plan: Plan, after: number): Sql {

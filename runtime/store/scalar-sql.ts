@@ -6,7 +6,7 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } from '#ngsi-ld/query.ts'
 import { indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
-import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
 export interface ScalarArms {
   readonly arms: readonly Arm[]
@@ -14,6 +14,7 @@ export interface ScalarArms {
   readonly ordered: boolean
   /** Present when one rid can be asked without walking a range. */
   readonly probe?: Sql
+  readonly look?: Look
 }
 
 /** Undefined for !=, which no index narrows. */
@@ -43,19 +44,19 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
   }
 }
 
-/** The texts that begin as every match must. */
+/** The texts that begin as every match must; a whole one that does not match is no reason to read its entity. */
 export function matchArms(term: QueryMatch, name: number): ScalarArms | undefined {
   if (term.negated) return undefined
-  const prefix = indexedText(compilePattern(term.pattern).prefix)
-  const span = spanOfBounds(
-    scalarKinds.text,
-    { low: prefix, high: afterPrefix(prefix), highOpen: true },
-    false,
-  )
+  const pattern = compilePattern(term.pattern)
+  const prefix = indexedText(pattern.prefix)
+  const bounds = { low: prefix, high: afterPrefix(prefix), highOpen: true }
+  const arm = scalarArm(name, scalarKinds.text, spanOfBounds(scalarKinds.text, bounds, false))
   return {
-    arms: [scalarArm(name, scalarKinds.text, span)],
+    arms: [{ ...arm, columns: 'd.value' }],
     exact: false,
     ordered: false,
+    look: ([, text]) =>
+      typeof text === 'string' && text.length < indexedTextMax - 1 && !pattern.test(text) ? false : undefined,
   }
 }
 

@@ -11,11 +11,19 @@ export interface Sql {
 
 /** `SELECT d.rid FROM <from> WHERE <where>`; `from` names its table d. */
 export interface Arm {
+  /** What its rows say beside the rid, for a closer look: columns of d. */
+  readonly columns?: string
   readonly from: string
   readonly where: string
   /** Those of `from`, then those of `where`. */
   readonly params: readonly SqlValue[]
 }
+
+/** The rid and the columns of the arm. */
+export type ArmRow = readonly [rid: number, ...columns: readonly SqlValue[]]
+
+/** What a row says of its entity: it satisfies, this row is no reason that it would, or (undefined) it may. */
+export type Look = (row: ArmRow) => boolean | undefined
 
 /** Pieces side by side, in parentheses when they are several. */
 export function joined(parts: readonly Sql[], operator: string): Sql {

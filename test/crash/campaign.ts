@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { type GatewayProcess, startGatewayProcess, startSelvedge } from '#test/kit/process.ts'
+import { unnoticedFacts } from './canary.ts'
 import { judgeSite } from './hearing.ts'
 import type { Complaint } from './judge.ts'
 import { acknowledgedCount } from './ledger.ts'
@@ -32,6 +33,8 @@ export interface Report {
   readonly kills: number
   readonly acknowledged: number
   readonly judgements: number
+  /** Made-up facts that the judge did not complain about; there must be none. */
+  readonly unnoticed: readonly string[]
   /** Longest start after a kill, ms. */
   readonly slowestStartMs: number
 }
@@ -43,8 +46,6 @@ export interface CampaignOptions {
   readonly patienceMs?: number
   readonly slowness?: number
   readonly tell?: (line: string) => void
-  /** Called with the site and its last gateway, after everything was judged. */
-  readonly onEnd?: (site: Site, gateway: GatewayProcess) => Promise<void>
 }
 
 const checkpointText = 150_000
@@ -96,10 +97,10 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
     return gateway
   }
 
-  /** Judges everything that is new, or everything; false when the gateway died meanwhile. */
-  async function judge(gateway: GatewayProcess, isAll: boolean): Promise<boolean> {
+  /** Judges everything that is new; false when the gateway died meanwhile. */
+  async function judge(gateway: GatewayProcess): Promise<boolean> {
     try {
-      note(await judgeSite(site, gateway, isAll))
+      note(await judgeSite(site, gateway, { isAll: false }))
       judgements++
       return true
     } catch (error) {
@@ -127,7 +128,7 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
       kill.kind === 'failpoint' && kill.name.startsWith('delivery') ? true : dice() < 0.6,
     )
     const gateway = await start(kill.kind === 'failpoint' ? `${kill.name}=kill(${kill.passage})` : undefined)
-    if (await judge(gateway, false)) {
+    if (await judge(gateway)) {
       const isPages = kill.kind === 'failpoint' && kill.name === 'writer:after-checkpoint'
       const pace: Pace = { slowness, textLength: isPages ? checkpointText : 20 }
       const stop = Promise.withResolvers<void>()
@@ -179,10 +180,10 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
     async finish(): Promise<Report> {
       await site.subscriber.set(true)
       const gateway = await start()
-      note(await judgeSite(site, gateway, true))
+      note(await judgeSite(site, gateway, { isAll: true }))
       judgements++
       note(site.ledger.oddities.map((text) => ({ fault: 'invented', text })))
-      await options.onEnd?.(site, gateway)
+      const unnoticed = await unnoticedFacts(site, gateway)
       await gateway.stop()
       note(integrityOf(join(folder, 'selvedge.db')))
       rows.delete('founding')
@@ -192,6 +193,7 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
         kills: killCount,
         acknowledged: acknowledgedCount(site.ledger),
         judgements,
+        unnoticed,
         slowestStartMs: Math.max(...startMs),
       }
     },

@@ -18,11 +18,18 @@ import { pause } from './publishers.ts'
 import { firstFresh, freshStreams, retainedFilter, type Site } from './site.ts'
 
 const atOnce = 8
-const notifiedWithinMs = 20_000
+
+export interface Scope {
+  /** From the first message on, not only what is new. */
+  readonly isAll: boolean
+  /** How long the subscriber is waited for. */
+  readonly patienceMs?: number
+}
 
 /** Rejects when the gateway dies meanwhile; nothing is settled then. */
-export async function judgeSite(site: Site, gateway: GatewayProcess, isAll: boolean): Promise<Complaint[]> {
+export async function judgeSite(site: Site, gateway: GatewayProcess, scope: Scope): Promise<Complaint[]> {
   const { ledger } = site
+  const { isAll, patienceMs = 20_000 } = scope
   const streams = isAll ? [...ledger.streams.values()] : freshStreams(site)
   const from = (one: Parameters<typeof firstFresh>[0]): number => (isAll ? 0 : firstFresh(one))
   const complaints: Complaint[] = []
@@ -36,7 +43,7 @@ export async function judgeSite(site: Site, gateway: GatewayProcess, isAll: bool
   })
   complaints.push(...(await judgeTopics(site, gateway.mqttPort)))
   complaints.push(...(await judgeQueue(site, gateway.mqttPort, from)))
-  complaints.push(...(await judgeSubscriber(site)))
+  complaints.push(...(await judgeSubscriber(site, patienceMs)))
 
   for (const stream of streams) settle(stream)
   for (const topic of ledger.topics) settle(topic)
@@ -79,10 +86,10 @@ async function judgeQueue(
 }
 
 /** Waits until the subscriber, if it is there, was told everything; a while without that is a loss. */
-async function judgeSubscriber({ ledger, told, subscriber }: Site): Promise<Complaint[]> {
+async function judgeSubscriber({ ledger, told, subscriber }: Site, patienceMs: number): Promise<Complaint[]> {
   const verdict = (): Complaint[] =>
     [...ledger.streams.values()].flatMap((stream) => judgeNotified(stream, 0, told.get(stream.entity) ?? []))
-  const deadline = performance.now() + notifiedWithinMs
+  const deadline = performance.now() + patienceMs
   for (;;) {
     const complaints = verdict()
     const isComplete = complaints.every(({ fault }) => fault !== 'lost')

@@ -39,8 +39,8 @@ const inTraffic: Partial<Record<Failpoint, readonly [from: number, to: number]>>
   'door:mid-answer': [20, 120],
   'delivery:after-send': [20, 300],
   'delivery:before-settle': [1, 2],
-  'mqtt:after-puback': [30, 300],
-  'http:internal': [120, 200],
+  'mqtt:after-puback': [20, 120],
+  'http:internal': [100, 160],
 }
 
 /** `count` kills: every failpoint of traffic and of replay in turn, and between them some at any instant. */
@@ -71,3 +71,6 @@ function shuffled<T>(items: readonly T[], dice: () => number): T[] {
     .sort((a, b) => a.weight - b.weight)
     .map(({ item }) => item)
 }
+
+/** Values are written back a minute after they came, so this kill needs a life of its own. */
+export const writebackKill: Kill = { kind: 'failpoint', name: 'writeback:after-write', passage: 1 }

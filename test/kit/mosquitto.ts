@@ -6,6 +6,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { findPeer } from './peer-table.ts'
 
 export interface Mosquitto {
   readonly port: number
@@ -56,9 +57,15 @@ export async function createMosquitto(path: string, lines: readonly string[] = [
   }
 }
 
-/** Runs a command to its end and returns its standard output. */
-export async function run(path: string, ...args: string[]): Promise<string> {
-  return (await promisify(execFile)(path, args, { timeout: 15_000 })).stdout
+/** Runs one of Mosquitto's clients to its end and returns its standard output; `input` is its standard input. */
+export async function run(
+  name: 'mosquitto_pub' | 'mosquitto_sub',
+  args: readonly string[],
+  input = '',
+): Promise<string> {
+  const running = promisify(execFile)(findPeer(name)!, args, { timeout: 15_000 })
+  running.child.stdin?.end(input)
+  return (await running).stdout
 }
 
 async function freePort(): Promise<number> {

@@ -30,7 +30,7 @@ const libraryRooms: Readonly<Record<string, string>> = {
   'mqtt-packet': 'mqtt',
   hono: 'http',
   '@hono/node-server': 'http',
-  mqtt: 'delivery',
+  mqtt: 'mqtt',
   valibot: 'config',
   yaml: 'config',
   cborg: 'bridges',

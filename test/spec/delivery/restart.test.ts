@@ -16,13 +16,14 @@ describe('a dispatcher that ends', () => {
   let outbox: Outbox | undefined
 
   const program = new URL('./sender-process.ts', import.meta.url).pathname
-  async function killedAt(failpoint: string, count: number, passage = 1): Promise<void> {
+  /** Runs a process that sends so many, with a failpoint armed; how it ended. */
+  async function sends(count: number, failpoint: string): Promise<number | string | null> {
     const child = spawn(process.execPath, [program, database.file, receiver.url(), String(count)], {
-      env: { ...process.env, SELVEDGE_FAILPOINTS: `${failpoint}=kill(${passage})` },
+      env: { ...process.env, SELVEDGE_FAILPOINTS: failpoint },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
-    const [, signal] = (await once(child, 'exit')) as [number | null, string | null]
-    expect(signal).toBe('SIGKILL')
+    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
+    return signal ?? code
   }
   const owed = (count: number) =>
     Array.from({ length: count }, (_, i) => ({
@@ -47,7 +48,7 @@ describe('a dispatcher that ends', () => {
     ['delivery:before-settle', 400],
     ['writer:after-commit', 400],
   ])('by SIGKILL at %s sends exactly the unsettled again', async (failpoint, count) => {
-    await killedAt(failpoint, count)
+    expect(await sends(count, `${failpoint}=kill`)).toBe('SIGKILL')
     const before = receiver.received.length
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
@@ -59,7 +60,7 @@ describe('a dispatcher that ends', () => {
   })
 
   it('by SIGKILL at the second settlement sends again only what the first had not settled', async () => {
-    await killedAt('delivery:before-settle', 600, 2)
+    expect(await sends(600, 'delivery:before-settle=kill(2)')).toBe('SIGKILL')
     const before = receiver.received.length
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
@@ -67,6 +68,11 @@ describe('a dispatcher that ends', () => {
     await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 10_000 })
     const again = receiver.received.slice(before).map((one) => notified(one).d)
     expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
+  })
+
+  it('settles a second later what the disk refused to settle', async () => {
+    expect(await sends(300, 'delivery:before-settle=throw(1)')).toBe(0)
+    expectEachOnceInOrder(receiver.received, 300)
   })
 
   it('by a stop has settled all that was taken, and the next start sends nothing twice', async () => {

@@ -1,0 +1,98 @@
+/**
+ * The way out to one client. What is written during a turn of the event loop leaves in one piece at its end, with the
+ * acknowledgements in a row. Knows whether the client keeps up, and calls back when it has caught up.
+ */
+import type { Socket } from 'node:net'
+import { failpoint } from '#base/failpoints.ts'
+import { limits } from '#base/limits.ts'
+import { pubackBytes } from './wire.ts'
+
+export interface Outlet {
+  write(bytes: Uint8Array): void
+  /** Sends PUBACK for a packet identifier. */
+  acknowledge(id: number): void
+  /** Sends what was written so far. */
+  flush(): void
+  /** True when the client does not keep up with what is sent to it. */
+  isBacklogged(): boolean
+  whenDrained(action: () => void): void
+  /** How long the client has taken nothing although something is there for it, in ms. */
+  stalledMs(now: number): number
+  /** Sends the rest, if the client takes it soon, and closes the socket. */
+  close(): void
+}
+
+/** How long a closed connection may take to send what was written to it. */
+const lastWordsMs = 2000
+
+export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => void): Outlet {
+  let acknowledged: number[] = []
+  let isCorked = false
+  let isClosed = false
+  let waiting: (() => void)[] = []
+  let sentBytes = 0
+  let sentAt = 0
+
+  function cork(): void {
+    if (isCorked) return
+    isCorked = true
+    socket.cork()
+    atTurnEnd(flush)
+  }
+
+  function flush(): void {
+    if (!isCorked) return
+    isCorked = false
+    const ids = acknowledged
+    if (ids.length > 0) {
+      acknowledged = []
+      socket.write(pubackBytes(ids))
+    }
+    socket.uncork()
+    if (ids.length > 0) failpoint('mqtt:after-puback')
+  }
+
+  socket.on('drain', () => {
+    const actions = waiting
+    waiting = []
+    for (const action of actions) action()
+  })
+
+  return Object.freeze({
+    write(bytes) {
+      if (isClosed) return
+      cork()
+      socket.write(bytes)
+    },
+    acknowledge(id) {
+      if (isClosed) return
+      cork()
+      acknowledged.push(id)
+    },
+    flush,
+    isBacklogged: () => !isClosed && socket.writableLength > limits.subscriberBacklogBytesMax.value,
+    whenDrained(action) {
+      if (!isClosed) waiting.push(action)
+    },
+    stalledMs(now) {
+      const sent = socket.bytesWritten - socket.writableLength
+      if (sent !== sentBytes || socket.writableLength === 0) {
+        sentBytes = sent
+        sentAt = now
+      }
+      return now - sentAt
+    },
+    close() {
+      if (isClosed) return
+      flush()
+      isClosed = true
+      waiting = []
+      if (socket.writableLength === 0) {
+        socket.destroy()
+      } else {
+        socket.destroySoon()
+        setTimeout(() => socket.destroy(), lastWordsMs).unref()
+      }
+    },
+  } satisfies Outlet)
+}

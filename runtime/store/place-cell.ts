@@ -1,0 +1,149 @@
+/**
+ * A place on the globe as one number, so that points lie in an ordinary index: longitude and latitude cut into 2^26
+ * parts each (0.6 m and 0.3 m), their bits taken by turns (a Z-order curve). Near places mostly have near numbers, and
+ * a box is a few ranges of them. A cell says where a point is to within its own size, never exactly.
+ */
+import type { Box } from '#ngsi-ld/figure.ts'
+
+const bits = 26
+const parts = 2 ** bits
+const half = 2 ** 13
+
+/** With more squares than this the rest stays as coarse as it is: finer ranges cost more look-ups than they save. */
+const squaresEnough = 24
+
+/** The cell of a position; undefined outside ±180 degrees of longitude and ±90 of latitude. */
+export function cellOf(longitude: number, latitude: number): number | undefined {
+  if (!(Math.abs(longitude) <= 180 && Math.abs(latitude) <= 90)) return undefined
+  return interleave(column(longitude), row(latitude))
+}
+
+/** A box that holds every position of a cell. */
+export function boxOfCell(cell: number): Box {
+  const high = Math.floor(cell / parts)
+  const low = cell % parts
+  const x = gather(high) * half + gather(low)
+  const y = gather(high >>> 1) * half + gather(low >>> 1)
+  return [
+    longitudeOf(x) - slack,
+    latitudeOf(y) - slack,
+    longitudeOf(x + 1) + slack,
+    latitudeOf(y + 1) + slack,
+  ]
+}
+
+/** Ranges of cells, both ends included, that together hold every position of a box on the globe. */
+export function cellRanges([west, south, east, north]: Box): readonly (readonly [
+  first: number,
+  last: number,
+])[] {
+  const wanted = {
+    x0: column(Math.max(-180, west)),
+    x1: column(Math.min(180, east)),
+    y0: row(Math.max(-90, south)),
+    y1: row(Math.min(90, north)),
+  }
+  if (west > 180 || east < -180 || south > 90 || north < -90) return []
+  const whole: Square[] = []
+  let cut: Square[] = [{ x: 0, y: 0, size: parts }]
+  for (;;) {
+    const smaller = cut.flatMap(quarters).filter((square) => meets(square, wanted))
+    whole.push(...smaller.filter((square) => isWithin(square, wanted)))
+    const rest = smaller.filter((square) => !isWithin(square, wanted))
+    if (rest.length === 0) return merged(whole)
+    if (whole.length + rest.length > squaresEnough) return merged([...whole, ...rest])
+    cut = rest
+  }
+}
+
+/** A square of cells at a corner that is a multiple of its size. */
+interface Square {
+  readonly x: number
+  readonly y: number
+  readonly size: number
+}
+
+interface Window {
+  readonly x0: number
+  readonly x1: number
+  readonly y0: number
+  readonly y1: number
+}
+
+function quarters({ x, y, size }: Square): readonly Square[] {
+  const next = size / 2
+  return [
+    { x, y, size: next },
+    { x: x + next, y, size: next },
+    { x, y: y + next, size: next },
+    { x: x + next, y: y + next, size: next },
+  ]
+}
+
+function meets({ x, y, size }: Square, { x0, x1, y0, y1 }: Window): boolean {
+  return x <= x1 && x + size > x0 && y <= y1 && y + size > y0
+}
+
+function isWithin({ x, y, size }: Square, { x0, x1, y0, y1 }: Window): boolean {
+  return x >= x0 && x + size - 1 <= x1 && y >= y0 && y + size - 1 <= y1
+}
+
+function merged(squares: readonly Square[]): readonly (readonly [number, number])[] {
+  const ranges = squares
+    .map(({ x, y, size }): [number, number] => {
+      const first = interleave(x, y)
+      return [first, first + size * size - 1]
+    })
+    .sort((a, b) => a[0] - b[0])
+  const joined: [number, number][] = []
+  for (const range of ranges) {
+    const last = joined.at(-1)
+    if (last !== undefined && last[1] + 1 === range[0]) last[1] = range[1]
+    else joined.push(range)
+  }
+  return joined
+}
+
+/** Rounding of the divisions below stays far within this. */
+const slack = 1e-9
+
+function column(longitude: number): number {
+  return Math.min(parts - 1, Math.floor(((longitude + 180) / 360) * parts))
+}
+
+function row(latitude: number): number {
+  return Math.min(parts - 1, Math.floor(((latitude + 90) / 180) * parts))
+}
+
+function longitudeOf(x: number): number {
+  return (x / parts) * 360 - 180
+}
+
+function latitudeOf(y: number): number {
+  return (y / parts) * 180 - 90
+}
+
+/** Bits of x at even places, of y at odd ones: 52 in all, exact in a number. Halves, because shifts know 32. */
+function interleave(x: number, y: number): number {
+  const high = spread(Math.floor(x / half)) | (spread(Math.floor(y / half)) << 1)
+  const low = spread(x % half) | (spread(y % half) << 1)
+  return high * parts + low
+}
+
+/** 13 bits with a gap after each. */
+function spread(value: number): number {
+  let spaced = value
+  spaced = (spaced | (spaced << 8)) & 0x00ff00ff
+  spaced = (spaced | (spaced << 4)) & 0x0f0f0f0f
+  spaced = (spaced | (spaced << 2)) & 0x33333333
+  return (spaced | (spaced << 1)) & 0x55555555
+}
+
+/** The bits at even places, closed up. */
+function gather(value: number): number {
+  let closed = value & 0x55555555
+  closed = (closed | (closed >>> 1)) & 0x33333333
+  closed = (closed | (closed >>> 2)) & 0x0f0f0f0f
+  closed = (closed | (closed >>> 4)) & 0x00ff00ff
+  return (closed | (closed >>> 8)) & 0x0000ffff
+}

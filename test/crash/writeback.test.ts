@@ -1,0 +1,19 @@
+/**
+ * The kill that takes a minute of life before: live values have just been written back into their documents. It has
+ * a data folder of its own, so that it can run beside the others.
+ */
+import { expect, it } from 'vitest'
+import { runCampaign } from './campaign.ts'
+import { createDice, writebackKill } from './plan.ts'
+
+it('keeps what it acknowledged when it is killed after a write-back', async () => {
+  const report = await runCampaign([writebackKill], {
+    name: 'slow',
+    dice: createDice(Date.now()),
+    slowness: 8,
+    patienceMs: 90_000,
+  })
+  expect(report.complaints).toEqual([])
+  expect(report.unnoticed).toEqual([])
+  expect(report.rows.filter(({ missed }) => missed > 0).map(({ label }) => label)).toEqual([])
+})
