@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- ingest|http|query|footprint [--quick]`: each prints our figure, the raw floor of the same machine
+ * `npm run bench -- ingest|stages|http|query|footprint [--quick]`: each prints our figure, the raw floor of the same machine
  * measured in the same run, and the ratio. Absolute figures of a shared machine mean little; ratios do.
  */
 const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean }) => Promise<void>>>> = {
@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean 
   stages: async () => (await import('./stages.ts')).benchStages,
   http: async () => (await import('./http.ts')).benchHttp,
   query: async () => (await import('./query.ts')).benchQuery,
+  footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }
 
 const [name = '', ...flags] = process.argv.slice(2)

@@ -94,6 +94,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     claims: createClaims(bridges, settings.bridges),
     admission: createAdmission(main.documents, provisioning),
     channels: createChannels({ ...main, log, addressOf }, provisioning),
+    log,
     metrics,
   })
 

@@ -51,6 +51,7 @@ export const errorRegister = {
     'Send application/json or application/ld+json.',
   ),
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
+  'http.busy': entry('resource', 'later', 503, 'Repeat after the Retry-After time.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference for the paths.'),
   // Store
@@ -73,7 +74,6 @@ export const errorRegister = {
   'store.closed': entry('ourselves', 'later', 503, 'The gateway is stopping.'),
   // Intake
   'intake.undecodable': entry('device', 'never', 400, 'Decode the payload by `selvedge decode` to see why.'),
-  'intake.time-window': entry('device', 'never', 400, 'Check the clock of the device.'),
   'intake.unclaimed': entry('device', 'never', 404, 'Declare a bridge for this topic.'),
   // Settings and command line
   'config.invalid': entry(

@@ -89,6 +89,25 @@ export const limits = {
     'written at the next tick',
   ),
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
+  evictionPartsPerGroup: limit(64, 'parts', 'Bounds one commit', 'the next group'),
+  evictionLooksPerGroup: limit(
+    64,
+    'series',
+    'Finding the oldest history would stall the event loop',
+    'the next group',
+  ),
+  evictionCandidatesMax: limit(
+    20_000,
+    'series',
+    'Those with the oldest history, 4 MB in memory while it is evicted',
+    'found by another search',
+  ),
+  gapsMax: limit(
+    100_000,
+    'records',
+    'Of what was evicted, about 6 MB on disk',
+    'those untouched for longest become one sum',
+  ),
   streamsLiveMax: limit(50_000, 'streams', 'About 25 MB of live stream state', 'idle ones leave memory'),
   streamsMax: limit(4_000_000, 'streams', 'Numbers fit 22 bits of the chunk key', 'store.failed'),
   // NGSI-LD
@@ -126,6 +145,7 @@ export const limits = {
   temporalInstancesMax: limit(10_000, 'instances', 'Bounds one answer', '206 with Content-Range'),
   batchEntitiesMax: limit(10_000, 'entities', 'Bounds one request', '413'),
   bodyBytesMax: limit(8 * 1024 * 1024, 'bytes', 'One request in memory', '413'),
+  bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that are arriving', '503'),
   contextBytesMax: limit(1024 * 1024, 'bytes', 'Largest public context is 300 kB', '504'),
   contextsCachedMax: limit(200, 'contexts', 'Compiled term maps in memory', 'least recently used leaves'),
   nameCharactersMax: limit(512, 'characters', 'IRIs of ontologies stay below 200', '400'),
@@ -275,7 +295,6 @@ export const limits = {
   deliveryTimeoutMsMax: limit(120_000, 'ms', 'What a subscription may ask for', 'stays there'),
   deliveryBackoffMsMax: limit(60_000, 'ms', 'Longest pause after an answer of failure', 'stays there'),
   deliveryPauseMsMax: limit(3_600_000, 'ms', 'Longest Retry-After or cooldown obeyed', 'stays there'),
-  endpointsMax: limit(1000, 'endpoints', 'Connections and breakers', '403'),
   // Demo
   demoInFlightMax: limit(256, 'messages', 'Unacknowledged messages of the simulated site', 'waits'),
   demoFileBytesMax: limit(

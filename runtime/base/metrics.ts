@@ -27,6 +27,10 @@ export const metricRegister = {
   selvedge_tail_observations: ['gauge', 'Observations not yet folded into chunks.'],
   selvedge_folds_total: ['counter', 'Chunks written by the folder.'],
   selvedge_writebacks_total: ['counter', 'Entity documents written back.'],
+  selvedge_history_evicted_total: [
+    'counter',
+    'Observations and entity changes removed from history by size or age.',
+  ],
   selvedge_streams_live: ['gauge', 'Streams held in memory.'],
   selvedge_entities: ['gauge', 'Entities stored.'],
   selvedge_write_bytes_total: ['gauge', 'Bytes handed to the disk by this process (/proc/self/io).'],

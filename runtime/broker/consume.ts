@@ -30,6 +30,11 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     nameOf: names.find,
     unwritten: (attribute, fits) => unwrittenRids(live, attribute, fits),
   })
+  // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
+  const answer = database.transaction(({ limit, offset, count, ...what }: EntityQuery): QueryPage => {
+    const { rows, more } = limit === 0 ? { rows: [], more: false } : search.page(what, { limit, offset })
+    return { entities: rows.map(view), more, ...(count ? { count: search.count(what) } : {}) }
+  })
 
   return Object.freeze({
     retrieve(id: string): EntityView | undefined {
@@ -43,11 +48,7 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
       const times = { created: grave.at, modified: grave.at, attributes: {} }
       return { id, text: () => grave.doc, entity: () => JSON.parse(grave.doc) as Entity, times: () => times }
     },
-    query(query: EntityQuery): QueryPage {
-      const { limit, offset, count, ...what } = query
-      const { rows, more } = limit === 0 ? { rows: [], more: false } : search.page(what, { limit, offset })
-      return { entities: rows.map(view), more, ...(count ? { count: search.count(what) } : {}) }
-    },
+    query: (query: EntityQuery): QueryPage => answer(query),
   })
 }
 

@@ -5,19 +5,18 @@
  */
 import { assert, GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Json } from '#contract/pipeline.ts'
+import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
-import type { LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
 import type { Origin, SystemTimes } from './types.ts'
-import { layValue, type StoredTimes, timesKey } from './view.ts'
+import { layTimes, layValue, type StoredTimes, timesKey } from './view.ts'
 
 /** An entity as a deciding work sees it. */
 export interface Draft {
@@ -27,6 +26,8 @@ export interface Draft {
   readonly entity: Entity
   /** What the index rows in the database (or earlier in this group) were made from. */
   readonly indexed: Entity
+  /** Log number that `entity` includes, values staged since aside. */
+  readonly number: number
   readonly created: number
   readonly modified: number
   readonly times: StoredTimes
@@ -72,6 +73,7 @@ export function createDocuments(ports: DocumentsPorts) {
       id: row.id,
       entity: indexed,
       indexed,
+      number: row.n,
       created: row.created,
       modified: row.modified,
       times: JSON.parse(row.sys) as StoredTimes,
@@ -80,15 +82,16 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function withStagedValues(draft: Draft): Draft {
     const newer =
-      streams.liveOf(draft.rid)?.streams.filter((stream) => !stream.gone && hasNewer(stream)) ?? []
+      streams
+        .liveOf(draft.rid)
+        ?.streams.filter((stream) => !stream.gone && stream.nextNumber > draft.number) ?? []
     if (newer.length === 0) return draft
     const entity = { ...draft.entity }
     const times = { ...draft.times }
     let { modified } = draft
     for (const stream of newer) {
       layValue(entity, stream, stream.nextTime, stream.nextValue)
-      const key = timesKey(stream.name, stream.dataset)
-      times[key] = [times[key]?.[0] ?? stream.nextModified, stream.nextModified]
+      layTimes(times, stream, stream.nextModified)
       modified = Math.max(modified, stream.nextModified)
     }
     return { ...draft, entity, times, modified }
@@ -98,22 +101,23 @@ export function createDocuments(ports: DocumentsPorts) {
     if (find(stage, entity.id) !== undefined) {
       throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} exists already`)
     }
+    const doc = documentText(entity)
     const rid = ++lastRid
-    count++
-    stage.undone(() => count--)
     const changes = changesBetween(undefined, entity)
     const times = timesAfter({}, changes, stage.at)
+    const number = record(stage, { kind: 'created', rid, entity, changes, by })
     const draft: Draft = {
       rid,
       id: entity.id,
       entity,
       indexed: entity,
+      number,
       created: stage.at,
       modified: stage.at,
       times,
     }
-    const doc = documentText(entity)
-    const number = record(stage, 'created', draft, changes, by)
+    count++
+    stage.undone(() => count--)
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
     stage.scratch.set(`entity ${entity.id}`, draft)
@@ -134,9 +138,9 @@ export function createDocuments(ports: DocumentsPorts) {
     by: Origin,
   ): Draft {
     const times = timesAfter(draft.times, changes, stage.at)
-    const next: Draft = { ...draft, entity, indexed: entity, modified: stage.at, times }
     const doc = documentText(entity)
-    const number = record(stage, 'updated', next, changes, by)
+    const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by })
+    const next: Draft = { ...draft, entity, indexed: entity, number, modified: stage.at, times }
     stage.write('entity.update', number, stage.at, JSON.stringify(times), doc, draft.rid)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
@@ -163,7 +167,7 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function remove(stage: Stage, draft: Draft, by: Origin): void {
     const changes = changesBetween(draft.entity, undefined)
-    const number = record(stage, 'deleted', draft, changes, by)
+    const number = record(stage, { kind: 'deleted', rid: draft.rid, entity: draft.entity, changes, by })
     count--
     stage.undone(() => count++)
     stage.write('tombstone.insert', number, draft.id, draft.rid, stage.at, JSON.stringify(draft.entity))
@@ -187,10 +191,13 @@ export function createDocuments(ports: DocumentsPorts) {
     )
   }
 
-  /** Writes live values of an entity into its document without a new log number: nothing new happened. */
+  /**
+   * Writes live values of an entity into its document without a new log number: nothing new happened. Not where the
+   * group writes or deletes the document already.
+   */
   function writeBack(stage: Stage, rid: number): boolean {
     const row = entities.byRid(rid)
-    if (row === undefined) return false
+    if (row === undefined || stage.scratch.has(`entity ${row.id}`)) return false
     const live = streams.liveOf(rid)
     const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
     if (number === row.n) return false
@@ -200,7 +207,7 @@ export function createDocuments(ports: DocumentsPorts) {
       number,
       draft.modified,
       JSON.stringify(draft.times),
-      documentText(draft.entity),
+      JSON.stringify(draft.entity),
       rid,
     )
     const difference = diffIndexRows(draft.indexed, draft.entity)
@@ -211,30 +218,30 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function record(
     stage: Stage,
-    kind: EntityChange['kind'],
-    draft: Draft,
-    changes: readonly AttributeChange[],
-    by: Origin,
+    what: Pick<EntityChange, 'kind' | 'rid' | 'changes' | 'by'> & { readonly entity: Entity },
   ): number {
+    const { kind, rid, entity, changes, by } = what
     const instances = changes.map(({ name, datasetId, after }) => [name, datasetId ?? '', after ?? null])
-    const body = { kind, id: draft.id, at: stage.at, by, type: draft.entity.type, instances }
-    const number = stage.record(draft.rid, JSON.stringify(body))
-    streams.recorded(stage, draft.rid, number)
+    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances }
+    const number = stage.record(rid, JSON.stringify(body))
+    streams.recorded(stage, rid, number)
     return number
   }
 
   /** An entity write on an observed attribute changes the stream behind it: its current value, shape, or its end. */
   function carryToStream(stage: Stage, draft: Draft, change: AttributeChange, number: number): void {
-    const stream = streams.existing(draft.rid, change.name, change.datasetId ?? '', draft)
+    const stream = streams.existing(stage, draft, change.name, change.datasetId ?? '')
     if (stream === undefined) return
-    if (change.after === undefined) {
+    const { after } = change
+    // A Relationship in the place of a Property is another attribute under the same name.
+    if (after?.value === undefined || kindOf(after).member !== 'value') {
       streams.retire(stage, stream)
       return
     }
     streams.overwrite(stage, stream, {
-      shape: shapeOf(change.after),
-      value: (change.after.value ?? null) as Json,
-      time: dateTimeToMs(change.after.observedAt ?? '') ?? stage.at,
+      shape: shapeOf(after),
+      value: after.value,
+      time: dateTimeToMs(after.observedAt ?? '') ?? Number.NEGATIVE_INFINITY,
       number,
     })
   }
@@ -271,7 +278,7 @@ export function createDocuments(ports: DocumentsPorts) {
     }
   }
 
-  return Object.freeze({ find, create, update, remove, writeBack, draftOf, count: () => count })
+  return Object.freeze({ find, create, update, remove, writeBack, count: () => count })
 }
 
 export type Documents = ReturnType<typeof createDocuments>
@@ -280,10 +287,6 @@ const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [
 
 function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
-}
-
-function hasNewer(stream: LiveStream): boolean {
-  return stream.dirtyAt >= 0 || stream.touched
 }
 
 function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at: number): StoredTimes {
@@ -296,7 +299,8 @@ function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at:
   return next
 }
 
-function documentText(entity: Entity): string {
+/** @throws http.body-too-large */
+export function documentText(entity: Entity): string {
   const text = JSON.stringify(entity)
   if (text.length > limits.entityBytesMax.value) {
     throw new GatewayError(

@@ -27,7 +27,7 @@ export interface Work {
 export interface Door {
   /** Queues a work; false when the queue is full (nothing was taken). */
   submit(work: Work): boolean
-  /** Calls back once when a full queue has room again. */
+  /** Calls back once when a full queue has room again; never after `close`. */
   whenRoom(action: () => void): void
   /** Queues an urgent work and settles when it is on disk. @throws store.busy when the queue is full. */
   commit<T>(decide: (stage: Stage) => T, options?: { urgent?: boolean; bytes?: number }): Promise<T>
@@ -35,7 +35,7 @@ export interface Door {
   status(): { waiting: number; number: number; full: boolean }
   /** Sets a group going even without a work, for upkeep that is due. */
   nudge(): void
-  /** Finishes what is queued, then refuses everything. */
+  /** Refuses what comes from now on, and settles when all that is queued is on disk and answered. */
   close(): Promise<void>
 }
 
@@ -53,12 +53,22 @@ export interface DoorPorts {
   readonly upkeep: (group: Group) => void
 }
 
-const now = (): number => performance.now()
-/** How long upkeep rests after a group failed, ms. */
+/** How long upkeep rests after a group that carried it failed, ms. */
 const upkeepPauseMs = 10_000
+/** How often a group may be decided anew because a work threw halfway; then it ends before the next work. */
+const restartsMax = 8
+
+/** A group with the works decided in it. */
+interface Decided {
+  readonly group: Group
+  readonly works: readonly Work[]
+  readonly refused: Map<Work, GatewayError>
+  readonly hasUpkeep: boolean
+}
 
 export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Door {
   const { clock, log, metrics } = ports
+  const now = clock.monotonic
   const commits = metrics.counter('selvedge_commits_total')
   const answered = metrics.counter('selvedge_commit_works_total')
   const refusedTotal = metrics.counter('selvedge_commit_works_refused_total')
@@ -71,6 +81,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let urgent = 0
   let firstAt = 0
   let inFlight = false
+  /** Groups whose works are still being answered. */
+  let answering = 0
   let nudged = false
   let closed = false
   let diskFull = false
@@ -100,18 +112,18 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   function schedule(): void {
     if (inFlight) return
     if (waiting() === 0 && !nudged) {
-      for (const waiter of idleWaiters.splice(0)) waiter()
+      rest()
       return
     }
     const ready =
       nudged || closed || urgent > 0 || singly.length > 0 || waiting() >= limits.lingerObservationsMax.value
-    const rest = ready ? 0 : firstAt + settings.lingerMs - now()
-    if (rest > 0) {
+    const lingerMs = ready ? 0 : firstAt + settings.lingerMs - now()
+    if (lingerMs > 0) {
       lingerTimer ??= setTimeout(() => {
         lingerTimer = undefined
         nudged = true
         schedule()
-      }, rest)
+      }, lingerMs)
       return
     }
     // Works submitted in this turn of the event loop join the group.
@@ -123,12 +135,25 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   function start(): void {
     nudged = false
-    const at = Math.max(clock.now(), lastAt)
-    const group = createGroup({ at, number: lastNumber })
-    const taken = singly.length > 0 ? [singly.shift()!] : take()
-    const refused = decideAll(taken, group)
-    if (singly.length === 0 && now() >= upkeepPausedUntil) ports.upkeep(group)
-    send(group, taken, refused)
+    send(decide(singly.length > 0 ? [singly.shift()!] : take()))
+  }
+
+  /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
+  function decide(works: Work[]): Decided {
+    const group = createGroup({ at: Math.max(clock.now(), lastAt), number: lastNumber })
+    const refused = decideAll(works, group)
+    const mark = group.mark()
+    if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
+    try {
+      ports.upkeep(group)
+    } catch (error) {
+      // Nobody waits for upkeep, and nobody may fail for it.
+      log.error('gateway.fault', { error, during: 'upkeep' })
+      upkeepPausedUntil = now() + upkeepPauseMs
+      undo(group)
+      return decide(works)
+    }
+    return { group, works, refused, hasUpkeep: group.mark() !== mark }
   }
 
   function take(): Work[] {
@@ -161,12 +186,23 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     return taken
   }
 
+  /** Puts works back at the head of the queue. */
+  function giveBack(works: readonly Work[]): void {
+    queue = [...works, ...queue.slice(head)]
+    head = 0
+    for (const work of works) {
+      queuedBytes += work.bytes
+      if (work.urgent) urgent++
+    }
+  }
+
   /**
    * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
    * group is undone and decided again without it, because nothing less would take its traces back.
    */
-  function decideAll(works: readonly Work[], group: Group): Map<Work, GatewayError> {
+  function decideAll(works: Work[], group: Group): Map<Work, GatewayError> {
     const refused = new Map<Work, GatewayError>()
+    let restarts = 0
     for (let i = 0; i < works.length; i++) {
       const work = works[i]!
       if (refused.has(work)) continue
@@ -176,93 +212,117 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       } catch (error) {
         refused.set(work, toGatewayError(error))
         if (group.mark() === mark) continue
-        group.undo()
+        undo(group)
+        if (++restarts > restartsMax) giveBack(works.splice(i + 1))
         i = -1
       }
     }
     return refused
   }
 
-  function send(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>): void {
+  function send(decided: Decided): void {
+    const { group } = decided
     if (group.isEmpty()) {
-      settle(group, works, refused)
+      settle(decided)
       return
     }
     failpoint('door:before-send')
     const sentAt = now()
-    ports.writer.write({ tenant: ports.tenant, ...group.message() }, (error, outcome) => {
-      if (error !== undefined) {
-        failed(group, works, refused, error)
-        return
-      }
-      diskFull = false
-      commits.value++
-      seconds.observe((now() - sentAt) / 1000)
-      lastNumber = group.number()
-      lastAt = group.stage.at
-      group.written(outcome)
-      settle(group, works, refused)
-    })
-  }
-
-  function failed(
-    group: Group,
-    works: readonly Work[],
-    refused: Map<Work, GatewayError>,
-    error: GatewayError,
-  ): void {
-    group.undo()
-    if (error.code === 'store.full' && !diskFull) log.error('store.full', { error: error.message })
-    diskFull = error.code === 'store.full'
-    // What failed may have been the upkeep; works must not fail for it again and again.
-    upkeepPausedUntil = now() + upkeepPauseMs
-    const tried = works.filter((work) => !refused.has(work))
-    if (works.length > 1 && !diskFull) {
-      log.warn('store.commit-failed', { error: error.message, works: works.length })
-      retries.value++
-      singly.push(...tried)
-    } else {
-      for (const work of tried) refused.set(work, error)
+    try {
+      ports.writer.write({ tenant: ports.tenant, ...group.message() }, (error, outcome) => {
+        if (error !== undefined) {
+          failed(decided, error)
+          return
+        }
+        diskFull = false
+        commits.value++
+        seconds.observe((now() - sentAt) / 1000)
+        lastNumber = group.number()
+        lastAt = group.stage.at
+        group.written(outcome)
+        settle(decided)
+      })
+    } catch (error) {
+      // A row that cannot travel to the writer.
+      failed(decided, toGatewayError(error))
     }
-    answer(
-      works.filter((work) => refused.has(work)),
-      refused,
-    )
   }
 
-  function settle(group: Group, works: readonly Work[], refused: Map<Work, GatewayError>): void {
+  /**
+   * A group that left no trace. Where the disk is full its works are refused; else all of them are decided anew, one
+   * by one and without upkeep, because one may have spoilt it for the others, and what one saw of another is undone.
+   */
+  function failed({ group, works, refused, hasUpkeep }: Decided, error: GatewayError): void {
+    undo(group)
+    const isFull = error.code === 'store.full'
+    if (isFull && !diskFull) log.error('store.full', { error: error.message })
+    diskFull = isFull
+    if (hasUpkeep) upkeepPausedUntil = now() + upkeepPauseMs
+    if (!isFull && (works.length > 1 || hasUpkeep)) {
+      log.warn('store.commit-failed', { error: error.message, works: works.length, upkeep: hasUpkeep })
+      retries.value++
+      singly.push(...works)
+      answer([], refused)
+      return
+    }
+    for (const work of works) if (!refused.has(work)) refused.set(work, error)
+    answer(works, refused)
+  }
+
+  function settle({ group, works, refused }: Decided): void {
     failpoint('door:before-publish')
-    group.publish()
+    for (const error of group.publish()) log.error('gateway.fault', { error, during: 'publish' })
     failpoint('door:before-answer')
     answer(works, refused)
   }
 
+  function undo(group: Group): void {
+    for (const error of group.undo()) log.error('gateway.fault', { error, during: 'undo' })
+  }
+
   /** Answers in slices, so that a thousand acknowledgements never hold the event loop. The next group starts at once. */
-  function answer(works: readonly Work[], refused: Map<Work, GatewayError>): void {
+  function answer(works: readonly Work[], refused: ReadonlyMap<Work, GatewayError>): void {
     inFlight = false
-    answered.value += works.length
-    refusedTotal.value += refused.size
+    answering++
     schedule()
     let next = 0
     const slice = (): void => {
       const end = Math.min(next + limits.answersPerTurn.value, works.length)
-      for (; next < end; next++) works[next]!.answer(refused.get(works[next]!))
+      for (; next < end; next++) answerOne(works[next]!, refused.get(works[next]!))
       failpoint('door:mid-answer')
-      if (next < works.length) setImmediate(slice)
+      if (next < works.length) {
+        setImmediate(slice)
+        return
+      }
+      answering--
+      rest()
     }
     slice()
-    if (
-      roomWaiters.length > 0 &&
-      waiting() < limits.queueWorksMax.value / 2 &&
-      queuedBytes < limits.queueBytesMax.value / 2
-    ) {
-      for (const waiter of roomWaiters.splice(0)) waiter()
+    const hasRoom = waiting() < limits.queueWorksMax.value / 2 && queuedBytes < limits.queueBytesMax.value / 2
+    if (hasRoom) for (const waiter of roomWaiters.splice(0)) waiter()
+  }
+
+  /** One answer that throws must not keep the others from theirs. */
+  function answerOne(work: Work, error: GatewayError | undefined): void {
+    answered.value++
+    if (error !== undefined) refusedTotal.value++
+    try {
+      work.answer(error)
+    } catch (fault) {
+      log.error('gateway.fault', { error: fault, during: 'answer' })
     }
+  }
+
+  /** Lets go of whoever waits for the door to come to rest. */
+  function rest(): void {
+    if (inFlight || answering > 0 || waiting() > 0) return
+    for (const waiter of idleWaiters.splice(0)) waiter()
   }
 
   return Object.freeze({
     submit,
     whenRoom(action) {
+      if (closed) return
       if (waiting() === 0) setImmediate(action)
       else roomWaiters.push(action)
     },
@@ -291,18 +351,17 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     },
     status: () => ({ waiting: waiting(), number: lastNumber, full: diskFull }),
     nudge() {
+      if (closed) return
       nudged = true
       schedule()
     },
-    async close() {
+    close() {
       closed = true
-      for (const waiter of roomWaiters.splice(0)) waiter()
-      if (inFlight || waiting() > 0) {
-        await new Promise<void>((resolve) => {
-          idleWaiters.push(resolve)
-          schedule()
-        })
-      }
+      roomWaiters.length = 0
+      return new Promise<void>((resolve) => {
+        idleWaiters.push(resolve)
+        schedule()
+      })
     },
   } satisfies Door)
 }

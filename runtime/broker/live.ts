@@ -14,6 +14,8 @@ export interface LiveEntity {
   readonly id: string
   types: readonly string[]
   readonly streams: LiveStream[]
+  /** Log number that its document on disk includes. */
+  written: number
   /** Monotonic ms since when it has values that its document does not include; undefined when none. */
   dirtySince: number | undefined
 }
@@ -26,6 +28,8 @@ export interface Tail {
   /** Shape from an index on; the first entry starts at 0. */
   shapes: { from: number; shape: string }[]
   committed: number
+  /** So many of the first are packed into chunks by the group being written. */
+  leaving: number
   /** No instance of the tail has a smaller log number; 0 when the tail is empty. */
   firstNumber: number
   /** Monotonic ms when the oldest instance came. */
@@ -111,6 +115,7 @@ export function createLiveState() {
     stream.dirtyAt = -1
   }
   const drop = (stream: LiveStream): void => {
+    if (streams.get(stream.s) !== stream) return
     removeDirty(stream)
     tailTotal -= stream.tail.times.length
     stream.gone = true
@@ -138,10 +143,11 @@ export function createLiveState() {
         : [],
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
 
-    enterEntity(rid: number, id: string, types: readonly string[]): LiveEntity {
+    /** `written` is the log number its document includes. */
+    enterEntity(rid: number, id: string, types: readonly string[], written: number): LiveEntity {
       let entity = entities.get(rid)
       if (entity === undefined) {
-        entity = { rid, id, types, streams: [], dirtySince: undefined }
+        entity = { rid, id, types, streams: [], written, dirtySince: undefined }
         entities.set(rid, entity)
       }
       return entity
@@ -170,7 +176,7 @@ export function createLiveState() {
         newestValueBefore: seed.newestTime === seed.time ? seed.value : null,
         touched: false,
         dirtyAt: -1,
-        tail: { times: [], modified: [], values: [], shapes: [], committed: 0, firstNumber: 0, since: 0 },
+        tail: { times: [], modified: [], values: [], shapes: [], committed: 0, leaving: 0, firstNumber: 0, since: 0 },
         gone: false,
         candidates: [],
         candidatesVersion: -1,
@@ -235,7 +241,8 @@ export function createLiveState() {
       stream.value = stream.nextValue
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
-      addDirty(stream, now)
+      if (stream.number > stream.entity.written) addDirty(stream, now)
+      else removeDirty(stream)
     },
 
     /** Takes back what was staged in a stream: the group left no trace. */
@@ -245,6 +252,7 @@ export function createLiveState() {
       tailTotal -= tail.times.length - tail.committed
       tail.times.length = tail.modified.length = tail.values.length = tail.committed
       tail.shapes = tail.shapes.filter((shape) => shape.from < tail.committed)
+      if (tail.committed === 0) tail.firstNumber = 0
       stream.nextTime = stream.time
       stream.nextValue = stream.value
       stream.nextModified = stream.modified
@@ -253,8 +261,9 @@ export function createLiveState() {
       stream.newestValue = stream.newestValueBefore
     },
 
-    /** The document now includes everything published up to `number`: the entity is clean where that holds. */
+    /** The document now includes everything up to `number`: the entity is clean where nothing is newer. */
     settle(entity: LiveEntity, number: number, now: number): void {
+      entity.written = number
       let clean = true
       for (const stream of entity.streams) {
         if (stream.number <= number) removeDirty(stream)
@@ -272,6 +281,7 @@ export function createLiveState() {
       tail.modified.splice(0, count)
       tail.values.splice(0, count)
       tail.committed -= count
+      tail.leaving -= count
       tail.shapes = tail.shapes
         .map(({ from, shape }) => ({ from: Math.max(0, from - count), shape }))
         .filter(({ from }, i, all) => all[i + 1]?.from !== from)
@@ -280,7 +290,7 @@ export function createLiveState() {
       tailTotal -= count
     },
 
-    /** Forgets a stream whose entity or attribute was deleted. */
+    /** Forgets a stream: its entity or attribute was deleted, or it came with a group that left no trace. */
     drop,
 
     /** Drops idle streams from memory when there are too many: no tail, nothing unwritten. */

@@ -17,7 +17,7 @@ import {
   updatePartially,
 } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
-import type { Documents, Draft } from './documents.ts'
+import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import type { Observer } from './observer.ts'
 import type { Stage } from './stage.ts'
@@ -49,6 +49,8 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     if (otherwiseSame && changes.length === 0) return answer
     const observations = otherwiseSame ? observationsOf(changes) : undefined
     if (observations !== undefined) {
+      // A number takes no more room than the one before; a text or an object may.
+      if (observations.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
       for (const { change, value, time } of observations) {
         observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
       }

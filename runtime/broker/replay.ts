@@ -87,6 +87,6 @@ function liveStream(ports: ReplayPorts, s: number, folded: Map<number, number>):
   if (row === undefined || row.retired === 1) return undefined
   const entity = ports.entities.byRid(row.rid)
   if (entity === undefined) return undefined
-  const owner = { rid: row.rid, id: entity.id, entity: JSON.parse(entity.doc) as Entity }
-  return ports.streams.enter(row, owner, entity.n)
+  const { id, n: number, doc } = entity
+  return ports.streams.enter(row, { rid: row.rid, id, entity: JSON.parse(doc) as Entity, number })
 }

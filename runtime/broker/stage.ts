@@ -49,8 +49,10 @@ export interface Group {
   /** Called with what the writer reports, before `publish`. */
   onWritten(action: (outcome: WriteOutcome) => void): void
   written(outcome: WriteOutcome): void
-  publish(): void
-  undo(): void
+  /** Runs every action, whatever the others do, and returns what they threw: the group is on disk anyway. */
+  publish(): readonly unknown[]
+  /** Takes everything back, last things first, and is empty again. Returns what the actions threw. */
+  undo(): readonly unknown[]
 }
 
 interface OpenBlob {
@@ -58,6 +60,8 @@ interface OpenBlob {
   readonly triples: number[]
   readonly others: [number, Json][]
 }
+
+const encoder = new TextEncoder()
 
 export function createGroup(start: { at: number; number: number }): Group {
   let number = start.number
@@ -82,7 +86,8 @@ export function createGroup(start: { at: number; number: number }): Group {
     observation(stream, time, value, late) {
       staged++
       if (open === undefined || open.triples.length >= limits.groupObservationsMax.value * 3) {
-        blobs.push((open = { n: ++number, triples: [], others: [] }))
+        open = { n: ++number, triples: [], others: [] }
+        blobs.push(open)
       }
       const isNumber = typeof value === 'number'
       if (!isNumber) open.others.push([open.triples.length / 3, value])
@@ -92,7 +97,8 @@ export function createGroup(start: { at: number; number: number }): Group {
     record(rid, body) {
       staged++
       open = undefined
-      rows.push(['log.insert', ++number, start.at, 2, rid, Buffer.from(body)])
+      // Not a Buffer: those share memory, all of which would travel to the writer.
+      rows.push(['log.insert', ++number, start.at, 2, rid, encoder.encode(body)])
       return number
     },
     foldStream(fold) {
@@ -100,6 +106,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       streamFolds.push(fold)
     },
     published(action) {
+      staged++
       publishers.push(action)
     },
     undone(action) {
@@ -115,7 +122,10 @@ export function createGroup(start: { at: number; number: number }): Group {
       rows.length === 0 && blobs.length === 0 && streamFolds.length === 0 && entityFolds.length === 0,
     number: () => number,
     firstNumber: () => start.number + 1,
-    foldEntity: (fold) => entityFolds.push(fold),
+    foldEntity(fold) {
+      staged++
+      entityFolds.push(fold)
+    },
     message: () => ({
       rows,
       blobs: blobs.map(({ n, triples, others }) => ({
@@ -131,11 +141,9 @@ export function createGroup(start: { at: number; number: number }): Group {
     written(outcome) {
       for (const action of writtens) action(outcome)
     },
-    publish() {
-      for (const action of publishers) action()
-    },
+    publish: () => runAll(publishers),
     undo() {
-      for (const action of undoers.toReversed()) action()
+      const errors = runAll(undoers.toReversed())
       number = start.number
       rows = []
       blobs = []
@@ -146,6 +154,19 @@ export function createGroup(start: { at: number; number: number }): Group {
       undoers = []
       writtens = []
       scratch.clear()
+      return errors
     },
   }
+}
+
+function runAll(actions: readonly (() => void)[]): unknown[] {
+  const errors: unknown[] = []
+  for (const action of actions) {
+    try {
+      action()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  return errors
 }

@@ -12,7 +12,7 @@ import { shapeOf } from '#ngsi-ld/merge.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { StreamFold } from '#store/fold.ts'
 import type { History, StreamRow } from '#store/history.ts'
-import type { LiveState, LiveStream } from './live.ts'
+import type { LiveEntity, LiveState, LiveStream, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 
@@ -21,6 +21,8 @@ export interface StreamOwner {
   readonly rid: number
   readonly id: string
   readonly entity: Entity
+  /** Log number that `entity` includes. */
+  readonly number: number
 }
 
 export type Verdict = 'new' | 'late' | 'duplicate'
@@ -40,25 +42,30 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   let unfoldedCount = 0
 
   /** The stream of an instance if there is one; it enters memory. */
-  function existing(rid: number, name: string, dataset: string, owner: StreamOwner): LiveStream | undefined {
+  function existing(stage: Stage, owner: StreamOwner, name: string, dataset: string): LiveStream | undefined {
     const found = live
-      .entity(rid)
+      .entity(owner.rid)
       ?.streams.find((stream) => stream.name === name && stream.dataset === dataset && !stream.gone)
     if (found !== undefined) return found
     const nameNumber = names.find(name)
     if (nameNumber === undefined) return undefined
-    const row = history.streamOf(rid, nameNumber, dataset)
-    return row === undefined || live.stream(row.s) !== undefined ? undefined : enter(row, owner)
+    const row = history.streamOf(owner.rid, nameNumber, dataset)
+    // One that is in memory was retired by this group.
+    if (row === undefined || live.stream(row.s) !== undefined) return undefined
+    const stream = enter(row, owner)
+    // What it was told of its entity may be staged only.
+    stage.undone(() => live.drop(stream))
+    return stream
   }
 
-  /** Brings a stream into memory as its document says; `number` is the log number the document includes. */
-  function enter(row: StreamRow, owner: StreamOwner, number = 0): LiveStream {
+  /** Brings a stream into memory as its document says. */
+  function enter(row: StreamRow, owner: StreamOwner): LiveStream {
     const name = names.text(row.name)!
     const instance = instanceOf(owner.entity, name, row.dataset)
     const time = dateTimeToMs(instance?.observedAt ?? '') ?? Number.NEGATIVE_INFINITY
     return live.enterStream({
       s: row.s,
-      entity: live.enterEntity(owner.rid, owner.id, typesOf(owner.entity)),
+      entity: live.enterEntity(owner.rid, owner.id, typesOf(owner.entity), owner.number),
       name,
       dataset: row.dataset,
       shape: row.shape,
@@ -66,7 +73,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       time,
       value: (instance?.value ?? null) as Json,
       modified: 0,
-      number,
+      number: owner.number,
       newestTime: Math.max(time, history.lastChunk(row.s)?.t1 ?? Number.NEGATIVE_INFINITY),
     })
   }
@@ -79,7 +86,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     dataset: string,
     mirror?: string,
   ): LiveStream {
-    const known = existing(owner.rid, name, dataset, owner)
+    const known = existing(stage, owner, name, dataset)
     if (known !== undefined) return known
     const instance = instanceOf(owner.entity, name, dataset)
     if (instance === undefined)
@@ -145,7 +152,11 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     stage.undone(() => live.undo(stream))
   }
 
-  /** An entity write gave the observed instance another value or shape: that is current now. */
+  /**
+   * An entity write gave the observed instance another value or shape: that is current now. What was observed in the
+   * old shape is folded with this commit, since at replay a stream has one shape. `time` is -Infinity where the
+   * instance has no observedAt: whatever is observed next is newer.
+   */
   function overwrite(
     stage: Stage,
     stream: LiveStream,
@@ -154,6 +165,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     touch(stage, stream)
     const { shape } = stream
     if (next.shape !== shape) {
+      foldTail(stage, stream, stream.tail.times.length, next.number)
       stage.write('stream.shape', next.shape, stream.s)
       stream.shape = next.shape
       stage.undone(() => {
@@ -178,12 +190,11 @@ export function createStreams({ history, names, live }: StreamsPorts) {
 
   function retireEntity(stage: Stage, rid: number): void {
     stage.write('stream.retire-entity', rid)
-    for (const stream of [...(live.entity(rid)?.streams ?? [])]) leave(stage, stream)
+    for (const stream of [...(live.entity(rid)?.streams ?? [])]) if (!stream.gone) leave(stage, stream)
   }
 
   function leave(stage: Stage, stream: LiveStream): void {
-    const fold = foldOf(stream, stream.tail.times.length, Number.MAX_SAFE_INTEGER)
-    if (fold !== undefined) stage.foldStream(fold)
+    foldTail(stage, stream, stream.tail.times.length, Number.MAX_SAFE_INTEGER)
     stream.gone = true
     stage.undone(() => {
       stream.gone = false
@@ -191,32 +202,34 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     stage.published(() => live.drop(stream))
   }
 
-  /** Copies the first `count` instances of a tail for the folder; `folded` is the log number they reach to. */
-  function foldOf(stream: LiveStream, count: number, folded: number): StreamFold | undefined {
-    if (count === 0) return undefined
+  /** Packs the first `end` instances of a tail into chunks with this commit; `folded` is the log number they reach. */
+  function foldTail(stage: Stage, stream: LiveStream, end: number, folded: number): boolean {
     const { tail } = stream
-    const values = new Float64Array(count)
-    const others: [number, Json][] = []
-    for (let i = 0; i < count; i++) {
-      const value = tail.values[i]!
-      if (typeof value === 'number') values[i] = value
-      else {
-        values[i] = Number.NaN
-        others.push([i, value])
-      }
-    }
+    const from = tail.leaving
+    if (end <= from) return false
+    stage.foldStream(foldOf(stream, from, end, folded))
+    tail.leaving = end
+    stage.undone(() => {
+      tail.leaving = from
+    })
+    stage.published(() => live.folded(stream, end - from, folded, monotonic()))
+    return true
+  }
+
+  /** Copies the instances from `from` to `end` of a tail for the folder. */
+  function foldOf(stream: LiveStream, from: number, end: number, folded: number): StreamFold {
+    const { tail } = stream
+    const kept = tail.values.slice(from, end)
+    const shapes = tail.shapes.map(({ shape }) => shape)
     return {
       s: stream.s,
       folded,
-      times: Float64Array.from(tail.times.slice(0, count)),
-      modified: Float64Array.from(tail.modified.slice(0, count)),
-      values,
-      others,
-      shapes: tail.shapes.map(({ shape }) => shape),
-      shapeOf:
-        tail.shapes.length === 1
-          ? undefined
-          : tail.times.slice(0, count).map((_, i) => shapeIndex(stream, i)),
+      times: Float64Array.from(tail.times.slice(from, end)),
+      modified: Float64Array.from(tail.modified.slice(from, end)),
+      values: Float64Array.from(kept, (value) => (typeof value === 'number' ? value : Number.NaN)),
+      others: kept.flatMap((value, i): [number, Json][] => (typeof value === 'number' ? [] : [[i, value]])),
+      shapes,
+      shapeOf: shapes.length === 1 ? undefined : kept.map((_, i) => shapeIndex(tail, from + i)),
     }
   }
 
@@ -228,7 +241,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     retire,
     retireEntity,
     enter,
-    foldOf,
+    foldTail,
     liveOf: (rid: number) => live.entity(rid),
     /** The document of an entity includes everything up to `number` once this group is on disk. */
     documentWritten(stage: Stage, rid: number, number: number): void {
@@ -237,14 +250,13 @@ export function createStreams({ history, names, live }: StreamsPorts) {
         if (entity !== undefined) live.settle(entity, number, monotonic())
       })
     },
-    /** The types of an entity changed, and with them who may want to know of its streams. */
+    /** The types of an entity change, and with them who may want to know of its streams. */
     retyped(stage: Stage, rid: number, types: readonly string[]): void {
-      stage.published(() => {
-        const entity = live.entity(rid)
-        if (entity === undefined) return
-        entity.types = types
-        for (const stream of entity.streams) stream.candidatesVersion = -1
-      })
+      const entity = live.entity(rid)
+      if (entity === undefined) return
+      const before = entity.types
+      setTypes(entity, types)
+      stage.undone(() => setTypes(entity, before))
     },
     /** A change record was logged: remembered until folded into the entity's history. */
     recorded(stage: Stage, rid: number, number: number): void {
@@ -254,12 +266,13 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     unfolded: (rid: number): readonly number[] => unfolded.get(rid) ?? [],
     unfoldedEntities: () => unfolded as ReadonlyMap<number, readonly number[]>,
     unfoldedCount: () => unfoldedCount,
-    /** The first `count` records of an entity are folded. */
+    /** The first `count` records of an entity are folded. The entity goes to the end: what is left of it is young. */
     forget(rid: number, count: number): void {
       const numbers = unfolded.get(rid)
       if (numbers === undefined) return
       unfoldedCount -= numbers.splice(0, count).length
-      if (numbers.length === 0) unfolded.delete(rid)
+      unfolded.delete(rid)
+      if (numbers.length > 0) unfolded.set(rid, numbers)
     },
   })
 
@@ -273,8 +286,13 @@ export function createStreams({ history, names, live }: StreamsPorts) {
 
 export type Streams = ReturnType<typeof createStreams>
 
-function shapeIndex(stream: LiveStream, position: number): number {
-  return stream.tail.shapes.findLastIndex(({ from }) => from <= position)
+function setTypes(entity: LiveEntity, types: readonly string[]): void {
+  entity.types = types
+  for (const stream of entity.streams) stream.candidatesVersion = -1
+}
+
+function shapeIndex(tail: Tail, position: number): number {
+  return tail.shapes.findLastIndex(({ from }) => from <= position)
 }
 
 function same(a: Json, b: Json): boolean {

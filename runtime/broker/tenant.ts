@@ -8,7 +8,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { migrate, openReader, type Synchronous } from '#store/database.ts'
 import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
-import { createHistory } from '#store/history.ts'
+import { createHistory, type History } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
@@ -17,7 +17,7 @@ import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
 import { createLiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
-import { createNames } from './names.ts'
+import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
@@ -49,6 +49,13 @@ export interface Inside {
   readonly streamName: (
     s: number,
   ) => { name: string; dataset: string; mirror: string | undefined } | undefined
+}
+
+/** Which attribute instance a stream is. */
+export interface StreamName {
+  readonly name: string
+  readonly dataset: string
+  readonly mirror: string | undefined
 }
 
 /** What a tenant needs of it. */
@@ -116,12 +123,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     clock,
     onEndpointChange: (endpoint) => outside?.reread(endpoint),
   })
-  const provision = createProvision({ door, documents, observer })
   const consume = createConsume({ database, entities, live, names })
+  const evolution = { entities, history, records, names, live, streams }
   const broker: TenantBroker = Object.freeze({
-    ...provision,
+    ...createProvision({ door, documents, observer }),
     ...consume,
-    history: (id, query) => evolutionOf({ entities, history, records, names, live, streams }, id, query),
+    history: (id, query) => evolutionOf(evolution, id, query),
     subscriptions,
   } satisfies TenantBroker)
 
@@ -131,12 +138,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     deliveries,
     matcher,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
-    streamName(s) {
-      const row = history.stream(s)
-      if (row === undefined) return undefined
-      const mirror = row.mirror === null ? undefined : names.text(row.mirror)
-      return { name: names.text(row.name)!, dataset: row.dataset, mirror }
-    },
+    streamName: (s) => streamName({ history, names }, s),
   })
 
   return Object.freeze({
@@ -155,9 +157,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       entities: documents.count(),
       liveStreams: live.streamCount(),
       tail: live.tailCount(),
+      logBytes: upkeep.logBytes(),
       ...door.status(),
     }),
-    /** Finishes the queue, writes live values back, closes the file. */
+    /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
       clearInterval(timer)
       await outside.close()
@@ -166,6 +169,16 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       await writer.close(name)
     },
   })
+}
+
+function streamName(
+  { history, names }: { history: History; names: Names },
+  s: number,
+): StreamName | undefined {
+  const row = history.stream(s)
+  if (row === undefined) return undefined
+  const mirror = row.mirror === null ? undefined : names.text(row.mirror)
+  return { name: names.text(row.name)!, dataset: row.dataset, mirror }
 }
 
 /** Brings the file to the current format, hands it to the writer, and opens it for reading. */

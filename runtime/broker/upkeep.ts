@@ -107,6 +107,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
           rid,
           n0: numbers[0]!,
           n1: numbers[count - 1]!,
+          t0: rows[0]!.at,
+          t1: rows.at(-1)!.at,
           records: rows.map((row) => Buffer.from(row.body).toString()),
         })
       }
@@ -165,6 +167,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
 
   return Object.freeze({
     attach,
+    /** Bytes of the log kept, as far as known. */
+    logBytes: () => logBytes - (marks[0]?.bytes ?? 0),
     /** True when a group should be made for upkeep alone. */
     isDue(): boolean {
       if (full.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true

@@ -43,25 +43,33 @@ export function layValue(
   const attribute = target[stream.name]
   if (attribute === undefined) return
   const observedAt = msToDateTime(time)
+  const laid = (instance: AttributeInstance): AttributeInstance =>
+    (instance.datasetId ?? '') === stream.dataset ? { ...instance, value, observedAt } : instance
   target[stream.name] = Array.isArray(attribute)
-    ? (attribute as AttributeInstance[]).map((instance) =>
-        (instance.datasetId ?? '') === stream.dataset ? { ...instance, value, observedAt } : instance,
-      )
-    : { ...(attribute as AttributeInstance), value, observedAt }
-  if (stream.mirror === undefined) return
-  const mirror = target[stream.mirror] as AttributeInstance | undefined
-  if (mirror !== undefined) target[stream.mirror] = { ...mirror, value: observedAt }
+    ? (attribute as AttributeInstance[]).map(laid)
+    : laid(attribute as AttributeInstance)
+  const mirror = stream.mirror === undefined ? undefined : target[stream.mirror]
+  if (mirror === undefined || Array.isArray(mirror)) return
+  target[stream.mirror!] = { ...(mirror as AttributeInstance), value: observedAt }
+}
+
+/** Notes in an entity's attribute times that a stream, and the attribute rendered from it, changed at `modified`. */
+export function layTimes(
+  times: StoredTimes,
+  stream: Pick<LiveStream, 'name' | 'dataset' | 'mirror'>,
+  modified: number,
+): void {
+  const key = timesKey(stream.name, stream.dataset)
+  times[key] = [times[key]?.[0] ?? modified, modified]
+  const mirror = stream.mirror === undefined ? undefined : times[stream.mirror]
+  if (mirror !== undefined) times[stream.mirror!] = [mirror[0], modified]
 }
 
 function timesOf(row: EntityRow, newer: readonly LiveStream[]): SystemTimes {
   const attributes = JSON.parse(row.sys) as StoredTimes
   let modified = row.modified
   for (const stream of newer) {
-    for (const key of [timesKey(stream.name, stream.dataset), stream.mirror]) {
-      if (key === undefined) continue
-      const created = attributes[key]?.[0] ?? stream.modified
-      attributes[key] = [created, stream.modified]
-    }
+    layTimes(attributes, stream, stream.modified)
     modified = Math.max(modified, stream.modified)
   }
   return { created: row.created, modified, attributes }

@@ -16,7 +16,7 @@ import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
-import type { HttpContext } from './body.ts'
+import { createBodies, type HttpContext } from './body.ts'
 import { createContextRoutes } from './contexts.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
@@ -46,7 +46,7 @@ export interface AppSettings {
 }
 
 export interface App {
-  fetch(request: Request, env?: HttpEnv): Response | Promise<Response>
+  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The answer to an error from outside the routes. */
   refuse(error: unknown): Response
 }
@@ -60,13 +60,14 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
-  const asks = createAsks({ broker, contexts }, { defaultType: settings.defaultMediaType })
+  const bodies = createBodies()
+  const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
 
   const entities = createEntityRoutes({ asks, answers, rules })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers })
-  const senml = createSenmlRoutes({ takeFrame, answers, clock })
+  const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
   const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
 
@@ -114,7 +115,7 @@ function serve(table: Readonly<Record<string, Methods>>, refuse: App['refuse'], 
   hono.onError((error) => refuse(error))
   return Object.freeze({
     refuse,
-    fetch(request, env = {}) {
+    fetch(request, env) {
       requests.value++
       try {
         failpoint('http:internal')

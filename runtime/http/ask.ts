@@ -11,7 +11,7 @@ import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
-import { type HttpContext, headerOf, jsonBody } from './body.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import {
   type AnswerType,
   answerType,
@@ -59,6 +59,7 @@ export interface BatchAsk extends AskToWrite {
 export interface AskPorts {
   readonly broker: Broker
   readonly contexts: Contexts
+  readonly bodies: Bodies
 }
 
 export interface BodyOptions {
@@ -81,7 +82,10 @@ const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
 const nothing: ReadonlySet<string> = new Set()
 const tenantName = /^[A-Za-z0-9_-]{1,64}$/
 
-export function createAsks({ broker, contexts }: AskPorts, settings: { defaultType: AnswerType }): Asks {
+export function createAsks(
+  { broker, contexts, bodies }: AskPorts,
+  settings: { defaultType: AnswerType },
+): Asks {
   const tenantOf = (c: HttpContext): string => {
     const name = headerOf(c, 'ngsild-tenant') ?? ''
     if (name === '' || tenantName.test(name)) return name
@@ -112,7 +116,7 @@ export function createAsks({ broker, contexts }: AskPorts, settings: { defaultTy
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
     }
-    const json = await jsonBody(c)
+    const json = await bodies.json(c)
     const context = isLinked ? await linked(c) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
     return { tenant, parameters, json, context, isLinked, enter }

@@ -1,6 +1,7 @@
 /**
- * Request bodies: read once, never more than `limits.bodyBytesMax` in memory, valid UTF-8, JSON of bounded depth.
- * A body is read from the raw connection, so that one sent with GET is kept. What the JSON means is for others.
+ * Request bodies: read once, never more than `limits.bodyBytesMax` of one nor `limits.bodiesBytesMax` of all in
+ * memory, valid UTF-8, JSON of bounded depth. A body is read from the raw connection, so that one sent with GET is
+ * kept. What the JSON means is for others.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -13,31 +14,29 @@ import type { HttpEnv } from './server.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
 
-/** A request header; straight from the connection where there is one, since that is several times faster. */
-export function headerOf(c: HttpContext, name: Lowercase<string>): string | undefined {
-  const incoming = c.env?.incoming
-  return incoming === undefined ? c.req.header(name) : (incoming.headers[name] as string | undefined)
+/** A request header; straight from the connection, since that is several times faster. */
+export const headerOf = (c: HttpContext, name: Lowercase<string>): string | undefined =>
+  c.env.incoming.headers[name] as string | undefined
+
+export interface Bodies {
+  /**
+   * The whole body as sent, empty when there is none; for every method, GET too.
+   * @throws GatewayError http.body-too-large, http.busy; before more than the limits are held.
+   */
+  raw(c: HttpContext): Promise<Buffer>
+  /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
+  json(c: HttpContext): Promise<Json>
 }
 
-/**
- * The whole body as sent, empty when there is none; for every method, GET too.
- * @throws GatewayError http.body-too-large before more than the limit is held.
- */
-export async function rawBody(c: HttpContext): Promise<Buffer> {
-  const incoming = c.env?.incoming
-  if (incoming !== undefined) return readIncoming(incoming)
-  const body = Buffer.from(await c.req.raw.arrayBuffer())
-  if (body.length > limits.bodyBytesMax.value) throw tooLarge()
-  return body
-}
-
-/** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is empty, no UTF-8, no JSON or too deep. */
-export async function jsonBody(c: HttpContext): Promise<Json> {
-  return parseJson(await rawBody(c))
+/** Readers of bodies that share one allowance of memory. */
+export function createBodies(): Bodies {
+  const state = { held: 0 }
+  const raw = (c: HttpContext): Promise<Buffer> => readIncoming(c.env.incoming, state)
+  return Object.freeze({ raw, json: async (c) => parseJson(await raw(c)) } satisfies Bodies)
 }
 
 /** Bytes as JSON of bounded depth. @throws GatewayError ngsi-ld.invalid-request */
-export function parseJson(body: Buffer): Json {
+function parseJson(body: Buffer): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
   let value: Json
@@ -67,7 +66,8 @@ function isShallow(value: Json, levels: number): boolean {
   return members.every((member) => isShallow(member, levels - 1))
 }
 
-function readIncoming(incoming: IncomingMessage): Promise<Buffer> {
+/** `all.held` counts the bytes of bodies that are still arriving. */
+function readIncoming(incoming: IncomingMessage, all: { held: number }): Promise<Buffer> {
   const max = limits.bodyBytesMax.value
   if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
@@ -75,8 +75,10 @@ function readIncoming(incoming: IncomingMessage): Promise<Buffer> {
     let size = 0
     const onData = (chunk: Buffer): void => {
       size += chunk.length
-      if (size <= max) chunks.push(chunk)
-      else finish(() => reject(tooLarge()))
+      all.held += chunk.length
+      chunks.push(chunk)
+      if (size > max) finish(() => reject(tooLarge()))
+      else if (all.held > limits.bodiesBytesMax.value) finish(() => reject(tooMany()))
     }
     const onEnd = (): void => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     const onClose = (): void => {
@@ -86,6 +88,7 @@ function readIncoming(incoming: IncomingMessage): Promise<Buffer> {
     }
     const finish = (settle: () => void): void => {
       incoming.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose)
+      all.held -= size
       settle()
     }
     incoming.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
@@ -94,4 +97,11 @@ function readIncoming(incoming: IncomingMessage): Promise<Buffer> {
 
 function tooLarge(): GatewayError {
   return new GatewayError('http.body-too-large', `the body is larger than ${limits.bodyBytesMax.value} bytes`)
+}
+
+function tooMany(): GatewayError {
+  return new GatewayError(
+    'http.busy',
+    `bodies of more than ${limits.bodiesBytesMax.value} bytes are arriving`,
+  )
 }

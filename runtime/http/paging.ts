@@ -13,9 +13,12 @@ export function pageLinks(url: string, { limit, offset }: Paging, more: boolean)
   }
 }
 
+/** By text, because a URL object would cost as much as reading a page. */
 function pageAt(url: string, limit: number, offset: number): string {
-  const { pathname, searchParams } = new URL(url)
-  searchParams.set('limit', String(limit))
-  searchParams.set('offset', String(offset))
-  return `${pathname}?${searchParams}`
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const [path, query = ''] = url.slice(start).split('?', 2)
+  const others = query.split('&').filter((pair) => pair !== '' && !isPaging.test(decodeURIComponent(pair)))
+  return `${path}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
 }
+
+const isPaging = /^(?:limit|offset)(?:=|$)/

@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import { productToken } from '#base/version.ts'
 import type { DecodeProblem, Frame } from '#contract'
 import type { Answers } from './answer.ts'
-import { type HttpContext, headerOf, rawBody } from './body.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { bodyType } from './negotiate.ts'
 
 export const senmlPath = '/senml'
@@ -26,7 +26,12 @@ export type TakeFrame = (frame: Frame) => Promise<FrameOutcome>
 /** Problems that an answer names; a pack of a thousand bad records must not come back as a thousand sentences. */
 const problemsShown = 10
 
-export function createSenmlRoutes(ports: { takeFrame: TakeFrame; answers: Answers; clock: Clock }) {
+export function createSenmlRoutes(ports: {
+  takeFrame: TakeFrame
+  bodies: Bodies
+  answers: Answers
+  clock: Clock
+}) {
   return Object.freeze({
     /** 204 when everything was taken, 200 with counts when a part was, 400 when nothing could be decoded. */
     async push(c: HttpContext): Promise<Response> {
@@ -34,7 +39,7 @@ export function createSenmlRoutes(ports: { takeFrame: TakeFrame; answers: Answer
         'application/senml+json',
         'application/senml+cbor',
       ])
-      const payload = await rawBody(c)
+      const payload = await ports.bodies.raw(c)
       if (payload.length > limits.frameBytesMax.value) {
         throw new GatewayError(
           'http.body-too-large',
@@ -48,7 +53,7 @@ export function createSenmlRoutes(ports: { takeFrame: TakeFrame; answers: Answer
         receivedAt: ports.clock.now(),
         retained: false,
         transport: 'http',
-        source: c.env?.incoming?.socket.remoteAddress,
+        source: c.env.incoming.socket.remoteAddress,
       })
       const shown = problems.slice(0, problemsShown)
       if (accepted === 0 && problems.length > 0) {

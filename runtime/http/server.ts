@@ -13,9 +13,9 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { productToken } from '#base/version.ts'
 
-/** What a route may know of the connection; absent when a test calls the app without a socket. */
+/** What a route may know of the connection. */
 export interface HttpEnv {
-  readonly incoming?: IncomingMessage | undefined
+  readonly incoming: IncomingMessage
 }
 
 export interface HttpServerPorts {
@@ -38,6 +38,9 @@ export interface HttpServer {
   /** Settles when every connection is gone: after the last answer, at the latest after `limits.closeMs`. */
   close(): Promise<void>
 }
+
+/** How long a client that sent no HTTP has to read why. */
+const refusalMs = 500
 
 /** How often a closing server looks for connections that became idle. */
 const drainStepMs = 20
@@ -123,10 +126,8 @@ function drain(server: Server): Promise<void> {
 
 /** Bytes that are no HTTP get a plain answer and the connection ends. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
+  setTimeout(() => socket.destroy(), refusalMs).unref()
+  if (error.code === 'ECONNRESET' || !socket.writable) return
   const [status, title] = malformed[error.code ?? ''] ?? ([400, 'Bad Request'] as const)
   const body = JSON.stringify({
     type: 'https://uri.etsi.org/ngsi-ld/errors/InvalidRequest',

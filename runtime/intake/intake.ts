@@ -5,6 +5,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
 import type { Observer } from '#broker/observer.ts'
@@ -42,6 +43,7 @@ export interface IntakePorts {
   readonly channels: Channels
   readonly admission: Admission
   readonly records: Records
+  readonly log: Log
   readonly metrics: Metrics
 }
 
@@ -61,7 +63,11 @@ export function createIntake(ports: IntakePorts): Intake {
   const rejected = metrics.counter('selvedge_readings_rejected_total')
   const observations = metrics.counter('selvedge_observations_total')
   const repeats = metrics.counter('selvedge_observations_duplicate_total')
-  const quarantine = createQuarantine(ports.records, metrics.counter('selvedge_frames_quarantined_total'))
+  const quarantine = createQuarantine({
+    records: ports.records,
+    quarantined: metrics.counter('selvedge_frames_quarantined_total'),
+    log: ports.log,
+  })
   const digests = createDigestWindow()
 
   function accept(frame: Frame): AcceptedFrame | undefined {

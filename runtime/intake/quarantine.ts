@@ -3,6 +3,7 @@
  * with the reason, replayable. Bounded by number and bytes; the oldest leave first.
  */
 import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
 import type { Counter } from '#base/metrics.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
@@ -13,7 +14,13 @@ export interface Quarantine {
   put(stage: Stage, frame: Frame, bridge: string | undefined, reason: string): void
 }
 
-export function createQuarantine(records: Records, quarantined: Counter): Quarantine {
+export interface QuarantinePorts {
+  readonly records: Records
+  readonly quarantined: Counter
+  readonly log: Log
+}
+
+export function createQuarantine({ records, quarantined, log }: QuarantinePorts): Quarantine {
   let last = records.quarantineLast()
   const kept = records.quarantineSizes()
   let bytes = kept.reduce((sum, { size }) => sum + size, 0)
@@ -23,6 +30,7 @@ export function createQuarantine(records: Records, quarantined: Counter): Quaran
       const q = ++last
       const size = frame.payload.length
       quarantined.value++
+      log.debug('intake.quarantined', { topic: frame.topic, bridge, reason })
       stage.write(
         'quarantine.insert',
         q,

@@ -16,7 +16,8 @@ import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Admission } from './admission.ts'
 import type { Flow } from './flow.ts'
-import type { Incoming, Link, Taken } from './link.ts'
+import type { Incoming, Link } from './link.ts'
+import type { Taken } from './order.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
 import type { Route, Routes } from './routes.ts'
@@ -81,6 +82,8 @@ interface Arrival extends Work, Taken {
 }
 
 const overheadBytes = 256
+/** A copy is a row: weighed by the time it takes in a commit, so that no group takes long. */
+const copyBytes = 1024
 
 export function createArrivals(ports: ArrivalsPorts) {
   const { flow, admission, intake, routes, retained, queues, receipts, wills, clock, log } = ports
@@ -113,7 +116,7 @@ export function createArrivals(ports: ArrivalsPorts) {
   }
 
   const isKept = (route: Route, { qos, payload }: Message, retain: boolean): boolean =>
-    (retain && (payload.length > 0 || retained.has(route.topic))) || routes.isOwed(route, qos)
+    (retain && (payload.length > 0 || retained.has(route.topic))) || routes.owedTo(route, qos) > 0
 
   function decide(this: Arrival, stage: Stage): void {
     this.intent?.decide(stage)
@@ -203,6 +206,8 @@ export function createArrivals(ports: ArrivalsPorts) {
   function createArrival(
     parts: Pick<Arrival, 'link' | 'handed' | 'route' | 'message' | 'retain' | 'id' | 'intent'>,
   ): Arrival {
+    const { payload, qos } = parts.message
+    const copies = routes.owedTo(parts.route, qos)
     return {
       link: parts.link,
       handed: parts.handed,
@@ -216,7 +221,8 @@ export function createArrivals(ports: ArrivalsPorts) {
       isDropped: false,
       state: 'waiting',
       urgent: false,
-      bytes: overheadBytes + parts.message.payload.length + (parts.intent?.bytes ?? 0),
+      bytes:
+        overheadBytes + payload.length + (parts.intent?.bytes ?? 0) + copies * (copyBytes + payload.length),
       decide,
       answer,
       finish,

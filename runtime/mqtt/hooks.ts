@@ -150,7 +150,7 @@ export function createHooks(ports: HooksPorts) {
     if (message.topic.startsWith(systemPrefix)) routes.announce(message)
     else routes.fanOut(routes.ofTopic(message.topic), message)
     const answer = typeof client === 'function' ? client : done
-    if (typeof answer === 'function') answer()
+    if (typeof answer === 'function') (answer as () => void)()
   }
 
   const options: AedesOptions = {
@@ -173,7 +173,7 @@ export function createHooks(ports: HooksPorts) {
           done('returnCode' in error ? (error as AuthenticateError) : unavailable(error), false),
       )
     },
-    authorizePublish: authorizePublish as NonNullable<AedesOptions['authorizePublish']>,
+    authorizePublish,
     authorizeSubscribe,
   }
 

@@ -12,6 +12,8 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Flow } from './flow.ts'
 import { type Extent, extentAt } from './framing.ts'
+import { createFreeIds, type FreeIds } from './free-ids.ts'
+import { createOrder, type Order } from './order.ts'
 import { createOutlet, type Outlet } from './outlet.ts'
 import { asQos, type Qos } from './wire.ts'
 
@@ -25,15 +27,10 @@ export interface Incoming {
   readonly id: number
 }
 
-/** A message taken from a client; it is finished when it and all before it are stored or refused. */
-export interface Taken {
-  readonly bytes: number
-  state: 'waiting' | 'stored' | 'refused'
-  /** Sends it on and acknowledges it. */
-  finish(): void
-}
-
-export interface Link extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogged' | 'whenDrained'> {
+export interface Link
+  extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogged' | 'whenDrained'>,
+    Pick<Order, 'take' | 'hasTaken' | 'advance'>,
+    FreeIds {
   /** Client identifier; empty until the client is connected. */
   id(): string
   readonly relay: Duplex
@@ -42,15 +39,6 @@ export interface Link extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogg
   greet(keepaliveSeconds: number): void
   /** CONNACK is sent: what the client sends from now on is read. */
   open(id: string): void
-  /** Keeps the place of a message in the order of acknowledgements. */
-  take(taken: Taken): void
-  /** True while messages of this client wait to be stored. */
-  hasTaken(): boolean
-  /** Finishes what can be finished; called when the state of a taken message has changed. */
-  advance(): void
-  /** A packet identifier from the quarter that no session queue uses; undefined when too many are unanswered. */
-  nextId(): number | undefined
-  answered(): void
   isOpen(): boolean
   /** Looks at keep-alive and stalls; called about once a second. */
   inspect(): void
@@ -77,8 +65,6 @@ export interface LinkPorts {
   readonly closed: (link: Link) => void
 }
 
-const firstFreeId = 0xc000
-const lastFreeId = 0xffff
 const connectType = 1
 const disconnectType = 14
 
@@ -99,30 +85,23 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   /** A packet that comes in pieces. */
   let assembling: Buffer | undefined
   let assembled = 0
-  let order: Taken[] = []
-  let head = 0
-  let freeId = firstFreeId
-  let unanswered = 0
 
   const outlet = createOutlet(socket, ports.atTurnEnd)
-  const relay = new Duplex({
-    read() {
-      if (!relayFull) return
-      relayFull = false
-      resume()
-    },
-    write(bytes: Uint8Array, _encoding, done) {
-      outlet.write(bytes)
-      done()
-    },
-    destroy(_error, done) {
-      shut()
-      done(null)
-    },
+  const order = createOrder(flow, (isRefused) => {
+    if (isRefused) fail('a message could not be stored')
+    resume()
   })
+  const ids = createFreeIds()
+  const relay = createRelay({ wanted: relayWanted, write: outlet.write, destroyed: shut })
+
+  function relayWanted(): void {
+    if (!relayFull) return
+    relayFull = false
+    resume()
+  }
 
   function mayRead(): boolean {
-    if (order.length - head >= limits.clientInFlightMax.value || flow.isFull()) return false
+    if (order.isFull() || flow.isFull()) return false
     return stage === 'closed' || (stage !== 'greeting' && !relayFull && !outlet.isBacklogged())
   }
 
@@ -256,20 +235,6 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     }
   }
 
-  function advance(): void {
-    while (head < order.length && order[head]!.state !== 'waiting') {
-      const taken = order[head++]!
-      flow.remove(taken.bytes)
-      if (taken.state === 'stored') taken.finish()
-      else fail('a message could not be stored')
-    }
-    if (head === order.length) {
-      order = []
-      head = 0
-    }
-    resume()
-  }
-
   function inspect(): void {
     const now = clock.monotonic()
     if (outlet.stalledMs(now) > ports.stallMs) fail('takes nothing of what is sent to it')
@@ -308,26 +273,15 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       stage = 'open'
       resume()
     },
-    take(taken) {
-      flow.add(taken.bytes)
-      order.push(taken)
-    },
-    hasTaken: () => head < order.length,
-    advance,
+    take: order.take,
+    hasTaken: order.hasTaken,
+    advance: order.advance,
     acknowledge: outlet.acknowledge,
     write: outlet.write,
     isBacklogged: outlet.isBacklogged,
     whenDrained: outlet.whenDrained,
-    nextId() {
-      if (unanswered >= limits.subscriberUnackedMax.value) return undefined
-      unanswered++
-      const next = freeId
-      freeId = freeId === lastFreeId ? firstFreeId : freeId + 1
-      return next
-    },
-    answered() {
-      if (unanswered > 0) unanswered--
-    },
+    nextId: ids.nextId,
+    answered: ids.answered,
     isOpen: () => stage === 'open' && !deaf,
     inspect,
     hush() {
@@ -342,4 +296,23 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   socket.on('error', () => undefined)
   socket.on('close', () => relay.destroy())
   return link
+}
+
+/** The stream that the broker library takes for the socket. */
+function createRelay(ports: {
+  readonly wanted: () => void
+  readonly write: (bytes: Uint8Array) => void
+  readonly destroyed: () => void
+}): Duplex {
+  return new Duplex({
+    read: ports.wanted,
+    write(bytes: Uint8Array, _encoding, done) {
+      ports.write(bytes)
+      done()
+    },
+    destroy(_error, done) {
+      ports.destroyed()
+      done(null)
+    },
+  })
 }

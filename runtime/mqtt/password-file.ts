@@ -102,7 +102,7 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
       const before = known.get(digest)
       if (before?.line === line) return before.isRight
       const found = judging.get(digest)
-      if (found !== undefined) return await found
+      if (found !== undefined) return found
       if (judging.size >= limits.passwordsWaitingMax.value) {
         throw new GatewayError('mqtt.ceiling', 'too many logins wait for their password to be checked')
       }

@@ -18,6 +18,8 @@ export interface Route {
   readonly problem: string | undefined
   links: readonly (readonly [Link, number])[]
   sessions: readonly (readonly [Session, number])[]
+  /** How many of the sessions subscribe with QoS 1 or 2. */
+  owedTo: number
   linksGeneration: number
   sessionsGeneration: number
 }
@@ -35,7 +37,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   const routes = new Map<string, Route>()
 
   function create(topic: string, problem: string | undefined): Route {
-    return { topic, problem, links: [], sessions: [], linksGeneration: -1, sessionsGeneration: -1 }
+    return { topic, problem, links: [], sessions: [], owedTo: 0, linksGeneration: -1, sessionsGeneration: -1 }
   }
 
   /** The route of a topic given as its bytes in Latin-1 characters. */
@@ -66,6 +68,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     const generation = sessions.generation()
     if (route.sessionsGeneration !== generation) {
       route.sessions = [...sessions.match(route.topic)]
+      route.owedTo = route.sessions.filter(([, qos]) => qos > 0).length
       route.sessionsGeneration = generation
     }
     return route.sessions
@@ -97,12 +100,11 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     /** The route of a topic given as text. */
     ofTopic: (topic: string): Route => find(Buffer.from(topic).toString('latin1')),
     sessionsOf,
-    /** True when a message of that QoS is owed to a session. */
-    isOwed(route: Route, qos: Qos): boolean {
-      if (qos === 0) return false
-      const found = sessionsOf(route)
-      for (let i = 0; i < found.length; i++) if (found[i]![1] > 0) return true
-      return false
+    /** To how many sessions a message of that QoS is owed. */
+    owedTo(route: Route, qos: Qos): number {
+      if (qos === 0) return 0
+      sessionsOf(route)
+      return route.owedTo
     },
     deliver,
     fanOut,

@@ -13,6 +13,7 @@ import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
 import { messageKey, type OwedRow, placeOf, type SessionRows } from '#store/sessions.ts'
 import type { Chores } from './chores.ts'
+import { queueIdsMax } from './free-ids.ts'
 import type { Link } from './link.ts'
 import { type Message, publishBytes, pubrelBytes, type Qos } from './wire.ts'
 
@@ -72,9 +73,7 @@ export interface QueuePorts {
   readonly metrics: Metrics
 }
 
-/** Packet identifiers of queues; those above belong to messages that no queue keeps. */
-const queueIds = 0xbfff
-const idOf = (place: number): number => ((place - 1) % queueIds) + 1
+const idOf = (place: number): number => ((place - 1) % queueIdsMax) + 1
 /** What a message costs beside topic and payload. */
 const overheadBytes = 32
 const readAtOnce = 256
@@ -262,7 +261,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     /** PUBACK or PUBCOMP came; false when it is for no message of the queue. */
     acknowledged(session: Session, id: number): boolean {
       const found = session.queue.underWay.get(id)
-      if (found === undefined) return id <= queueIds
+      if (found === undefined) return id <= queueIdsMax
       settle(session, id, found)
       pump(session)
       return true

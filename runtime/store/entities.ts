@@ -48,7 +48,8 @@ export function createEntities(database: Database) {
   const byId = database.prepare<[string], EntityRow>(`SELECT ${columns} FROM entity WHERE id = ?`)
   const byRid = database.prepare<[number], EntityRow>(`SELECT ${columns} FROM entity WHERE rid = ?`)
   const lastRid = database.prepare<[], { rid: number | null }>(
-    'SELECT max((SELECT coalesce(max(rid), 0) FROM entity), (SELECT coalesce(max(rid), 0) FROM tombstone)) AS rid',
+    `SELECT max((SELECT coalesce(max(rid), 0) FROM entity), (SELECT coalesce(max(rid), 0) FROM tombstone),
+       (SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rid')) AS rid`,
   )
   const lastPlace = database.prepare<[], { i: number | null }>('SELECT max(rowid) AS i FROM place_rowid')
   const total = database.prepare<[], { c: number }>('SELECT count(*) AS c FROM entity')

@@ -115,10 +115,19 @@ function scalarOf(name: string, item: Json): ScalarRow | undefined {
 
 /** A text as the index has it: well formed, cut to its limit between characters. */
 export function indexedText(text: string): string {
-  if (text.length <= indexedTextMax) return text.toWellFormed()
-  const last = text.charCodeAt(indexedTextMax - 1)
+  return cut(text, indexedTextMax)
+}
+
+/** A beginning that every indexed text has whose whole text begins so: a cut may fall one short of the limit. */
+export function indexedPrefix(text: string): string {
+  return cut(text, indexedTextMax - 1)
+}
+
+function cut(text: string, length: number): string {
+  if (text.length <= length) return text.toWellFormed()
+  const last = text.charCodeAt(length - 1)
   const isHalf = last >= 0xd800 && last < 0xdc00
-  return text.slice(0, isHalf ? indexedTextMax - 1 : indexedTextMax).toWellFormed()
+  return text.slice(0, isHalf ? length - 1 : length).toWellFormed()
 }
 
 function placesOf(entity: Entity, name: string): readonly PlaceRow[] {
@@ -134,6 +143,8 @@ function pointCell(value: Json | undefined): number | undefined {
   return isPoint(value) ? cellOf(value.coordinates[0], value.coordinates[1]) : undefined
 }
 
-function isPoint(value: Json | undefined): value is { type: 'Point'; coordinates: readonly [number, number] } {
+function isPoint(
+  value: Json | undefined,
+): value is { type: 'Point'; coordinates: readonly [number, number] } {
   return isObject(value) && value['type'] === 'Point'
 }

@@ -6,7 +6,6 @@
 
 import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits.ts'
-import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
@@ -14,15 +13,17 @@ import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
 import type { Entities, EntityRow } from './entities.ts'
 import {
+  armRowsStatement,
   choosePlan,
   chooseSets,
-  countArmStatement,
+  countArmsStatement,
   countStatement,
   type Plan,
+  type PlanPorts,
   ridsStatement,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
-import { type Arm, listArm, type Sql } from './sql-text.ts'
+import { type ArmRow, listArm, type Sql } from './sql-text.ts'
 
 /** What a judge sees of an entity: the stored document, or something newer. */
 export interface JudgedEntity {
@@ -77,31 +78,51 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
   }
 
-  /** Calls `take` for each match in order until it returns false. */
+  /** The rids of a plan behind `after`, ascending. */
+  const ridsOf = (plan: Plan, after: number, limit: number, offset: number): readonly number[] =>
+    statements.numbers(ridsStatement(plan, { after, limit, offset }))
+
+  const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
+    const rids = ridsOf(plan, after, limit + 1, offset)
+    return { rows: rowsOf(statements, rids.slice(0, limit)), more: rids.length > limit }
+  }
+
+  /**
+   * Goes through the candidates of a plan in order until `take` returns false. What selects too much and gives too
+   * little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
+   */
   const walk = (
     search: EntitySearch,
     conditions: readonly Condition[],
     start: Plan,
     after: number,
     take: (row: EntityRow) => boolean,
-  ): void => {
+  ): { readonly plan: Plan; readonly after: number } | undefined => {
     const view = ports.view ?? storedEntity
+    const { idPattern, q } = search
+    const isMatch = compileSearch(search)
+    const withTimes = q !== undefined && needsTimes(q)
+    const judge = (row: EntityRow, isSure: boolean): boolean => {
+      if (idPattern?.test(row.id) === false) return false
+      if (isSure) return true
+      const judged = view(row)
+      return isMatch(judged.entity(), withTimes ? judged.times() : undefined)
+    }
     let plan = start
-    let isMatch = judgeOf(search, view, plan.exact)
     let last = after
     let walked = 0
     for (let limit = settings.ridsAtFirst; ; limit = Math.min(4 * limit, ridsAtOnce)) {
-      const rids = statements.numbers(ridsStatement(plan, { after: last, limit, offset: 0 }))
+      const rids = ridsOf(plan, last, limit, 0)
       for (const rid of rids) {
         const row = ports.entities.byRid(rid)
-        if (row !== undefined && isMatch(row) && !take(row)) return
+        if (row !== undefined && judge(row, plan.exact) && !take(row)) return undefined
       }
-      if (rids.length < limit) return
+      if (rids.length < limit) return undefined
       last = rids.at(-1)!
       walked += rids.length
       if (walked > settings.walkedEntitiesMax && !plan.selective && !plan.exact) {
         plan = chooseSets(conditions, planPorts)
-        isMatch = judgeOf(search, view, plan.exact)
+        if (plan.exact && idPattern === undefined) return { plan, after: last }
       }
     }
   }
@@ -111,19 +132,17 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage {
       const conditions = compileConditions(search, ports)
       const plan = choosePlan(conditions, planPorts)
-      if (plan.exact && search.idPattern === undefined) {
-        const rids = statements.numbers(ridsStatement(plan, { after, limit: limit + 1, offset }))
-        const rows = rids.slice(0, limit).map((rid) => ports.entities.byRid(rid))
-        return { rows: rows.filter((row) => row !== undefined), more: rids.length > limit }
-      }
+      if (plan.exact && search.idPattern === undefined) return exactPage(plan, after, limit, offset)
       const rows: EntityRow[] = []
       let skipped = 0
-      walk(search, conditions, plan, after, (row) => {
+      const rest = walk(search, conditions, plan, after, (row) => {
         if (skipped < offset) skipped++
         else rows.push(row)
         return rows.length <= limit
       })
-      return { rows: rows.slice(0, limit), more: rows.length > limit }
+      if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
+      const { rows: others, more } = exactPage(rest.plan, rest.after, limit - rows.length, offset - skipped)
+      return { rows: [...rows, ...others], more }
     },
 
     /** How many entities match. @throws as page does. */
@@ -147,23 +166,6 @@ export type EntityQueryStore = ReturnType<typeof createEntityQuery>
 /** The most rids asked for at once. */
 const ridsAtOnce = 65_536
 
-/** Whether a candidate matches: its id first, its document only where SQL has not decided. */
-function judgeOf(
-  search: EntitySearch,
-  view: (row: EntityRow) => JudgedEntity,
-  exact: boolean,
-): (row: EntityRow) => boolean {
-  const { idPattern, q } = search
-  const isMatch = compileSearch(search)
-  const withTimes = q !== undefined && needsTimes(q)
-  return (row) => {
-    if (idPattern !== undefined && !idPattern.test(row.id)) return false
-    if (exact) return true
-    const judged = view(row)
-    return isMatch(judged.entity(), withTimes ? judged.times() : undefined)
-  }
-}
-
 function storedEntity(row: EntityRow): JudgedEntity {
   return {
     entity: () => JSON.parse(row.doc) as Entity,
@@ -173,6 +175,13 @@ function storedEntity(row: EntityRow): JudgedEntity {
       attributes: JSON.parse(row.sys) as QueryTimes['attributes'],
     }),
   }
+}
+
+function rowsOf(statements: Statements, rids: readonly number[]): readonly EntityRow[] {
+  // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
+  const text = `SELECT e.rid, e.id, e.n, e.created, e.modified, e.sys, e.doc
+    FROM json_each(?) j CROSS JOIN entity e WHERE e.rid = j.value`
+  return statements.objects<EntityRow>({ text, params: [JSON.stringify(rids)] }).sort((a, b) => a.rid - b.rid)
 }
 
 /** The rids that a closer look leaves, ascending; certain when it left no doubt about them. */
@@ -198,9 +207,9 @@ type Statement = BetterSqlite3.Statement<unknown[]>
 /** Prepared statements by text; the least recently used one leaves when there are too many. */
 function createStatements(database: Database) {
   const known = new Map<string, Statement>()
-  const prepared = (kind: 'pluck' | 'raw', { text }: Sql): Statement => {
+  const prepared = (kind: 'pluck' | 'raw' | 'expand', { text }: Sql): Statement => {
     const key = `${kind} ${text}`
-    const statement = known.get(key) ?? database.prepare<unknown[]>(text)[kind](true)
+    const statement = known.get(key) ?? database.prepare<unknown[]>(text)[kind](kind !== 'expand')
     known.delete(key)
     known.set(key, statement)
     if (known.size > limits.statementsCachedMax.value) known.delete(known.keys().next().value!)
@@ -210,6 +219,7 @@ function createStatements(database: Database) {
     number: (sql: Sql) => prepared('pluck', sql).get(...sql.params) as number,
     numbers: (sql: Sql) => prepared('pluck', sql).all(...sql.params) as number[],
     rows: <Row>(sql: Sql) => prepared('raw', sql).all(...sql.params) as Row[],
+    objects: <Row>(sql: Sql) => prepared('expand', sql).all(...sql.params) as Row[],
   })
 }
 

@@ -30,6 +30,9 @@ export interface EntityFold {
   readonly rid: number
   readonly n0: number
   readonly n1: number
+  /** Commit times of the first and the last, ms. */
+  readonly t0: number
+  readonly t1: number
   readonly records: readonly string[]
 }
 
@@ -85,12 +88,14 @@ export function foldEntity(fold: EntityFold, history: History, run: Run): void {
   const joins = last !== undefined && last.count < entityRecordsPerPart
   if (joins) run(['entity-history.delete', fold.rid, last.n0])
   const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
-  const n0 = joins ? last.n0 : fold.n0
+  const { n0, t0 } = joins ? last : fold
   run([
     'entity-history.insert',
     fold.rid,
     n0,
     fold.n1,
+    t0,
+    fold.t1,
     records.length,
     zstdCompressSync(Buffer.from(records.join('\n'))),
   ])

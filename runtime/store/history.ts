@@ -16,7 +16,8 @@ export const historyWrites = {
   'chunk.insert': `INSERT INTO chunk (k, t0, t1, count, min, max, sum, sumsq, codec, shapes, body)
      VALUES (${keySql('?', '?')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   'chunk.delete': `DELETE FROM chunk WHERE k = ${keySql('?', '?')}`,
-  'entity-history.insert': 'INSERT INTO entity_history (rid, n0, n1, count, body) VALUES (?, ?, ?, ?, ?)',
+  'entity-history.insert':
+    'INSERT INTO entity_history (rid, n0, n1, t0, t1, count, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'entity-history.delete': 'DELETE FROM entity_history WHERE rid = ? AND n0 = ?',
 } as const
 
@@ -47,6 +48,7 @@ export interface ChunkRow {
 export interface EntityHistoryRow {
   readonly n0: number
   readonly n1: number
+  readonly t0: number
   readonly count: number
   readonly body: Uint8Array
 }
@@ -72,10 +74,10 @@ export function createHistory(database: Database) {
     `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '?')} AND ${keySql('?', '?')} ORDER BY k`,
   )
   const changes = database.prepare<[number], EntityHistoryRow>(
-    'SELECT n0, n1, count, body FROM entity_history WHERE rid = ? ORDER BY n0',
+    'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0',
   )
   const lastChanges = database.prepare<[number], EntityHistoryRow>(
-    'SELECT n0, n1, count, body FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1',
+    'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1',
   )
   return Object.freeze({
     stream: (s: number) => byNumber.get(s),

@@ -47,9 +47,11 @@ export function cellRanges([west, south, east, north]: Box): readonly (readonly 
   const whole: Square[] = []
   let cut: Square[] = [{ x: 0, y: 0, size: parts }]
   for (;;) {
-    const smaller = cut.flatMap(quarters).filter((square) => meets(square, wanted))
-    whole.push(...smaller.filter((square) => isWithin(square, wanted)))
-    const rest = smaller.filter((square) => !isWithin(square, wanted))
+    const smaller = cut
+      .flatMap(quarters)
+      .filter((square) => meets(square, wanted) && test(boxOfSquare(square)) !== false)
+    const isWhole = (square: Square): boolean =>
+      square.size === 1 || (isWithin(square, wanted) && test(boxOfSquare(square)) !== undefined)
     if (rest.length === 0) return merged(whole)
     if (whole.length + rest.length > squaresEnough) return merged([...whole, ...rest])
     cut = rest

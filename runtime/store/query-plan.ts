@@ -30,14 +30,16 @@ export interface PlanPorts {
   readonly selectiveRowsMax: number
 }
 
-/** Few enough to stop looking for fewer. */
-const enoughRows = 100
+/** Few enough to stop looking for fewer; where the other conditions can be asked exactly, more will do. */
+const enoughRows = { always: 100, ifOthersAreExact: 1000 }
 
 /** The plan for a page from the start. */
 export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): Plan {
-  if (conditions.length === 1 && conditions[0]!.ordered) return assemble(conditions, conditions[0], () => false)
+  if (conditions.length === 1 && conditions[0]!.ordered)
+    return assemble(conditions, conditions[0], () => false)
   const counts = countConditions(conditions, ports)
-  const isFew = (condition: Condition): boolean => (counts.get(condition) ?? Infinity) <= ports.selectiveRowsMax
+  const isFew = (condition: Condition): boolean =>
+    (counts.get(condition) ?? Infinity) <= ports.selectiveRowsMax
   const [best] = [...counts.keys()].toSorted((a, b) => counts.get(a)! - counts.get(b)!)
   if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
   const driver = best.look === undefined ? best : ports.lookCloser(best)
@@ -46,8 +48,13 @@ export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): 
 }
 
 /** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
-export function chooseSets(conditions: readonly Condition[], { lookCloser }: Pick<PlanPorts, 'lookCloser'>): Plan {
-  const seen = conditions.map((condition) => (condition.look === undefined ? condition : lookCloser(condition)))
+export function chooseSets(
+  conditions: readonly Condition[],
+  { lookCloser }: Pick<PlanPorts, 'lookCloser'>,
+): Plan {
+  const seen = conditions.map((condition) =>
+    condition.look === undefined ? condition : lookCloser(condition),
+  )
   return assemble(seen, orderedDriver(seen), () => true)
 }
 
@@ -56,11 +63,14 @@ function countConditions(
   { countRows, selectiveRowsMax }: PlanPorts,
 ): Map<Condition, number> {
   const counts = new Map<Condition, number>()
-  for (const condition of conditions.toSorted((a, b) => a.rank - b.rank)) {
-    if (condition.arms === undefined) continue
-    const rows = countRows(condition.arms, selectiveRowsMax + 1)
-    counts.set(condition, rows)
-    if (rows <= enoughRows) break
+  const drivers = conditions
+    .filter((condition) => condition.arms !== undefined)
+    .toSorted((a, b) => a.rank - b.rank)
+  for (const [index, driver] of drivers.entries()) {
+    const rows = countRows(driver.arms!, selectiveRowsMax + 1)
+    counts.set(driver, rows)
+    const othersAreExact = drivers.slice(index + 1).every((other) => other.probeExact)
+    if (rows <= (othersAreExact ? enoughRows.ifOthersAreExact : enoughRows.always)) break
   }
   return counts
 }
@@ -82,7 +92,11 @@ function assemble(
     if (condition === driver) continue
     if (condition.probe !== undefined && condition.probeExact) {
       filters.push(condition.probe)
-    } else if (condition.arms !== undefined && mayBeSet(condition)) {
+    } else if (
+      condition.arms !== undefined &&
+      mayBeSet(condition) &&
+      (condition.armsExact || condition.look !== undefined)
+    ) {
       filters.push(setFilter(condition.arms))
       filtersExact &&= condition.armsExact
     } else {

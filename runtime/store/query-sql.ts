@@ -13,7 +13,7 @@ import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import { scalarKinds } from './entity-index.ts'
 import { boxOfCell, cellRanges } from './place-cell.ts'
 import { comparisonArms, matchArms } from './scalar-sql.ts'
-import { type Arm, type ArmRow, afterPrefix, joined, listArm, type Look, type Sql } from './sql-text.ts'
+import { type Arm, type ArmRow, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
 
 export interface Condition {
   /** Together they list every rid that may satisfy; absent when no index can. */
@@ -252,7 +252,9 @@ function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
   const test = compileBoxTest(geo)
   const look = ([, first, ...rest]: ArmRow): boolean | undefined => {
     if (first === undefined) return undefined
-    const verdict = test(rest.length === 0 ? boxOfCell(first as number) : ([first, ...rest] as unknown as Box))
+    const verdict = test(
+      rest.length === 0 ? boxOfCell(first as number) : ([first, ...rest] as unknown as Box),
+    )
     // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
     return fresh !== undefined && verdict === true ? undefined : verdict
   }

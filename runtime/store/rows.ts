@@ -7,12 +7,14 @@ import { deliveryWrites } from './deliveries.ts'
 import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
 import { recordWrites } from './records.ts'
+import { retentionWrites } from './retention.ts'
 import { sessionWrites } from './sessions.ts'
 
 export const writeStatements = {
   ...recordWrites,
   ...entityWrites,
   ...historyWrites,
+  ...retentionWrites,
   ...deliveryWrites,
   ...sessionWrites,
 } as const satisfies Record<string, string>

@@ -5,7 +5,7 @@
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } from '#ngsi-ld/query.ts'
-import { indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
+import { indexedPrefix, indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
 import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
 export interface ScalarArms {
@@ -48,7 +48,7 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
 export function matchArms(term: QueryMatch, name: number): ScalarArms | undefined {
   if (term.negated) return undefined
   const pattern = compilePattern(term.pattern)
-  const prefix = indexedText(pattern.prefix)
+  const prefix = indexedPrefix(pattern.prefix)
   const bounds = { low: prefix, high: afterPrefix(prefix), highOpen: true }
   const arm = scalarArm(name, scalarKinds.text, spanOfBounds(scalarKinds.text, bounds, false))
   return {
@@ -124,7 +124,7 @@ function textSpan({ low, high, lowOpen, highOpen }: TextBounds, equality: boolea
     return spanOfBounds(scalarKinds.text, { low: indexedText(low), high: indexedText(low) }, exact)
   const bounds: Bounds = isShort(low)
     ? { low, high, lowOpen: lowOpen === true, highOpen: highOpen === true }
-    : { low: indexedText(low!), high, highOpen: highOpen === true }
+    : { low: indexedPrefix(low!), high, highOpen: highOpen === true }
   return spanOfBounds(scalarKinds.text, bounds, exact)
 }
 

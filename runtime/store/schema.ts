@@ -62,11 +62,18 @@ CREATE TABLE chunk (
   k INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, count INTEGER NOT NULL,
   min REAL, max REAL, sum REAL, sumsq REAL, codec INTEGER NOT NULL, shapes TEXT NOT NULL, body BLOB NOT NULL
 ) STRICT;
--- Folded entity changes: JSON lines, zstd, per entity and first log number.
+-- Folded entity changes: JSON lines, zstd, per entity and first log number. t0, t1: commit times of first and last.
 CREATE TABLE entity_history (
-  rid INTEGER NOT NULL, n0 INTEGER NOT NULL, n1 INTEGER NOT NULL, count INTEGER NOT NULL, body BLOB NOT NULL,
-  PRIMARY KEY (rid, n0)
+  rid INTEGER NOT NULL, n0 INTEGER NOT NULL, n1 INTEGER NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL,
+  count INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (rid, n0)
 ) STRICT;
+-- What retention removed: count instances of a stream (s = 0: changes of entity rid) between t0 and t1. g grows with
+-- each touch; the records g = 0 (size) and g = -1 (age) sum up those that were let go beyond the ceiling of records.
+CREATE TABLE gap (
+  g INTEGER PRIMARY KEY, s INTEGER NOT NULL, rid INTEGER NOT NULL, name INTEGER NOT NULL, t0 INTEGER NOT NULL,
+  t1 INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX gap_of ON gap (rid, s);
 
 -- NGSI-LD subscriptions; doc is the subscription in internal form, stats the delivery counters as JSON.
 CREATE TABLE subscription (i INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, doc TEXT NOT NULL, stats TEXT NOT NULL) STRICT;

@@ -26,7 +26,7 @@ export async function startBrokerProcess(
   const end = (): void => void child.kill('SIGKILL')
   process.once('exit', end)
   const exited = once(child, 'exit').then(() => void process.off('exit', end))
-  const [line] = (await once(createInterface({ input: child.stdout! }), 'line')) as [string]
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
   const { port } = JSON.parse(line) as { port: number }
   const send = (signal: NodeJS.Signals) => async (): Promise<void> => {
     child.kill(signal)

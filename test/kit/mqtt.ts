@@ -118,7 +118,7 @@ export function openRaw(port: number): RawClient {
     packets.push(packet)
     wake()
   })
-  socket.on('data', (chunk) => reader.parse(chunk as Buffer))
+  socket.on('data', (chunk) => reader.parse(chunk))
   socket.on('error', () => undefined)
   const ended = new Promise<void>((resolve) => {
     socket.on('close', () => {

@@ -181,6 +181,25 @@ describe('a full door', () => {
     expect(broker.frames()).toEqual(['claimed/q 1', 'claimed/q 2'])
     client.end()
   })
+
+  it('lets QoS 2 wait, and takes a message once that comes again by another connection', async () => {
+    const trouble = troubledDoor({ full: false, disk: 'fine' })
+    await start({ wrapDoor: trouble.wrapDoor })
+    const receiver = await subscriber('r', 'claimed/#', 2)
+    const packet = { qos: 2, messageId: 5 } as const
+    const first = await connectRaw(broker.port, 'hurry', { clean: false })
+    trouble.state.full = true
+    first.send(publishPacket('claimed/hurry', 'x', packet))
+    expect(await first.all(50)).toEqual([])
+    const second = await connectRaw(broker.port, 'hurry', { clean: false })
+    second.send(publishPacket('claimed/hurry', 'x', { ...packet, dup: true }))
+    expect(await second.all(50)).toEqual([])
+    trouble.makeRoom()
+    expect(await second.next()).toMatchObject({ cmd: 'pubrec', messageId: 5 })
+    expect((await receiver.all(100)).map(textOf)).toEqual(['claimed/hurry x qos2'])
+    expect(broker.frames()).toEqual(['claimed/hurry x'])
+    for (const one of [second, receiver]) one.end()
+  })
 })
 
 describe('a full disk', () => {
@@ -237,4 +256,37 @@ describe('ending', () => {
     expect(ids).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
     expect(broker.frames()).toHaveLength(20)
   })
+})
+
+describe('a thousand absent sessions', () => {
+  it('get their copies, and nobody else waits for long', async () => {
+    await start()
+    for (let n = 0; n < 1000; n += 50) {
+      const batch = Array.from({ length: 50 }, (_, i) => subscriber(`absent-${n + i}`, 'many/#', 1, false))
+      for (const client of await Promise.all(batch)) client.end()
+    }
+    await expect.poll(() => broker.server.stats().clients).toBe(0)
+    const busy = await connectRaw(broker.port, 'busy')
+    const other = await connectRaw(broker.port, 'other')
+    busy.send(
+      Buffer.concat(
+        Array.from({ length: 60 }, (_, n) =>
+          generate(publishPacket('many/x', `${n}`, { qos: 1, messageId: n + 1 })),
+        ),
+      ),
+    )
+    const waits: number[] = []
+    while (broker.server.stats().owed < 60_000) {
+      const from = performance.now()
+      other.send(publishPacket('claimed/o', 'x', { qos: 1, messageId: 1 }))
+      await other.next(10_000)
+      waits.push(performance.now() - from)
+    }
+    for (let n = 1; n <= 60; n++)
+      expect(await busy.next(10_000)).toMatchObject({ cmd: 'puback', messageId: n })
+    expect(Math.max(...waits)).toBeLessThan(1000)
+    expect(broker.server.stats()).toMatchObject({ sessions: 1000, owed: 60_000 })
+    const back = await connectRaw(broker.port, 'absent-777', { clean: false })
+    expect((await back.all(300)).length).toBe(60)
+  }, 60_000)
 })

@@ -44,7 +44,7 @@ async function publish(topic: string, payload: string, options: Parameters<typeo
 
 async function subscribe(client: RawClient, ...filters: [string, 0 | 1 | 2][]): Promise<Packet> {
   client.send(subscribePacket(11, ...filters))
-  return await client.next()
+  return client.next()
 }
 
 describe('SUBSCRIBE', () => {

@@ -1,6 +1,7 @@
 /** What the HTTP interface has beside the standard: SenML, health, metrics, the token, and how it behaves as a server. */
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import type { Frame } from '#contract'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, httpClient, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -147,6 +148,30 @@ describe('a server that closes', () => {
     finish()
     expect((await underWay).status).toBe(204)
     await closed
+  })
+})
+
+describe('many bodies at once', () => {
+  it('shall be refused with 503 when together they are too large, and taken when there is room again', async () => {
+    const gateway = await start({})
+    const most = Math.ceil(limits.bodiesBytesMax.value / limits.bodyBytesMax.value) + 1
+    const head =
+      'POST /ngsi-ld/v1/entities HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+      `Content-Length: ${limits.bodyBytesMax.value}\r\n\r\n`
+    const almost = Buffer.alloc(limits.bodyBytesMax.value - 1, ' ')
+    const answers: string[] = []
+    const sockets = Array.from({ length: most }, () => {
+      const socket = connect(gateway.port, '127.0.0.1')
+      socket.on('data', (chunk) => answers.push(chunk.toString()))
+      socket.on('error', () => undefined)
+      socket.write(head)
+      socket.write(almost)
+      return socket
+    })
+    await expect.poll(() => answers[0], { timeout: 10_000 }).toMatch(/^HTTP\/1.1 503 .*Retry-After: 1/is)
+    for (const socket of sockets) socket.destroy()
+    const later = () => gateway.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:x:later', type: 'T' })
+    await expect.poll(async () => (await later()).status).toBe(201)
   })
 })
 

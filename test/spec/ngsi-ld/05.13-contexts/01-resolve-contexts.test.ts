@@ -2,28 +2,21 @@
  * Contexts over a real database file and door, with documents served by a table instead of a network: what is
  * fetched, what is shared, what is kept, and what happens when the network is gone.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { createLog } from '#base/log.ts'
+import type { FetchDocument } from '#broker/context-library.ts'
+import { createContexts, platformContextPath } from '#broker/contexts.ts'
 import type { Json } from '#contract'
 import { type Context, coreContext } from '#ngsi-ld/context.ts'
-import { migrate, openReader, openWriter } from '#store/database.ts'
 import { createRecords } from '#store/records.ts'
-import { writeStatements } from '#store/rows.ts'
-import type { FetchDocument } from './context-library.ts'
-import { createContexts, platformContextPath } from './contexts.ts'
-import type { Stage } from './stage.ts'
+import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'selvedge-contexts-'))
-let count = 0
-const open: { close(): void }[] = []
-afterEach(() => {
-  for (const one of open.splice(0)) one.close()
+const closing: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
 })
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 const vehicle = { '@context': { Vehicle: 'https://a.example/Vehicle', speed: 'https://a.example/speed' } }
 
@@ -33,11 +26,15 @@ interface Web {
   readonly asked: string[]
 }
 
-function site(web: Web, file = join(folder, `${++count}.db`)) {
-  migrate(file)
-  const writer = openWriter(file, 'NORMAL')
-  const reader = openReader(file)
-  open.push(writer, reader)
+function newFile(): string {
+  const { file, remove } = temporaryDatabase()
+  closing.push(remove)
+  return file
+}
+
+async function site(web: Web, file = newFile()) {
+  const { door, database, close } = await openDoor(file, { lingerMs: 0 })
+  closing.push(close)
   const time = { now: 1_700_000_000_000, monotonic: 0 }
   const fetchDocument: FetchDocument = async ({ url }) => {
     web.asked.push(url)
@@ -48,25 +45,21 @@ function site(web: Web, file = join(folder, `${++count}.db`)) {
     return { headers: web.headers, body: Buffer.from(text) }
   }
   const warnings: string[] = []
-  const log = { debug() {}, info() {}, error() {}, warn: (event: string) => warnings.push(event) }
+  const clock = { now: () => time.now, monotonic: () => time.monotonic }
+  const write = (line: string): void => {
+    warnings.push((JSON.parse(line) as { event: string }).event)
+  }
   const contexts = createContexts(
     {
-      records: createRecords(reader),
-      door: {
-        async commit<T>(decide: (stage: Stage) => T) {
-          const write: Stage['write'] = (statement, ...values) => {
-            writer.prepare(writeStatements[statement]).run(...values)
-          }
-          return decide({ write } as Stage)
-        },
-      },
+      records: createRecords(database),
+      door,
       fetchDocument,
-      clock: { now: () => time.now, monotonic: () => time.monotonic },
-      log,
+      clock,
+      log: createLog({ level: 'warn', clock, write }),
     },
     { core: coreContext },
   )
-  return { contexts, time, file, warnings, reader }
+  return { contexts, time, file, warnings, database }
 }
 
 const web = (documents: Web['documents'], headers: Web['headers'] = {}): Web => ({
@@ -78,9 +71,9 @@ const a = 'https://a.example/context.jsonld'
 const b = 'https://b.example/context.jsonld'
 
 describe('a context that is at hand', () => {
-  it('is there without a promise and without a network', () => {
+  it('is there without a promise and without a network', async () => {
     const net = web({})
-    const { contexts } = site(net)
+    const { contexts } = await site(net)
     expect(contexts.resolve('https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context-v1.3.jsonld')).toBe(
       contexts.core,
     )
@@ -90,8 +83,8 @@ describe('a context that is at hand', () => {
     expect(net.asked).toEqual([])
   })
 
-  it('is the one of the platform at whatever host', () => {
-    const { contexts } = site(web({}))
+  it('is the one of the platform at whatever host', async () => {
+    const { contexts } = await site(web({}))
     const context = contexts.resolve(`http://gateway.local:9090${platformContextPath}`) as Context
     expect(context.expand('IotStream')).toBe('http://purl.org/iot/ontology/iot-stream#IotStream')
     expect(context.compact('http://www.w3.org/ns/sosa/isHostedBy')).toBe('isHostedBy')
@@ -103,7 +96,7 @@ describe('a context that is at hand', () => {
 describe('a context elsewhere', () => {
   it('is fetched once for concurrent requests, then there at once', async () => {
     const net = web({ [a]: vehicle })
-    const { contexts } = site(net)
+    const { contexts } = await site(net)
     const [one, two] = await Promise.all([contexts.resolve(a), contexts.resolve([a])])
     expect(net.asked).toEqual([a])
     expect(one.expand('speed')).toBe('https://a.example/speed')
@@ -116,17 +109,17 @@ describe('a context elsewhere', () => {
       [a]: { '@context': ['more.jsonld', { x: 'https://a.example/x' }] },
       'https://a.example/more.jsonld': vehicle,
     })
-    const { contexts } = site(net)
+    const { contexts } = await site(net)
     const context = await contexts.resolve(a)
     expect(context.expand('Vehicle')).toBe('https://a.example/Vehicle')
     expect(net.asked).toEqual([a, 'https://a.example/more.jsonld'])
   })
 
   it('is on disk for the next start', async () => {
-    const first = site(web({ [a]: vehicle }))
+    const first = await site(web({ [a]: vehicle }))
     await first.contexts.resolve(a)
     const offline = web({})
-    const second = site(offline, first.file)
+    const second = await site(offline, first.file)
     const context = second.contexts.resolve(a) as Context
     expect(context.expand('Vehicle')).toBe('https://a.example/Vehicle')
     expect(offline.asked).toEqual([])
@@ -135,10 +128,10 @@ describe('a context elsewhere', () => {
   it('is renewed in the background when its age is over, and stands in when that fails', async () => {
     const documents: Web['documents'] = { [a]: vehicle }
     const net = web(documents, { 'cache-control': 'public, max-age=3600' })
-    const { contexts, time, warnings } = site(net)
+    const { contexts, time, warnings } = await site(net)
     await contexts.resolve(a)
     time.now += 3_500_000
-    contexts.resolve(a)
+    void contexts.resolve(a)
     expect(net.asked).toHaveLength(1)
 
     delete documents[a]
@@ -149,7 +142,7 @@ describe('a context elsewhere', () => {
     documents[a] = { '@context': { speed: 'https://new.example/speed' } }
     time.now += 200_000
     time.monotonic += limits.contextFailureMs.value + 1
-    contexts.resolve(a)
+    void contexts.resolve(a)
     await expect
       .poll(() => (contexts.resolve(a) as Context).expand('speed'))
       .toBe('https://new.example/speed')
@@ -157,23 +150,23 @@ describe('a context elsewhere', () => {
 
   it('keeps the good copy when the newer one is no context', async () => {
     const documents: Web['documents'] = { [a]: vehicle }
-    const { contexts, time, warnings } = site(web(documents))
+    const { contexts, time, warnings } = await site(web(documents))
     await contexts.resolve(a)
     documents[a] = '<html>'
     time.now += limits.contextAgeMs.value + 1
-    contexts.resolve(a)
+    void contexts.resolve(a)
     await expect.poll(() => warnings).toEqual(['context.unavailable'])
     expect((contexts.resolve(a) as Context).expand('speed')).toBe('https://a.example/speed')
   })
 
   it('does not fill the disk', async () => {
     const documents: Web['documents'] = {}
-    const { contexts, reader } = site(web(documents))
+    const { contexts, database } = await site(web(documents))
     for (let i = 0; i < limits.contextsCachedMax.value + 5; i++) {
       documents[`https://a.example/${i}`] = vehicle
       await contexts.resolve(`https://a.example/${i}`)
     }
-    const rows = reader.prepare('SELECT url FROM context ORDER BY rowid').pluck().all()
+    const rows = database.prepare('SELECT url FROM context ORDER BY rowid').pluck().all()
     expect(rows).toHaveLength(limits.contextsCachedMax.value)
     expect(rows).not.toContain('https://a.example/0')
   }, 20_000)
@@ -182,7 +175,7 @@ describe('a context elsewhere', () => {
 describe('a context that cannot be had', () => {
   it('says so, and is not asked for again for a few seconds', async () => {
     const net = web({})
-    const { contexts, time } = site(net)
+    const { contexts, time } = await site(net)
     await expect(contexts.resolve(a)).rejects.toMatchObject({
       code: 'ngsi-ld.context-not-available',
       message: /404/,
@@ -200,12 +193,12 @@ describe('a context that cannot be had', () => {
     ['defines what may not be', { '@context': { x: 7 } }, /x/],
     ['names itself', { '@context': [a] }, /deep/],
   ])('because it %s is the fault of the request', async (_, document, message) => {
-    const { contexts } = site(web({ [a]: document as Json | string }))
+    const { contexts } = await site(web({ [a]: document }))
     await expect(contexts.resolve(a)).rejects.toMatchObject({ code: 'ngsi-ld.bad-request-data', message })
   })
 
   it('because one it names is not there is not available', async () => {
-    const { contexts } = site(web({ [a]: { '@context': [b] } }))
+    const { contexts } = await site(web({ [a]: { '@context': [b] } }))
     await expect(contexts.resolve(a)).rejects.toMatchObject({
       code: 'ngsi-ld.context-not-available',
       message: /b\.example/,

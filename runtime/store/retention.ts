@@ -1,0 +1,172 @@
+/**
+ * History as it is given up: parts (chunks of streams, folded changes of entities, tombstones) with their span of time
+ * and size, the room that all of it takes, and the gaps that were left by what is gone. Parts are removed whole, oldest
+ * first within their series; a gap record tells how many instances went and when they were. Which parts go is decided
+ * elsewhere. The file never shrinks: removed parts leave free pages that later ones fill, so used pages are counted.
+ */
+import { slotMax } from './chunk-key.ts'
+import type { Database } from './database.ts'
+import type { Row } from './rows.ts'
+
+const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason'
+
+export const retentionWrites = {
+  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'gap.extend':
+    'UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ? WHERE g = ?',
+  // One record per reason keeps the sum of what is let go.
+  'gap.sum': `INSERT INTO gap (${gapColumns})
+     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason FROM gap WHERE g = ?
+     ON CONFLICT (g) DO UPDATE SET t0 = min(t0, excluded.t0), t1 = max(t1, excluded.t1),
+       count = count + excluded.count, at = max(at, excluded.at)`,
+  'gap.delete': 'DELETE FROM gap WHERE g = ?',
+  'tombstone.delete': 'DELETE FROM tombstone WHERE n = ?',
+  // Row numbers of entities are never given again, also when their last trace is gone.
+  'rid.spend': `INSERT INTO meta (key, value) VALUES ('rid', ?)
+     ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`,
+} as const
+
+export type PartKind = 'chunk' | 'changes' | 'tombstone'
+export type GapReason = 'size' | 'age'
+
+/** One removable part. Times are ms: observedAt in chunks, commit time otherwise. */
+export interface Part {
+  readonly kind: PartKind
+  /** Stream number, row number of the entity, or the tombstone's own log number. */
+  readonly series: number
+  /** Grows within a series: slot of a chunk, first log number of changes. */
+  readonly place: number
+  /** Row number of the entity; 0 for chunks, whose stream knows it. */
+  readonly rid: number
+  /** Highest log number it was made from; 0 for chunks, whose stream keeps it. */
+  readonly number: number
+  readonly t0: number
+  readonly t1: number
+  readonly count: number
+  readonly bytes: number
+}
+
+/** All parts of one kind, by series and place. */
+export interface Shelf {
+  /** The oldest part of the first series with a higher number; undefined when there is none. */
+  seriesAfter(series: number): Part | undefined
+  /** The part of the same series that follows. */
+  partAfter(part: Part): Part | undefined
+}
+
+/** What retention removed of one stream (`s` = 0: entity changes). Its span may hold instances that came later. */
+export interface GapRow {
+  readonly g: number
+  readonly s: number
+  readonly rid: number
+  readonly name: number
+  readonly t0: number
+  readonly t1: number
+  readonly count: number
+  readonly at: number
+  readonly reason: GapReason
+}
+
+/** Bytes of a row beside its body, about. */
+const rowBytes = 48
+const logRowBytes = 24
+
+/** Read access to what may be removed and to what was. */
+export function createRetained(database: Database) {
+  const used = database.prepare<[], { used: number; rows: number }>(
+    `SELECT (pages.page_count - free.freelist_count) * size.page_size AS used,
+       coalesce((SELECT max(n) FROM log) - (SELECT min(n) FROM log) + 1, 0) AS rows
+     FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size`,
+  )
+  const gapsOfStream = database.prepare<[number, number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = (SELECT rid FROM stream WHERE s = ?) AND s = ? ORDER BY t0`,
+  )
+  const lastGapOf = database.prepare<[number, number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = ? AND s = ? ORDER BY g DESC LIMIT 1`,
+  )
+  const gapsOfEntity = database.prepare<[number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = ? ORDER BY s, t0`,
+  )
+  const gapCount = database.prepare<[], { count: number }>('SELECT count(*) AS count FROM gap WHERE g > 0')
+  const lastGap = database.prepare<[], { g: number | null }>('SELECT max(g) AS g FROM gap')
+  const oldestGaps = database.prepare<[number], { g: number }>(
+    'SELECT g FROM gap WHERE g > 0 ORDER BY g LIMIT ?',
+  )
+  return Object.freeze({
+    /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
+    usedBytes(logBytes: number): number {
+      const found = used.get()!
+      return found.used - logBytes - found.rows * logRowBytes
+    },
+    shelves: Object.freeze({
+      chunk: chunkShelf(database),
+      changes: changesShelf(database),
+      tombstone: tombstoneShelf(database),
+    } satisfies Record<PartKind, Shelf>),
+    /** What was removed of a stream, in order of time. */
+    gaps: (s: number) => gapsOfStream.all(s, s),
+    /** What was removed of an entity's streams and of its other changes. */
+    gapsOfEntity: (rid: number) => gapsOfEntity.all(rid),
+    lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
+    gapCount: () => gapCount.get()!.count,
+    lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),
+    /** Numbers of the records not touched for longest. */
+    oldestGaps: (limit: number) => oldestGaps.all(limit).map(({ g }) => g),
+  })
+}
+
+export type Retained = ReturnType<typeof createRetained>
+
+/** The rows that remove a part. */
+export function removalOf(part: Part): Row[] {
+  if (part.kind === 'chunk') return [['chunk.delete', part.series, part.place]]
+  if (part.kind === 'changes') return [['entity-history.delete', part.series, part.place]]
+  return [
+    ['tombstone.delete', part.number],
+    ['rid.spend', part.rid],
+  ]
+}
+
+type PartRow = Omit<Part, 'kind'>
+
+function chunkShelf(database: Database): Shelf {
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, count,
+       octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes
+     FROM chunk WHERE k > ((? << 41) | ?) ORDER BY k LIMIT 1`,
+  )
+  return shelf('chunk', (series, place) => after.get(series, place), slotMax)
+}
+
+function changesShelf(database: Database): Shelf {
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT rid AS series, n0 AS place, rid, n1 AS number, t0, t1, count, octet_length(body) + ${rowBytes} AS bytes
+     FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
+  )
+  return shelf('changes', (series, place) => after.get(series, place), Number.MAX_SAFE_INTEGER)
+}
+
+/** Every tombstone is a series of its own. */
+function tombstoneShelf(database: Database): Shelf {
+  const after = database.prepare<[number], PartRow>(
+    `SELECT n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, 0 AS count,
+       octet_length(doc) + ${rowBytes} AS bytes
+     FROM tombstone WHERE n > ? ORDER BY n LIMIT 1`,
+  )
+  return shelf('tombstone', (series) => after.get(series), 0)
+}
+
+function shelf(
+  kind: PartKind,
+  after: (series: number, place: number) => PartRow | undefined,
+  placeMax: number,
+): Shelf {
+  const partOf = (row: PartRow | undefined): Part | undefined => row && { kind, ...row }
+  return Object.freeze({
+    seriesAfter: (series: number) => partOf(after(series, placeMax)),
+    partAfter(part: Part) {
+      const next = after(part.series, part.place)
+      return next?.series === part.series ? partOf(next) : undefined
+    },
+  })
+}
