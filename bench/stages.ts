@@ -51,7 +51,7 @@ export async function benchStages(): Promise<void> {
   })
   const tenants = await openTenants(
     { dataFolder: folder, writer, clock: systemClock, log, metrics, attach },
-    { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000 },
+    { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 2 ** 32 } },
   )
   const { main } = tenants
   const provisioning = {

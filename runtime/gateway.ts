@@ -76,7 +76,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     connectOutside(tenant, { contexts: () => contexts, send: httpEndpoint.send, clock, log, metrics })
   const tenants = await openTenants(
     { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
-    { ...settings.commit, writebackMs: limits.writebackMs.value },
+    { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
   const { main, broker } = tenants

@@ -43,6 +43,7 @@ export const limits = {
   ),
   answersPerTurn: limit(16, 'answers', 'Keeps event-loop delay low after big commits', 'the next turn'),
   walPagesMax: limit(2000, 'pages', 'A larger WAL saves writes; 8 MB of disk', 'PASSIVE checkpoint'),
+  documentsCachedBytes: limit(8 * 1024 * 1024, 'bytes', 'Documents read lately, per tenant', 'least recently used leaves'),
   // Log, tail, chunks
   logBytesMax: limit(
     64 * 1024 * 1024,
@@ -51,16 +52,17 @@ export const limits = {
     'oldest folded rows are deleted',
   ),
   logAgeMsMax: limit(6 * 3_600_000, 'ms', 'The same, by time', 'oldest folded rows are deleted'),
-  tailObservationsMax: limit(
-    600_000,
-    'observations',
-    '16 MB of unfolded history in memory',
-    'largest tails fold early',
-  ),
+  tailBytesMax: limit(16 * 1024 * 1024, 'bytes', 'Unfolded history in memory', 'large tails fold early'),
   chunkObservations: limit(
     1024,
     'observations',
     'zstd pays from 512; reads decode whole chunks',
+    'next chunk',
+  ),
+  chunkBytesMax: limit(
+    256 * 1024,
+    'bytes',
+    'The same for texts and objects, as they are in memory',
     'next chunk',
   ),
   chunkPartialMin: limit(

@@ -142,6 +142,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by })
     const next: Draft = { ...draft, entity, indexed: entity, number, modified: stage.at, times }
     stage.write('entity.update', number, stage.at, JSON.stringify(times), doc, draft.rid)
+    stage.published(() => entities.forget(draft.id))
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
     stage.scratch.set(`entity ${draft.id}`, next)
@@ -172,6 +173,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.undone(() => count++)
     stage.write('tombstone.insert', number, draft.id, draft.rid, stage.at, JSON.stringify(draft.entity))
     stage.write('entity.delete', draft.rid)
+    stage.published(() => entities.forget(draft.id))
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
     streams.retireEntity(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
@@ -202,6 +204,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
     if (number === row.n) return false
     const draft = draftOf(row)
+    stage.published(() => entities.forget(draft.id))
     stage.write(
       'entity.update',
       number,

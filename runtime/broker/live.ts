@@ -4,7 +4,10 @@
  * see published state only. Memory wins over a document only where its log number is newer, which makes replay
  * after a crash idempotent.
  */
+
+import type { Clock } from '#base/clock.ts'
 import { assert } from '#base/errors.ts'
+import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 
@@ -30,6 +33,8 @@ export interface Tail {
   committed: number
   /** So many of the first are packed into chunks by the group being written. */
   leaving: number
+  /** Roughly what the instances hold in memory. */
+  bytes: number
   /** No instance of the tail has a smaller log number; 0 when the tail is empty. */
   firstNumber: number
   /** Monotonic ms when the oldest instance came. */
@@ -84,7 +89,7 @@ export interface StreamSeed {
   readonly newestTime: number
 }
 
-export function createLiveState() {
+export function createLiveState(clock: Clock) {
   const entities = new Map<number, LiveEntity>()
   const streams = new Map<number, LiveStream>()
   /** Names of attributes that are rendered from observedAt in some stream. */
@@ -92,15 +97,19 @@ export function createLiveState() {
   const dirtyByName = new Map<string, LiveStream[]>()
   const dirtyEntities = new Set<LiveEntity>()
   let tailTotal = 0
+  let tailBytes = 0
 
-  const addDirty = (stream: LiveStream, now: number): void => {
+  const addDirty = (stream: LiveStream): void => {
     if (stream.dirtyAt < 0) {
       let list = dirtyByName.get(stream.name)
-      if (list === undefined) dirtyByName.set(stream.name, (list = []))
+      if (list === undefined) {
+        list = []
+        dirtyByName.set(stream.name, list)
+      }
       stream.dirtyAt = list.push(stream) - 1
     }
     if (stream.entity.dirtySince === undefined) {
-      stream.entity.dirtySince = now
+      stream.entity.dirtySince = clock.monotonic()
       dirtyEntities.add(stream.entity)
     }
   }
@@ -114,10 +123,16 @@ export function createLiveState() {
     }
     stream.dirtyAt = -1
   }
+  const shrink = (tail: Tail, values: readonly Json[]): void => {
+    const bytes = values.reduce((sum: number, value) => sum + instanceBytes(value), 0)
+    tail.bytes -= bytes
+    tailBytes -= bytes
+    tailTotal -= values.length
+  }
   const drop = (stream: LiveStream): void => {
     if (streams.get(stream.s) !== stream) return
     removeDirty(stream)
-    tailTotal -= stream.tail.times.length
+    shrink(stream.tail, stream.tail.values)
     stream.gone = true
     streams.delete(stream.s)
     const siblings = stream.entity.streams
@@ -134,6 +149,8 @@ export function createLiveState() {
     streams: () => streams.values(),
     streamCount: () => streams.size,
     tailCount: () => tailTotal,
+    /** Roughly what all tails hold in memory. */
+    tailBytes: () => tailBytes,
     /** Streams whose published value is newer than the document's, by attribute name. */
     dirty: (name: string): readonly LiveStream[] => dirtyByName.get(name) ?? [],
     /** The same for streams that an attribute of this name is rendered from. */
@@ -176,7 +193,17 @@ export function createLiveState() {
         newestValueBefore: seed.newestTime === seed.time ? seed.value : null,
         touched: false,
         dirtyAt: -1,
-        tail: { times: [], modified: [], values: [], shapes: [], committed: 0, leaving: 0, firstNumber: 0, since: 0 },
+        tail: {
+          times: [],
+          modified: [],
+          values: [],
+          shapes: [],
+          committed: 0,
+          leaving: 0,
+          bytes: 0,
+          firstNumber: 0,
+          since: 0,
+        },
         gone: false,
         candidates: [],
         candidatesVersion: -1,
@@ -195,12 +222,11 @@ export function createLiveState() {
       modified: number,
       number: number,
       current: boolean,
-      now: number,
     ): void {
       const { tail } = stream
       if (tail.times.length === 0) {
         tail.firstNumber = number
-        tail.since = now
+        tail.since = clock.monotonic()
         tail.shapes = [{ from: 0, shape: stream.shape }]
       } else if (tail.shapes.at(-1)!.shape !== stream.shape) {
         tail.shapes.push({ from: tail.times.length, shape: stream.shape })
@@ -209,6 +235,8 @@ export function createLiveState() {
       tail.modified.push(modified)
       tail.values.push(value)
       tailTotal++
+      tail.bytes += instanceBytes(value)
+      tailBytes += instanceBytes(value)
       if (current) {
         stream.nextTime = time
         stream.nextValue = value
@@ -230,7 +258,7 @@ export function createLiveState() {
     },
 
     /** Publishes what was staged in a stream: the group is on disk. */
-    publish(stream: LiveStream, now: number): void {
+    publish(stream: LiveStream): void {
       stream.touched = false
       if (stream.gone) return
       stream.tail.committed = stream.tail.times.length
@@ -241,7 +269,7 @@ export function createLiveState() {
       stream.value = stream.nextValue
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
-      if (stream.number > stream.entity.written) addDirty(stream, now)
+      if (stream.number > stream.entity.written) addDirty(stream)
       else removeDirty(stream)
     },
 
@@ -249,7 +277,7 @@ export function createLiveState() {
     undo(stream: LiveStream): void {
       stream.touched = false
       const { tail } = stream
-      tailTotal -= tail.times.length - tail.committed
+      shrink(tail, tail.values.slice(tail.committed))
       tail.times.length = tail.modified.length = tail.values.length = tail.committed
       tail.shapes = tail.shapes.filter((shape) => shape.from < tail.committed)
       if (tail.committed === 0) tail.firstNumber = 0
@@ -262,7 +290,7 @@ export function createLiveState() {
     },
 
     /** The document now includes everything up to `number`: the entity is clean where nothing is newer. */
-    settle(entity: LiveEntity, number: number, now: number): void {
+    settle(entity: LiveEntity, number: number): void {
       entity.written = number
       let clean = true
       for (const stream of entity.streams) {
@@ -270,24 +298,23 @@ export function createLiveState() {
         else clean = false
       }
       dirtyEntities.delete(entity)
-      entity.dirtySince = clean ? undefined : now
+      entity.dirtySince = clean ? undefined : clock.monotonic()
       if (!clean) dirtyEntities.add(entity)
     },
 
     /** Removes the first `count` instances of a tail: they are in chunks. `number` is the log number they reach. */
-    folded(stream: LiveStream, count: number, number: number, now: number): void {
+    folded(stream: LiveStream, count: number, number: number): void {
       const { tail } = stream
       tail.times.splice(0, count)
       tail.modified.splice(0, count)
-      tail.values.splice(0, count)
+      shrink(tail, tail.values.splice(0, count))
       tail.committed -= count
       tail.leaving -= count
       tail.shapes = tail.shapes
         .map(({ from, shape }) => ({ from: Math.max(0, from - count), shape }))
         .filter(({ from }, i, all) => all[i + 1]?.from !== from)
       tail.firstNumber = tail.times.length === 0 ? 0 : number + 1
-      tail.since = now
-      tailTotal -= count
+      tail.since = clock.monotonic()
     },
 
     /** Forgets a stream: its entity or attribute was deleted, or it came with a group that left no trace. */
@@ -306,5 +333,8 @@ export function createLiveState() {
     },
   })
 }
+
+/** Time, commit time and value of an instance in a tail. */
+const instanceBytes = (value: Json): number => 16 + (typeof value === 'number' ? 8 : footprintOf(value))
 
 export type LiveState = ReturnType<typeof createLiveState>

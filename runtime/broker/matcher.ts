@@ -30,7 +30,7 @@ export interface Registered {
   readonly test: ((entity: Entity) => boolean) | undefined
   /** Counters kept by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
-  /** Wall-clock ms of the last match, for throttling. */
+  /** Monotonic ms of the last match, for throttling. */
   lastMatchAt: number
 }
 
@@ -123,8 +123,9 @@ export function createMatcher(ports: MatcherPorts) {
       )
       stream.candidatesVersion = version
     }
+    let entity: Entity | undefined
     for (const candidate of stream.candidates as readonly Registered[]) {
-      const entity = candidate.test !== undefined ? ports.entityOf(stage, stream.entity.id) : undefined
+      if (candidate.test !== undefined) entity ??= ports.entityOf(stage, stream.entity.id)
       if (!wants(stage, candidate, entity)) continue
       owe(stage, candidate, {
         entity: stream.entity.id,
@@ -155,22 +156,21 @@ export function createMatcher(ports: MatcherPorts) {
 
   /** True when the subscription is live, not throttled, and its filters take the entity. */
   function wants(stage: Stage, candidate: Registered, entity: Entity | undefined): boolean {
-    const { subscription } = candidate
-    const now = ports.clock.now()
-    if (!isActive(subscription, now)) return false
+    const { subscription, statistics } = candidate
+    if (!isActive(subscription, ports.clock.now())) return false
     if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity))) return false
-    const quiet = (subscription.throttling ?? 0) * 1000
-    if (quiet > 0 && now - candidate.lastMatchAt < quiet) {
-      candidate.statistics.timesThrottled++
+    if (subscription.throttling === undefined) return true
+    const before = candidate.lastMatchAt
+    const now = ports.clock.monotonic()
+    if (now - before < subscription.throttling * 1000) {
+      statistics.timesThrottled++
+      stage.undone(() => void statistics.timesThrottled--)
       return false
     }
-    const before = candidate.lastMatchAt
     candidate.lastMatchAt = now
-    if (quiet > 0) {
-      stage.undone(() => {
-        candidate.lastMatchAt = before
-      })
-    }
+    stage.undone(() => {
+      candidate.lastMatchAt = before
+    })
     return true
   }
 

@@ -21,8 +21,6 @@ export interface ReplayPorts {
 }
 
 const rowsPerRead = 256
-const monotonic = (): number => performance.now()
-
 /** Returns how many log rows and observations were read back, and the latest commit time among all rows kept. */
 export function replay(ports: ReplayPorts): { rows: number; observations: number; at: number } {
   const { records, history } = ports
@@ -65,7 +63,7 @@ function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>
     const time = triples[i + 1]!
     const current = !isLate && row.n > stream.number
     if (row.n > folded.get(number)!) {
-      ports.live.stage(stream, time, value, row.at, row.n, current, monotonic())
+      ports.live.stage(stream, time, value, row.at, row.n, current)
       touched.add(stream)
       count++
     } else if (current) {
@@ -73,7 +71,7 @@ function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>
       touched.add(stream)
     }
   }
-  for (const stream of touched) ports.live.publish(stream, monotonic())
+  for (const stream of touched) ports.live.publish(stream)
   return count
 }
 

@@ -33,8 +33,6 @@ export interface StreamsPorts {
   readonly live: LiveState
 }
 
-const monotonic = (): number => performance.now()
-
 export function createStreams({ history, names, live }: StreamsPorts) {
   let lastStream = history.lastStream()
   /** Log numbers of entity records not yet folded, by entity. */
@@ -125,7 +123,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     const current = replace || time >= stream.nextTime || stream.nextTime === Number.NEGATIVE_INFINITY
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
-    live.stage(stream, time, value, stage.at, number, current, monotonic())
+    live.stage(stream, time, value, stage.at, number, current)
     return current ? 'new' : 'late'
   }
 
@@ -148,7 +146,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   function touch(stage: Stage, stream: LiveStream): void {
     if (stream.touched) return
     stream.touched = true
-    stage.published(() => live.publish(stream, monotonic()))
+    stage.published(() => live.publish(stream))
     stage.undone(() => live.undo(stream))
   }
 
@@ -212,7 +210,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     stage.undone(() => {
       tail.leaving = from
     })
-    stage.published(() => live.folded(stream, end - from, folded, monotonic()))
+    stage.published(() => live.folded(stream, end - from, folded))
     return true
   }
 
@@ -247,7 +245,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     documentWritten(stage: Stage, rid: number, number: number): void {
       stage.published(() => {
         const entity = live.entity(rid)
-        if (entity !== undefined) live.settle(entity, number, monotonic())
+        if (entity !== undefined) live.settle(entity, number)
       })
     },
     /** The types of an entity change, and with them who may want to know of its streams. */

@@ -10,6 +10,7 @@ import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
 import { createHistory, type History } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
+import { createRetained } from '#store/retention.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
 import { createDocuments, type Documents } from './documents.ts'
@@ -21,6 +22,7 @@ import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
+import { createRetention, type RetentionSettings } from './retention.ts'
 import { createStreams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
 import type { EntityView, TenantBroker } from './types.ts'
@@ -73,6 +75,7 @@ export interface TenantSettings {
   readonly lingerMs: number
   readonly synchronous: Synchronous
   readonly writebackMs: number
+  readonly history: RetentionSettings
 }
 
 /** How often upkeep looks whether a group of its own is due, ms. */
@@ -80,10 +83,10 @@ const upkeepEveryMs = 1000
 
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
-  const { database, records, entities, history, deliveries } = await openFile(ports, settings)
+  const { database, records, entities, history, retained, deliveries } = await openFile(ports, settings)
 
   const names = createNames(records)
-  const live = createLiveState()
+  const live = createLiveState(clock)
   const streams = createStreams({ history, names, live })
   let outside: Outside | undefined
   const matcher = createMatcher({
@@ -94,7 +97,14 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   })
   const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
   const observer = createObserver({ streams, matcher, metrics })
-  const upkeep = createUpkeep({ live, streams, records, metrics, documents: () => documents }, settings)
+  const retention = createRetention(
+    { tenant: name, retained, history, records, clock, log, metrics },
+    settings.history,
+  )
+  const upkeep = createUpkeep(
+    { live, streams, records, clock, metrics, retention, documents: () => documents },
+    settings,
+  )
 
   const read = replay({ records, entities, history, live, streams })
   log.info('store.replayed', { tenant: name, rows: read.rows, observations: read.observations })
@@ -193,6 +203,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     records: createRecords(database),
     entities: createEntities(database),
     history: createHistory(database),
+    retained: createRetained(database),
     deliveries: createDeliveries(database),
   }
 }

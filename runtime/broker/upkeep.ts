@@ -1,14 +1,17 @@
 /**
  * Upkeep that rides along with groups: folding tails into chunks and entity records into histories, writing live
- * values back into documents, trimming the log. All of it is derived from what is on disk already, so nothing here
+ * values back into documents, trimming the log, removing old history. All of it is derived from what is on disk already, so nothing here
  * is ever waited for; a group that fails simply leaves it due.
  */
+import type { Clock } from '#base/clock.ts'
+import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
-import type { Records } from '#store/records.ts'
+import type { LogRow, Records } from '#store/records.ts'
 import type { Documents } from './documents.ts'
 import type { LiveEntity, LiveState, LiveStream } from './live.ts'
+import type { Retention } from './retention.ts'
 import type { Group } from './stage.ts'
 import type { Streams } from './streams.ts'
 
@@ -16,7 +19,9 @@ export interface UpkeepPorts {
   readonly live: LiveState
   readonly streams: Streams
   readonly records: Records
+  readonly clock: Clock
   readonly metrics: Metrics
+  readonly retention: Retention
   /** Set once documents exist (they need streams, as upkeep does). */
   readonly documents: () => Documents
 }
@@ -25,108 +30,116 @@ export interface UpkeepSettings {
   readonly writebackMs: number
 }
 
-const now = (): number => performance.now()
+/** A log number, when it was the last, and how many bytes of log there were up to it. */
+interface Mark {
+  readonly at: number
+  readonly number: number
+  readonly bytes: number
+}
+
+/** How often tails are looked through, ms. */
+const scanEveryMs = 1000
 /** How often the log's bounds are looked at, ms. */
 const trimEveryMs = 30_000
 
 export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const { live, streams, records, metrics } = ports
+  const now = ports.clock.monotonic
   const folds = metrics.counter('selvedge_folds_total')
   const writebacks = metrics.counter('selvedge_writebacks_total')
-  /** Streams whose tail has reached a whole chunk, told by `filled`. */
-  const full = new Set<LiveStream>()
+  /** Streams whose tail is due to be folded. */
+  const due = new Set<LiveStream>()
   let scanAt = 0
   let trimAt = now() + trimEveryMs
   let replayFrom = 0
-  let trimmed = 0
-  /** Log numbers by time and by bytes written so far, youngest last; one per trim. */
-  const marks: { at: number; number: number; bytes: number }[] = []
   let logBytes = records.logBytes()
+  let trimmedBytes = 0
+  /** Oldest first, one per look. What was there at start is one piece, to be trimmed at once when there is too much. */
+  const marks: Mark[] = [{ at: now(), number: records.logLast(), bytes: 0 }]
+  /** What is not newer folds whatever its size: it is old, or keeps the log too long. */
   let agedNumber = 0
 
   /** Adds what is due to a group that is about to be sent. */
-  function attach(group: Group, options: { everything?: boolean } = {}): void {
-    const everything = options.everything ?? false
-    group.onWritten(({ logBytes: more }) => {
-      logBytes += more
+  function attach(group: Group): void {
+    group.onWritten((outcome) => {
+      logBytes += outcome.logBytes
     })
-    findAged(everything)
-    let room: number = everything ? Number.MAX_SAFE_INTEGER : limits.foldsPerGroup.value
-    for (const stream of full) {
+    findDue()
+    let room: number = limits.foldsPerGroup.value
+    for (const stream of due) {
       if (room-- <= 0) break
-      full.delete(stream)
-      if (!stream.gone && stream.tail.committed > 0) foldStream(group, stream)
+      due.delete(stream)
+      if (!stream.gone) foldStream(group, stream)
     }
-    foldEntities(group, everything)
-    writeBack(group, everything)
-    if (everything || now() >= trimAt) trim(group)
+    foldEntities(group)
+    writeBack(group)
+    if (now() >= trimAt) trim(group)
+    ports.retention.attach(group, keptLogBytes())
   }
 
   function foldStream(group: Group, stream: LiveStream): void {
-    const count = stream.tail.committed
-    const folded = foldNumber(group)
-    const fold = streams.foldOf(stream, count, folded)
-    if (fold === undefined) return
-    group.stage.foldStream(fold)
-    group.stage.published(() => {
-      folds.value++
-      if (!stream.gone) live.folded(stream, count, folded, now())
-    })
+    const isFolded = streams.foldTail(group.stage, stream, stream.tail.committed, lastNumber(group))
+    if (isFolded) group.stage.published(() => void folds.value++)
   }
+
+  const keptLogBytes = (): number => logBytes - trimmedBytes
 
   /** Everything committed before this group has at most this number. */
-  function foldNumber(group: Group): number {
-    return group.firstNumber() - 1
-  }
+  const lastNumber = (group: Group): number => group.firstNumber() - 1
 
-  function findAged(everything: boolean): void {
-    if (!everything && now() < scanAt) return
-    scanAt = now() + 1000
-    const crowded = live.tailCount() > limits.tailObservationsMax.value
+  function findDue(): void {
+    if (now() < scanAt) return
+    scanAt = now() + scanEveryMs
     const oldest = now() - limits.tailAgeMs.value
+    // Where all tails together are too large, those fold that are larger than most.
+    const isCrowded = live.tailBytes() > limits.tailBytesMax.value
+    const large = isCrowded ? live.tailBytes() / live.streamCount() : limits.chunkBytesMax.value
     for (const stream of live.streams()) {
-      const { tail } = stream
-      if (tail.committed === 0) continue
-      const due = tail.committed >= limits.chunkObservations.value || tail.since < oldest
-      if (everything || due || (crowded && tail.committed >= limits.chunkPartialMin.value / 4))
-        full.add(stream)
+      const { committed, bytes, since, firstNumber } = stream.tail
+      if (committed === 0) continue
+      const isFull = committed >= limits.chunkObservations.value || bytes >= large
+      if (isFull || since < oldest || firstNumber <= agedNumber) due.add(stream)
     }
     live.evictIdle()
   }
 
-  function foldEntities(group: Group, everything: boolean): void {
-    const crowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
-    let room: number = everything ? Number.MAX_SAFE_INTEGER : limits.writebacksPerGroup.value
+  function foldEntities(group: Group): void {
+    const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
+    let room: number = limits.writebacksPerGroup.value
+    let bytes: number = limits.groupBytesMax.value
     for (const [rid, numbers] of streams.unfoldedEntities()) {
       // The map keeps the order of first records, so the first young one ends the search.
-      if (room-- <= 0 || !(everything || crowded || numbers[0]! <= agedNumber)) break
-      const count = numbers.length
-      const rows = numbers.map((n) => records.logAt(n)).filter((row) => row !== undefined)
-      if (rows.length > 0) {
-        group.foldEntity({
-          rid,
-          n0: numbers[0]!,
-          n1: numbers[count - 1]!,
-          t0: rows[0]!.at,
-          t1: rows.at(-1)!.at,
-          records: rows.map((row) => Buffer.from(row.body).toString()),
-        })
+      if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
+      const rows: LogRow[] = []
+      for (const number of numbers) {
+        const row = records.logAt(number)
+        assert(row !== undefined, 'the log keeps what is not folded')
+        rows.push(row)
+        bytes -= row.body.length
+        if (bytes <= 0) break
       }
-      group.stage.published(() => streams.forget(rid, count))
+      const last = rows.at(-1)!
+      group.foldEntity({
+        rid,
+        n0: rows[0]!.n,
+        n1: last.n,
+        t0: rows[0]!.at,
+        t1: last.at,
+        records: rows.map((row) => Buffer.from(row.body).toString()),
+      })
+      group.stage.published(() => streams.forget(rid, rows.length))
     }
   }
 
-  function writeBack(group: Group, everything: boolean): void {
+  function writeBack(group: Group): void {
     const oldest = now() - settings.writebackMs
-    let room: number = everything ? Number.MAX_SAFE_INTEGER : limits.writebacksPerGroup.value
-    const due: LiveEntity[] = []
+    const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
       // The set keeps the order in which entities became dirty.
-      if (!everything && entity.dirtySince! > oldest) break
-      if (room-- <= 0) break
-      due.push(entity)
+      if (entity.dirtySince! > oldest || late.length >= limits.writebacksPerGroup.value) break
+      late.push(entity)
     }
-    const written = due.filter(({ rid }) => ports.documents().writeBack(group.stage, rid)).length
+    const written = late.filter(({ rid }) => ports.documents().writeBack(group.stage, rid)).length
     writebacks.value += written
     if (written > 0) group.stage.published(() => failpoint('writeback:after-write'))
   }
@@ -134,25 +147,36 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   /** Deletes log rows that nothing needs: folded, written back, and beyond the log's bounds. */
   function trim(group: Group): void {
     trimAt = now() + trimEveryMs
-    marks.push({ at: now(), number: foldNumber(group), bytes: logBytes })
-    agedNumber = marks.findLast(({ at }) => at < now() - limits.tailAgeMs.value)?.number ?? agedNumber
-    const beyond = marks.findLastIndex(
-      ({ at, bytes }) => at < now() - limits.logAgeMsMax.value || logBytes - bytes > limits.logBytesMax.value,
+    const bytesAfter = (mark: Mark): number => logBytes - mark.bytes
+    marks.push({ at: now(), number: lastNumber(group), bytes: logBytes })
+    const aged = marks.findLast(
+      (mark) => mark.at < now() - limits.tailAgeMs.value || bytesAfter(mark) > limits.logBytesMax.value / 2,
     )
-    const excess = beyond < 0 ? 0 : marks[beyond]!.number
-    marks.splice(0, beyond + 1)
+    agedNumber = Math.max(agedNumber, aged?.number ?? 0)
+
     const settled = settledNumber(group)
-    const number = Math.min(settled, excess)
-    if (settled > replayFrom) group.stage.write('meta.put', 'replay', settled)
-    replayFrom = settled
-    if (number <= trimmed) return
-    group.stage.write('log.trim', number)
-    trimmed = number
+    if (settled > replayFrom) {
+      group.stage.write('meta.put', 'replay', settled)
+      group.stage.published(() => {
+        replayFrom = settled
+      })
+    }
+    const beyond = marks.findLast(
+      (mark) =>
+        mark.number <= settled &&
+        (mark.at < now() - limits.logAgeMsMax.value || bytesAfter(mark) > limits.logBytesMax.value),
+    )
+    if (beyond === undefined) return
+    group.stage.write('log.trim', beyond.number)
+    group.stage.published(() => {
+      trimmedBytes = beyond.bytes
+      marks.splice(0, marks.indexOf(beyond) + 1)
+    })
   }
 
   /** All log rows up to here are in chunks, histories and documents. */
   function settledNumber(group: Group): number {
-    let number = foldNumber(group)
+    let number = lastNumber(group)
     for (const stream of live.streams()) {
       if (stream.tail.firstNumber > 0) number = Math.min(number, stream.tail.firstNumber - 1)
     }
@@ -168,12 +192,12 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   return Object.freeze({
     attach,
     /** Bytes of the log kept, as far as known. */
-    logBytes: () => logBytes - (marks[0]?.bytes ?? 0),
+    logBytes: keptLogBytes,
     /** True when a group should be made for upkeep alone. */
     isDue(): boolean {
-      if (full.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
-      if (live.tailCount() > 0 && now() >= scanAt) findAged(false)
-      if (full.size > 0) return true
+      if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
+      if (live.tailCount() > 0) findDue()
+      if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
       const first = live.dirtyEntities().values().next()
       return !first.done && first.value.dirtySince! <= now() - settings.writebackMs
     },

@@ -103,6 +103,7 @@ function runningText({
         'Observations',
         `${of('observations_total')} since start, ${observationsPerSecond.toFixed(1)} per second now`,
       ],
+      ['Evicted', `${of('history_evicted_total')} instances of history since start`],
       ['Quarantined', `${of('frames_quarantined_total')} frames since start`],
       ['Queue', `${of('queue_works')} works`],
       [
@@ -142,6 +143,7 @@ const words = {
   deadLetters: 'Deliveries given up',
   quarantined: 'Quarantined frames',
   devices: 'Devices',
+  gaps: 'Gaps in history',
 } as const
 
 function bytes(count: number): string {

@@ -244,6 +244,7 @@ function widened([west, south, east, north]: Box): Box {
   return [west - touchDegrees, south - touchDegrees, east + touchDegrees, north + touchDegrees]
 }
 
-function isBoxWithin(inner: Box, outer: Box): boolean {
+/** True when every position of one box belongs to the other. */
+export function isBoxWithin(inner: Box, outer: Box): boolean {
   return inner[0] >= outer[0] && inner[1] >= outer[1] && inner[2] <= outer[2] && inner[3] <= outer[3]
 }

@@ -2,6 +2,7 @@
  * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
  * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
  */
+import { limits } from '#base/limits.ts'
 import type { Database } from './database.ts'
 
 export const entityWrites = {
@@ -56,8 +57,34 @@ export function createEntities(database: Database) {
   const graves = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
   )
+  /** Rows read by id lately, oldest use first; whoever publishes a new version forgets the old one. */
+  const recent = new Map<string, EntityRow>()
+  let recentBytes = 0
+  const forget = (id: string): void => {
+    const row = recent.get(id)
+    if (row === undefined) return
+    recent.delete(id)
+    recentBytes -= bytesOf(row)
+  }
+  const remember = (row: EntityRow): void => {
+    recent.set(row.id, row)
+    recentBytes += bytesOf(row)
+    while (recentBytes > limits.documentsCachedBytes.value) forget(recent.keys().next().value!)
+  }
   return Object.freeze({
-    byId: (id: string) => byId.get(id),
+    byId(id: string): EntityRow | undefined {
+      const known = recent.get(id)
+      if (known !== undefined) {
+        recent.delete(id)
+        recent.set(id, known)
+        return known
+      }
+      const row = byId.get(id)
+      if (row !== undefined) remember(row)
+      return row
+    },
+    /** To be called for every entity whose row was written, once that is on disk. */
+    forget,
     byRid: (rid: number) => byRid.get(rid),
     lastRid: () => lastRid.get()?.rid ?? 0,
     lastPlace: () => lastPlace.get()?.i ?? 0,
@@ -65,5 +92,8 @@ export function createEntities(database: Database) {
     tombstones: (id: string) => graves.all(id),
   })
 }
+
+/** What a row holds in memory, about. */
+const bytesOf = (row: EntityRow): number => row.doc.length + row.sys.length + row.id.length + 200
 
 export type Entities = ReturnType<typeof createEntities>

@@ -72,15 +72,20 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   const planPorts: PlanPorts = {
     selectiveRowsMax: settings.selectiveRowsMax,
     countRows: (arms, most) => statements.number(countArmsStatement(arms, most)),
-    lookCloser(condition) {
-      const { rids, certain } = lookAt(statements, condition)
-      return { ...condition, arms: [listArm(rids)], armsExact: certain, ordered: true }
+    lookCloser(condition, most) {
+      const seen = lookAt(statements, condition, most)
+      return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
     },
   }
 
   /** The rids of a plan behind `after`, ascending. */
-  const ridsOf = (plan: Plan, after: number, limit: number, offset: number): readonly number[] =>
-    statements.numbers(ridsStatement(plan, { after, limit, offset }))
+  const ridsOf = (plan: Plan, after: number, limit: number, offset: number): readonly number[] => {
+    if (plan.rids === undefined || plan.filters.length > 0) {
+      return statements.numbers(ridsStatement(plan, { after, limit, offset }))
+    }
+    const behind = plan.rids.filter((rid) => rid > after)
+    return behind.slice(offset, offset + limit)
+  }
 
   const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
     const rids = ridsOf(plan, after, limit + 1, offset)
@@ -184,22 +189,27 @@ function rowsOf(statements: Statements, rids: readonly number[]): readonly Entit
   return statements.objects<EntityRow>({ text, params: [JSON.stringify(rids)] }).sort((a, b) => a.rid - b.rid)
 }
 
-/** The rids that a closer look leaves, ascending; certain when it left no doubt about them. */
+/** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
 function lookAt(
   statements: Statements,
   { arms = [], look = () => undefined }: Condition,
-): { rids: readonly number[]; certain: boolean } {
+  most: number,
+): { readonly rids: readonly number[]; readonly armsExact: boolean } | undefined {
   const doubtful = new Set<number>()
   const sure = new Set<number>()
+  let left = most
   for (const alike of Map.groupBy(arms, ({ columns }) => columns).values()) {
-    for (const row of statements.rows<ArmRow>(armRowsStatement(alike))) {
+    const rows = statements.rows<ArmRow>(armRowsStatement(alike, left + 1))
+    if (rows.length > left) return undefined
+    left -= rows.length
+    for (const row of rows) {
       const verdict = look(row)
       if (verdict === true) sure.add(row[0])
       else if (verdict === undefined) doubtful.add(row[0])
     }
   }
-  const certain = doubtful.isSubsetOf(sure)
-  return { rids: [...(certain ? sure : sure.union(doubtful))].sort((a, b) => a - b), certain }
+  const armsExact = doubtful.isSubsetOf(sure)
+  return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), armsExact }
 }
 
 type Statement = BetterSqlite3.Statement<unknown[]>

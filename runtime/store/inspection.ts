@@ -24,6 +24,7 @@ export type Counted =
   | 'deadLetters'
   | 'quarantined'
   | 'devices'
+  | 'gaps'
 
 export interface FolderFacts {
   /** Bytes of everything in it. */
@@ -44,6 +45,7 @@ const countSql: Readonly<Record<Counted, string>> = {
   deadLetters: 'SELECT count(*) FROM dead_letter',
   quarantined: 'SELECT count(*) FROM quarantine',
   devices: 'SELECT count(*) FROM device',
+  gaps: 'SELECT count(*) FROM gap',
 }
 
 /** Undefined when the folder does not exist. While it is read, no gateway can start in it. */

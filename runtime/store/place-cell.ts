@@ -32,30 +32,25 @@ export function boxOfCell(cell: number): Box {
   ]
 }
 
-/** Ranges of cells, both ends included, that together hold every position of a box on the globe. */
-export function cellRanges([west, south, east, north]: Box): readonly (readonly [
-  first: number,
-  last: number,
-])[] {
-  const wanted = {
-    x0: column(Math.max(-180, west)),
-    x1: column(Math.min(180, east)),
-    y0: row(Math.max(-90, south)),
-    y1: row(Math.min(90, north)),
-  }
-  if (west > 180 || east < -180 || south > 90 || north < -90) return []
+/**
+ * Ranges of cells, both ends included, that together hold every wanted position. `test` says of a box whether all,
+ * none or (undefined) some of its positions are wanted.
+ */
+export function cellRanges(
+  test: (box: Box) => boolean | undefined,
+): readonly (readonly [first: number, last: number])[] {
   const whole: Square[] = []
-  let cut: Square[] = [{ x: 0, y: 0, size: parts }]
-  for (;;) {
-    const smaller = cut
-      .flatMap(quarters)
-      .filter((square) => meets(square, wanted) && test(boxOfSquare(square)) !== false)
-    const isWhole = (square: Square): boolean =>
-      square.size === 1 || (isWithin(square, wanted) && test(boxOfSquare(square)) !== undefined)
-    if (rest.length === 0) return merged(whole)
-    if (whole.length + rest.length > squaresEnough) return merged([...whole, ...rest])
+  let cut: readonly Square[] = [{ x: 0, y: 0, size: parts }]
+  while (cut.length > 0 && whole.length + cut.length <= squaresEnough) {
+    const rest: Square[] = []
+    for (const square of cut.flatMap(quarters)) {
+      const verdict = test(boxOfSquare(square))
+      if (verdict === true || (verdict === undefined && square.size === 1)) whole.push(square)
+      else if (verdict === undefined) rest.push(square)
+    }
     cut = rest
   }
+  return merged([...whole, ...cut])
 }
 
 /** A square of cells at a corner that is a multiple of its size. */
@@ -63,13 +58,6 @@ interface Square {
   readonly x: number
   readonly y: number
   readonly size: number
-}
-
-interface Window {
-  readonly x0: number
-  readonly x1: number
-  readonly y0: number
-  readonly y1: number
 }
 
 function quarters({ x, y, size }: Square): readonly Square[] {
@@ -82,12 +70,8 @@ function quarters({ x, y, size }: Square): readonly Square[] {
   ]
 }
 
-function meets({ x, y, size }: Square, { x0, x1, y0, y1 }: Window): boolean {
-  return x <= x1 && x + size > x0 && y <= y1 && y + size > y0
-}
-
-function isWithin({ x, y, size }: Square, { x0, x1, y0, y1 }: Window): boolean {
-  return x >= x0 && x + size - 1 <= x1 && y >= y0 && y + size - 1 <= y1
+function boxOfSquare({ x, y, size }: Square): Box {
+  return [longitudeOf(x), latitudeOf(y), longitudeOf(x + size), latitudeOf(y + size)]
 }
 
 function merged(squares: readonly Square[]): readonly (readonly [number, number])[] {

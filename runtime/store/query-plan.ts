@@ -11,21 +11,24 @@ export interface Plan {
   /** True when every arm is in rid order already. */
   readonly ordered: boolean
   readonly filters: readonly Sql[]
-  /** False when the predicate must judge what the filters let through. */
-  readonly filtersExact: boolean
   /** True when arms and filters decide alone. */
   readonly exact: boolean
   /** True when the arms together have few rows. */
   readonly selective: boolean
-  /** The driving condition; absent when all entities are walked. */
-  readonly driver?: Condition
+  /** What the arms list, when it is known already. */
+  readonly rids?: readonly number[]
+}
+
+/** A condition with a closer look after it was taken: its arms are the rids that remain. */
+export interface SeenCondition extends Condition {
+  readonly rids: readonly number[]
 }
 
 export interface PlanPorts {
   /** How many rows the arms have, at most `most`. */
   readonly countRows: (arms: readonly Arm[], most: number) => number
-  /** A condition with a closer look, looked at: its arms are the rids that remain. */
-  readonly lookCloser: (condition: Condition) => Condition
+  /** Takes the closer look; undefined when there are more than `most` rows to look at. */
+  readonly lookCloser: (condition: Condition, most: number) => SeenCondition | undefined
   /** A condition with at most so many rows may drive. */
   readonly selectiveRowsMax: number
 }
@@ -38,41 +41,53 @@ export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): 
   if (conditions.length === 1 && conditions[0]!.ordered)
     return assemble(conditions, conditions[0], () => false)
   const counts = countConditions(conditions, ports)
-  const isFew = (condition: Condition): boolean =>
-    (counts.get(condition) ?? Infinity) <= ports.selectiveRowsMax
-  const [best] = [...counts.keys()].toSorted((a, b) => counts.get(a)! - counts.get(b)!)
+  const rowsOf = (condition: Condition): number => counts.get(condition)?.rows ?? Infinity
+  const isFew = (condition: Condition): boolean => rowsOf(condition) <= ports.selectiveRowsMax
+  const [best] = [...counts.keys()].toSorted((a, b) => rowsOf(a) - rowsOf(b))
   if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
-  const driver = best.look === undefined ? best : ports.lookCloser(best)
+  const driver = counts.get(best)!.seen ?? best
   const others = conditions.filter((condition) => condition !== best)
   return { ...assemble([driver, ...others], driver, isFew), selective: true }
 }
 
 /** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
-export function chooseSets(
-  conditions: readonly Condition[],
-  { lookCloser }: Pick<PlanPorts, 'lookCloser'>,
-): Plan {
+export function chooseSets(conditions: readonly Condition[], { lookCloser }: PlanPorts): Plan {
   const seen = conditions.map((condition) =>
-    condition.look === undefined ? condition : lookCloser(condition),
+    condition.look === undefined ? condition : lookCloser(condition, Infinity)!,
   )
   return assemble(seen, orderedDriver(seen), () => true)
 }
 
+interface Counted {
+  readonly rows: number
+  readonly seen?: SeenCondition | undefined
+}
+
 function countConditions(
   conditions: readonly Condition[],
-  { countRows, selectiveRowsMax }: PlanPorts,
-): Map<Condition, number> {
-  const counts = new Map<Condition, number>()
+  ports: PlanPorts,
+): ReadonlyMap<Condition, Counted> {
+  const counts = new Map<Condition, Counted>()
   const drivers = conditions
     .filter((condition) => condition.arms !== undefined)
     .toSorted((a, b) => a.rank - b.rank)
   for (const [index, driver] of drivers.entries()) {
-    const rows = countRows(driver.arms!, selectiveRowsMax + 1)
-    counts.set(driver, rows)
+    const counted = countCondition(driver, ports)
+    counts.set(driver, counted)
     const othersAreExact = drivers.slice(index + 1).every((other) => other.probeExact)
-    if (rows <= (othersAreExact ? enoughRows.ifOthersAreExact : enoughRows.always)) break
+    if (counted.rows <= (othersAreExact ? enoughRows.ifOthersAreExact : enoughRows.always)) break
   }
   return counts
+}
+
+/** Looking costs little more than counting, so what can be looked at is not counted first. */
+function countCondition(
+  condition: Condition,
+  { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
+): Counted {
+  if (condition.look === undefined) return { rows: countRows(condition.arms!, selectiveRowsMax + 1) }
+  const seen = lookCloser(condition, selectiveRowsMax)
+  return { rows: seen?.rids.length ?? Infinity, seen }
 }
 
 function orderedDriver(conditions: readonly Condition[]): Condition | undefined {
@@ -83,35 +98,31 @@ function orderedDriver(conditions: readonly Condition[]): Condition | undefined 
 
 function assemble(
   conditions: readonly Condition[],
-  driver: Condition | undefined,
+  driver: (Condition & Partial<SeenCondition>) | undefined,
   mayBeSet: (condition: Condition) => boolean,
 ): Plan {
   const filters: Sql[] = []
-  let filtersExact = true
+  let exact = driver === undefined || driver.armsExact
   for (const condition of conditions) {
     if (condition === driver) continue
-    if (condition.probe !== undefined && condition.probeExact) {
-      filters.push(condition.probe)
-    } else if (
-      condition.arms !== undefined &&
-      mayBeSet(condition) &&
-      (condition.armsExact || condition.look !== undefined)
-    ) {
-      filters.push(setFilter(condition.arms))
-      filtersExact &&= condition.armsExact
+    const { arms, armsExact, probe, probeExact, look } = condition
+    if (probe !== undefined && probeExact) {
+      filters.push(probe)
+    } else if (arms !== undefined && mayBeSet(condition) && (armsExact || look !== undefined)) {
+      filters.push(setFilter(arms))
+      exact &&= armsExact
     } else {
-      filtersExact = false
-      if (condition.probe !== undefined) filters.push(condition.probe)
+      if (probe !== undefined) filters.push(probe)
+      exact = false
     }
   }
   return {
     arms: driver?.arms ?? [{ from: 'entity d', where: '1', params: [] }],
     ordered: driver === undefined || driver.ordered,
     filters,
-    filtersExact,
-    exact: filtersExact && (driver === undefined || driver.armsExact),
+    exact,
     selective: false,
-    ...(driver === undefined ? {} : { driver }),
+    ...(driver?.rids === undefined ? {} : { rids: driver.rids }),
   }
 }
 
@@ -119,6 +130,8 @@ function setFilter(arms: readonly Arm[]): Sql {
   const selects = arms.map((arm) => `SELECT d.rid FROM ${arm.from} WHERE ${arm.where}`)
   return { text: `d.rid IN (${selects.join(' UNION ALL ')})`, params: arms.flatMap((arm) => arm.params) }
 }
+
+// ---- Statements
 
 /** Lists the rids of a plan behind `after`, ascending. */
 export function ridsStatement(plan: Plan, page: { after: number; limit: number; offset: number }): Sql {
@@ -132,7 +145,7 @@ export function countStatement(plan: Plan): Sql {
   return { text: `SELECT count(*) FROM (${text})`, params }
 }
 
-/** Counts the rows of arms up to a bound. */
+/** Counts the rows of arms, at most `most`. */
 export function countArmsStatement(arms: readonly Arm[], most: number): Sql {
   const rows = arms.map((arm) => `SELECT 1 FROM ${arm.from} WHERE ${arm.where}`).join(' UNION ALL ')
   return {
@@ -141,13 +154,16 @@ export function countArmsStatement(arms: readonly Arm[], most: number): Sql {
   }
 }
 
-/** All rows of arms that tell the same columns. */
-export function armRowsStatement(arms: readonly Arm[]): Sql {
+/** Rows of arms that tell the same columns, at most `most`. */
+export function armRowsStatement(arms: readonly Arm[], most: number): Sql {
   const rows = arms.map(({ columns, from, where }) => {
     const told = columns === undefined ? 'd.rid' : `d.rid, ${columns}`
     return `SELECT ${told} FROM ${from} WHERE ${where}`
   })
-  return { text: rows.join(' UNION ALL '), params: arms.flatMap((arm) => arm.params) }
+  return {
+    text: `${rows.join(' UNION ALL ')} LIMIT ?`,
+    params: [...arms.flatMap((arm) => arm.params), most === Infinity ? -1 : most],
+  }
 }
 
 function selectRids(plan: Plan, after: number): Sql {

@@ -4,7 +4,7 @@
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
 import type { Json } from '#contract/pipeline.ts'
-import type { Box } from '#ngsi-ld/figure.ts'
+import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
 import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
 import { isPlain, isSystemTime, type QueryTerm, type QueryTree } from '#ngsi-ld/query.ts'
 import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
@@ -248,26 +248,34 @@ function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
   if (boxes === undefined) return superset
   const name = ports.nameOf(geo.property)!
   const fresh = ports.unwritten?.(geo.property, compileGeometryTest(geo))
-  const arms = boxes.flatMap((box) => [...cellArms(name, box), placeArm(name, box)])
   const test = compileBoxTest(geo)
+  const cells = cellRanges((box) => {
+    const verdict = windowVerdict(box, boxes)
+    return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
+  })
+  const arms = [...cells.map((range) => cellArm(name, range)), ...boxes.map((box) => placeArm(name, box))]
   const look = ([, first, ...rest]: ArmRow): boolean | undefined => {
     if (first === undefined) return undefined
-    const verdict = test(
-      rest.length === 0 ? boxOfCell(first as number) : ([first, ...rest] as unknown as Box),
-    )
+    const box = rest.length === 0 ? boxOfCell(first as number) : ([first, ...rest] as unknown as Box)
+    const verdict = test(box)
     // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
     return fresh !== undefined && verdict === true ? undefined : verdict
   }
   return { ...superset, arms: withRids(arms, fresh), ordered: false, rank: ranks.place, look }
 }
 
-function cellArms(name: number, box: Box): readonly Arm[] {
-  return cellRanges(box).map(([first, last]) => ({
+function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
+  if (!windows.some((window) => boxesTouch(box, window))) return false
+  return windows.some((window) => isBoxWithin(box, window)) ? true : undefined
+}
+
+function cellArm(name: number, [first, last]: readonly [number, number]): Arm {
+  return {
     columns: 'd.value',
     from: 'scalar d',
     where: 'd.name = ? AND d.kind = ? AND d.value >= ? AND d.value <= ?',
     params: [name, scalarKinds.cell, first, last],
-  }))
+  }
 }
 
 function placeArm(name: number, [west, south, east, north]: Box): Arm {

@@ -9,7 +9,8 @@ export const recordWrites = {
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
   'log.insert': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, ?)',
-  'log.trim': 'DELETE FROM log WHERE n <= ?',
+  // The last row stays, because it says which numbers and commit times are taken
+  'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
   'context.put':
     'INSERT INTO context (url, kind, fetched, expires, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET kind = excluded.kind, fetched = excluded.fetched, expires = excluded.expires, body = excluded.body',
   'context.delete': 'DELETE FROM context WHERE url = ?',

@@ -82,7 +82,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const nowhere = { start() {}, committed() {}, reread() {}, close: async () => undefined }
   const tenants = await openTenants(
     { dataFolder, writer, clock: systemClock, log, metrics, attach: () => nowhere },
-    { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000 },
+    { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: { maxBytes: 2 ** 32 } },
   )
   const contexts = createContexts(
     {

@@ -1,0 +1,68 @@
+/**
+ * The search for the oldest history among all series, a few series at a time, and the order in which their parts go. It
+ * keeps the series whose first parts end earliest, as many as its ceiling allows; while parts are taken, each makes way
+ * for the next of its series. What comes into being after its series was looked at may be missed until the next search.
+ */
+import { limits } from '#base/limits.ts'
+import type { Part, PartKind, Shelf } from '#store/retention.ts'
+
+/** Looks for parts whose last time is before `bound`, ms. */
+export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: number) {
+  const most = limits.evictionCandidatesMax.value
+  const toSearch = Object.values(shelves)
+  let series = 0
+  let before = bound
+  let isCut = false
+  /** One of each series, the oldest last; in any order during the search. */
+  const parts: Part[] = []
+
+  function keepOldest(): void {
+    parts.sort((a, b) => b.t1 - a.t1)
+    if (parts.length <= most) return
+    parts.splice(0, parts.length - most)
+    before = parts[0]!.t1
+    isCut = true
+  }
+
+  /** The position of a part in the order. */
+  function placeOf({ t1 }: Part): number {
+    let [low, high] = [0, parts.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (parts[middle]!.t1 > t1) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  return Object.freeze({
+    /** Goes on with the search; true when it is through. */
+    look(): boolean {
+      for (let room: number = limits.evictionLooksPerGroup.value; toSearch.length > 0; room--) {
+        if (room <= 0) return false
+        const part = toSearch[0]!.seriesAfter(series)
+        series = part?.series ?? 0
+        if (part === undefined) {
+          toSearch.shift()
+          if (toSearch.length === 0) keepOldest()
+        } else if (part.t1 < before) {
+          parts.push(part)
+          if (parts.length >= most * 2) keepOldest()
+        }
+      }
+      return true
+    },
+    /** The oldest part found; undefined when there is none. */
+    oldest: () => parts.at(-1),
+    /** Leaves the oldest part behind: for the next one of its series, or with all of its series. */
+    pass(toNext: boolean): void {
+      const part = parts.pop()
+      const next = toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined
+      if (next !== undefined && next.t1 < before) parts.splice(placeOf(next), 0, next)
+    },
+    /** True when more was found than could be kept: another search finds the rest. */
+    isCut: () => isCut,
+  })
+}
+
+export type Survey = ReturnType<typeof createSurvey>
