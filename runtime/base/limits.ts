@@ -35,6 +35,12 @@ export const limits = {
     'About 20 MB of waiting frames',
     'QoS 0 dropped, QoS 1 waits, HTTP 503',
   ),
+  batchSlicesMax: limit(
+    2,
+    'slices',
+    'Of all batches, in the queue: one is decided while another is flushed',
+    'waits its turn',
+  ),
   queueBytesMax: limit(
     32 * 1024 * 1024,
     'bytes',
@@ -43,7 +49,12 @@ export const limits = {
   ),
   answersPerTurn: limit(16, 'answers', 'Keeps event-loop delay low after big commits', 'the next turn'),
   walPagesMax: limit(2000, 'pages', 'A larger WAL saves writes; 8 MB of disk', 'PASSIVE checkpoint'),
-  documentsCachedBytes: limit(8 * 1024 * 1024, 'bytes', 'Documents read lately, per tenant', 'least recently used leaves'),
+  documentsCachedBytes: limit(
+    8 * 1024 * 1024,
+    'bytes',
+    'Documents read lately, per tenant',
+    'least recently used leaves',
+  ),
   // Log, tail, chunks
   logBytesMax: limit(
     64 * 1024 * 1024,

@@ -288,7 +288,7 @@ export type Documents = ReturnType<typeof createDocuments>
 
 const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [] }
 
-function timesOf(draft: Draft): SystemTimes {
+export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
 }
 

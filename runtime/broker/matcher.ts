@@ -9,11 +9,11 @@ import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { compileGeoQuery } from '#ngsi-ld/geo.ts'
-import { compileQuery } from '#ngsi-ld/query-match.ts'
+import { compileQuery, type QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { matchesEntity } from '#ngsi-ld/selection.ts'
 import { isActive, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import type { EntityChange } from './documents.ts'
+import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
 import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
@@ -27,7 +27,7 @@ export interface Registered {
   readonly subscription: Subscription
   readonly endpoint: string
   /** q and geoQ as a test; absent when there is neither, and then nobody needs to read the entity. */
-  readonly test: ((entity: Entity) => boolean) | undefined
+  readonly test: QueryPredicate | undefined
   /** Counters kept by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
   /** Monotonic ms of the last match, for throttling. */
@@ -42,6 +42,8 @@ export interface OwedEntity {
   readonly deletedAt?: number
 }
 
+type Shelves = Map<string, Set<Registered>>
+
 export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
 
 export interface MatcherPorts {
@@ -49,58 +51,82 @@ export interface MatcherPorts {
   /** Highest delivery number used so far. */
   readonly lastDelivery: number
   /** The entity of a stream as staged, for subscriptions with q or geoQ. */
-  readonly entityOf: (stage: Stage, id: string) => Entity | undefined
+  readonly find: (stage: Stage, id: string) => Draft | undefined
   /** Called after the flush. */
   readonly onDeliveries: CommittedDeliveries
 }
 
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
-  const byType = new Map<string, Set<Registered>>()
-  const byId = new Map<string, Set<Registered>>()
+  const byType: Shelves = new Map()
+  const byId: Shelves = new Map()
   /** Subscriptions that no single type or id can find. */
   const broad = new Set<Registered>()
   let version = 0
   let lastDelivery = ports.lastDelivery
 
-  function register(i: number, subscription: Subscription, statistics: SubscriptionStatistics): Registered {
+  /** `test` stands in for q and geoQ. @throws ngsi-ld.not-supported and the like when those cannot be compiled. */
+  function register(
+    i: number,
+    subscription: Subscription,
+    statistics: SubscriptionStatistics,
+    test: QueryPredicate | undefined = testOf(subscription),
+  ): Registered {
     const registered: Registered = {
       i,
       subscription,
       endpoint: subscription.notification.endpoint.uri,
-      test: testOf(subscription),
+      test,
       statistics,
       lastMatchAt: Number.NEGATIVE_INFINITY,
     }
-    all.set(i, registered)
-    for (const set of shelves(registered)) set.add(registered)
-    version++
+    restore(registered)
     return registered
+  }
+
+  /** Puts back what was unregistered or replaced. */
+  function restore(registered: Registered): void {
+    unregister(registered.i)
+    all.set(registered.i, registered)
+    const shelves = shelvesOf(registered)
+    if (shelves.length === 0) broad.add(registered)
+    for (const [index, key] of shelves) {
+      const shelf = index.get(key)
+      if (shelf === undefined) index.set(key, new Set([registered]))
+      else shelf.add(registered)
+    }
+    version++
+  }
+
+  /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */
+  function replace(before: Registered, subscription: Subscription): Registered {
+    const after = register(before.i, subscription, before.statistics)
+    after.lastMatchAt = before.lastMatchAt
+    return after
   }
 
   function unregister(i: number): void {
     const registered = all.get(i)
     if (registered === undefined) return
     all.delete(i)
-    for (const set of shelves(registered)) set.delete(registered)
+    broad.delete(registered)
+    for (const [index, key] of shelvesOf(registered)) {
+      const shelf = index.get(key)
+      shelf?.delete(registered)
+      if (shelf?.size === 0) index.delete(key)
+    }
     version++
   }
 
-  /** The sets a subscription stands in: one per selector, by its ids, else by its plain type, else the broad one. */
-  function shelves({ subscription }: Registered): Set<Registered>[] {
-    const selectors = subscription.entities
-    if (selectors === undefined || selectors.length === 0) return [broad]
-    return selectors.flatMap((selector) => {
-      if (selector.ids !== undefined) return selector.ids.map((id) => shelf(byId, id))
-      if (selector.types?.kind === 'type') return [shelf(byType, selector.types.name)]
-      return [broad]
-    })
-  }
-
-  function shelf(index: Map<string, Set<Registered>>, key: string): Set<Registered> {
-    let set = index.get(key)
-    if (set === undefined) index.set(key, (set = new Set()))
-    return set
+  /** Where a subscription stands: for each selector by its ids, else by its plain type. Empty where one has neither. */
+  function shelvesOf({ subscription }: Registered): (readonly [index: Shelves, key: string])[] {
+    const found: (readonly [index: Shelves, key: string])[] = []
+    for (const { ids, types } of subscription.entities ?? []) {
+      if (ids !== undefined) for (const id of ids) found.push([byId, id])
+      else if (types?.kind === 'type') found.push([byType, types.name])
+      else return []
+    }
+    return found
   }
 
   /** Subscriptions whose selectors take this entity and that watch one of these attributes. */
@@ -123,10 +149,10 @@ export function createMatcher(ports: MatcherPorts) {
       )
       stream.candidatesVersion = version
     }
-    let entity: Entity | undefined
+    let draft: Draft | undefined
     for (const candidate of stream.candidates as readonly Registered[]) {
-      if (candidate.test !== undefined) entity ??= ports.entityOf(stage, stream.entity.id)
-      if (!wants(stage, candidate, entity)) continue
+      if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
+      if (!wants(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
       owe(stage, candidate, {
         entity: stream.entity.id,
         stream: stream.s,
@@ -148,17 +174,22 @@ export function createMatcher(ports: MatcherPorts) {
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )
         continue
-      if (!wants(stage, candidate, entity)) continue
+      if (!wants(stage, candidate, entity, times)) continue
       body ??= JSON.stringify(owedOf(happened, entity, times, stage.at))
       owe(stage, candidate, { entity: happened.id, stream: null, t: null, value: null, body })
     }
   }
 
   /** True when the subscription is live, not throttled, and its filters take the entity. */
-  function wants(stage: Stage, candidate: Registered, entity: Entity | undefined): boolean {
+  function wants(
+    stage: Stage,
+    candidate: Registered,
+    entity: Entity | undefined,
+    times: SystemTimes | undefined,
+  ): boolean {
     const { subscription, statistics } = candidate
     if (!isActive(subscription, ports.clock.now())) return false
-    if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity))) return false
+    if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity, times))) return false
     if (subscription.throttling === undefined) return true
     const before = candidate.lastMatchAt
     const now = ports.clock.monotonic()
@@ -200,6 +231,8 @@ export function createMatcher(ports: MatcherPorts) {
 
   return Object.freeze({
     register,
+    replace,
+    restore,
     unregister,
     get: (i: number) => all.get(i),
     all: () => all.values(),
@@ -225,11 +258,11 @@ function watches(subscription: Subscription, names: readonly string[]): boolean 
   return watched === undefined || names.some((name) => watched.includes(name))
 }
 
-function testOf({ q, geoQ }: Subscription): ((entity: Entity) => boolean) | undefined {
+function testOf({ q, geoQ }: Subscription): QueryPredicate | undefined {
   if (q === undefined && geoQ === undefined) return undefined
   const query = q === undefined ? undefined : compileQuery(q)
   const geo = geoQ === undefined ? undefined : compileGeoQuery(geoQ)
-  return (entity) => query?.(entity) !== false && geo?.(entity) !== false
+  return (entity, times) => query?.(entity, times) !== false && geo?.(entity) !== false
 }
 
 function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {

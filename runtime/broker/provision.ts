@@ -4,6 +4,7 @@
  * becomes observations and never touches the document.
  */
 import { GatewayError } from '#base/errors.ts'
+import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
@@ -21,6 +22,7 @@ import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import type { Observer } from './observer.ts'
 import type { Stage } from './stage.ts'
+import { createTurns } from './turns.ts'
 import type { BatchItemError, BatchResult, Origin, Provision, UpdateResult } from './types.ts'
 
 export interface ProvisionPorts {
@@ -31,8 +33,12 @@ export interface ProvisionPorts {
 
 /** Big batches go through the door in slices, so that others get their turn in between. */
 const sliceSize = 256
+/** What a waiting work holds beside what it was given. */
+const workBytes = 256
 
 export function createProvision({ door, documents, observer }: ProvisionPorts): Provision {
+  const takeTurn = createTurns(limits.batchSlicesMax.value)
+
   function found(stage: Stage, id: string): Draft {
     const draft = documents.find(stage, id)
     if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
@@ -60,14 +66,26 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     return answer
   }
 
-  function change(id: string, by: Origin, merge: (entity: Entity) => Merged): Promise<UpdateResult> {
-    return door.commit((stage) => {
+  /** One urgent work; `given` is what it holds in memory while it waits. */
+  const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
+    door.commit(decide, { bytes: workBytes + footprintOf(given) })
+
+  function change(
+    id: string,
+    given: unknown,
+    by: Origin,
+    merge: (entity: Entity) => Merged,
+  ): Promise<UpdateResult> {
+    return commit(given, (stage) => {
       const draft = found(stage, id)
       return apply(stage, draft, merge(draft.entity), by)
     })
   }
 
-  /** Decides one work per slice of items; an item that throws is an error of its own. */
+  /**
+   * Decides one work per item; one that throws is an error of its own. A batch of which the first slice cannot be
+   * taken at all, for want of room in the queue or on the disk, is refused whole.
+   */
   async function batch<Item>(
     items: readonly Item[],
     idOf: (item: Item) => string,
@@ -83,7 +101,8 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     const created: string[] = []
     const errors: BatchItemError[] = []
     for (let from = 0; from < items.length; from += sliceSize) {
-      const outcomes = await slice(items.slice(from, from + sliceSize), decide)
+      const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), decide))
+      if (from === 0 && outcomes.length > 0 && outcomes.every(isShortage)) throw outcomes[0]
       outcomes.forEach((outcome, i) => {
         const id = idOf(items[from + i]!)
         if (outcome instanceof GatewayError) errors.push({ entityId: id, error: outcome })
@@ -101,7 +120,9 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     items: readonly Item[],
     decide: (stage: Stage, item: Item) => Outcome,
   ): Promise<Outcome[]> {
-    const settled = await Promise.allSettled(items.map((item) => door.commit((stage) => decide(stage, item))))
+    const settled = await Promise.allSettled(
+      items.map((item) => commit(item, (stage) => decide(stage, item))),
+    )
     return settled.map((outcome) => {
       if (outcome.status === 'fulfilled') return outcome.value
       if (outcome.reason instanceof GatewayError) return outcome.reason
@@ -124,20 +145,22 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
 
   return Object.freeze({
     create: (entity, by) =>
-      door.commit((stage) => {
+      commit(entity, (stage) => {
         documents.create(stage, entity, by)
       }),
     append: (id, fragment, { noOverwrite, by }) =>
-      change(id, by, (entity) => appendAttributes(entity, fragment, { noOverwrite })),
+      change(id, fragment, by, (entity) => appendAttributes(entity, fragment, { noOverwrite })),
     update: (id, fragment, { appendMissing, by }) =>
-      change(id, by, (entity) => updateAttributes(entity, fragment, { appendMissing })),
+      change(id, fragment, by, (entity) => updateAttributes(entity, fragment, { appendMissing })),
     partial: async (id, name, instance, by) => {
-      await change(id, by, (entity) => updatePartially(entity, name, instance as Record<string, Json>))
+      await change(id, instance, by, (entity) =>
+        updatePartially(entity, name, instance as Record<string, Json>),
+      )
     },
     deleteAttribute: async (id, name, { datasetId, deleteAll, by }) => {
-      await change(id, by, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
+      await change(id, name, by, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
     },
-    remove: (id, by) => door.commit((stage) => documents.remove(stage, found(stage, id), by)),
+    remove: (id, by) => commit(id, (stage) => documents.remove(stage, found(stage, id), by)),
     batchCreate: (entities, by) =>
       batch(
         entities,
@@ -188,6 +211,9 @@ function fragmentOf(entity: Entity): Fragment {
 
 /** What became of one item; an error may come with a part that was written. */
 type Outcome = 'created' | 'done' | GatewayError
+
+const isShortage = (outcome: Outcome): outcome is GatewayError =>
+  outcome instanceof GatewayError && outcome.entry.fault === 'resource'
 
 interface Observed {
   readonly change: AttributeChange

@@ -1,0 +1,254 @@
+/**
+ * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file holds more than it
+ * may, or when history is older than it may be. A run first finds the series whose first parts are oldest, then removes
+ * parts in order of their last time, a few per group. What a group removes and the gap records of it are one commit.
+ * Whole parts only: a chunk that reaches beyond the bound stays. Nothing here outlives a restart but what is on disk.
+ */
+import type { Clock } from '#base/clock.ts'
+import { assert } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { History } from '#store/history.ts'
+import type { Records } from '#store/records.ts'
+import { type GapReason, type Part, type Retained, removalOf } from '#store/retention.ts'
+import { createSurvey, type Survey } from './retention-survey.ts'
+import type { Group, Stage } from './stage.ts'
+
+export interface RetentionPorts {
+  readonly tenant: string
+  readonly retained: Retained
+  readonly history: History
+  readonly records: Records
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface RetentionSettings {
+  /** Most bytes in use in the tenant's file, apart from the log, which has bounds of its own. */
+  readonly maxBytes: number
+  readonly maxAgeDays?: number | undefined
+}
+
+/** One eviction, from the search to the last part. */
+interface Run {
+  readonly isBySize: boolean
+  /** What ends before this time goes whatever the size, ms. */
+  readonly agedBefore: number
+  survey: Survey
+  /** Parts that were removed when the search began. */
+  partsBefore: number
+  parts: number
+  readonly evicted: Record<GapReason, number>
+  /** Latest time of what was removed, ms. */
+  until: number
+}
+
+/** What a group removes of one stream (s = 0: of the other changes of an entity). */
+interface Loss {
+  readonly rid: number
+  readonly s: number
+  readonly name: number
+  readonly t0: number
+  t1: number
+  count: number
+}
+
+const dayMs = 86_400_000
+/** A run by size goes down to this share of the bound, so that it is worth its search. */
+const keptShare = 0.95
+/** How often size and age are looked at, ms. */
+const sizeEveryMs = 1000
+const ageEveryMs = 3_600_000
+/** How long to leave it when the file is too large and no history is left, ms. */
+const hopelessMs = 600_000
+
+export function createRetention(ports: RetentionPorts, settings: RetentionSettings) {
+  const { retained, history, records, log } = ports
+  const { maxBytes, maxAgeDays } = settings
+  const now = ports.clock.monotonic
+  const evictedTotal = ports.metrics.counter('selvedge_history_evicted_total')
+  let run: Run | undefined
+  let sizeAt = 0
+  let ageAt = maxAgeDays === undefined ? Number.POSITIVE_INFINITY : 0
+  let isHopeless = false
+  let gapCount = retained.gapCount()
+  let lastGap = retained.lastGap()
+
+  /** Adds the next step of an eviction, if one is due, to a group that is about to be sent. */
+  function attach({ stage }: Group, logBytes: number): void {
+    if (gapCount > limits.gapsMax.value) {
+      sumUpGaps(stage)
+      return
+    }
+    if (run === undefined && isDue(logBytes)) run = begin(stage.at, logBytes)
+    if (run?.survey.look()) step(stage, run, logBytes)
+  }
+
+  function isDue(logBytes: number): boolean {
+    if (run !== undefined || now() >= ageAt) return true
+    if (now() < sizeAt) return false
+    if (retained.usedBytes(logBytes) > maxBytes) return true
+    sizeAt = now() + sizeEveryMs
+    return false
+  }
+
+  function begin(at: number, logBytes: number): Run {
+    const isBySize = retained.usedBytes(logBytes) > maxBytes
+    const agedBefore = maxAgeDays === undefined ? Number.NEGATIVE_INFINITY : at - maxAgeDays * dayMs
+    return {
+      isBySize,
+      agedBefore,
+      survey: createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
+      partsBefore: 0,
+      parts: 0,
+      evicted: { size: 0, age: 0 },
+      until: Number.NEGATIVE_INFINITY,
+    }
+  }
+
+  /** Removes what is oldest, all of it for the same reason; ends the run when nothing has to go. */
+  function step(stage: Stage, current: Run, logBytes: number): void {
+    const { survey, isBySize, agedBefore } = current
+    const settled = Number(records.meta('replay') ?? 0)
+    let excess = isBySize ? retained.usedBytes(logBytes) - maxBytes * keptShare : 0
+    const reasonFor = (part: Part | undefined): GapReason | undefined => {
+      if (part === undefined) return undefined
+      if (part.t1 < agedBefore) return 'age'
+      return excess > 0 ? 'size' : undefined
+    }
+    const reason = reasonFor(survey.oldest())
+    if (reason === undefined) {
+      end(current, logBytes)
+      return
+    }
+    const removed: Part[] = []
+    for (let room: number = limits.evictionPartsPerGroup.value; room > 0; room--) {
+      const part = survey.oldest()
+      if (part === undefined || reasonFor(part) !== reason) break
+      const isRemoved = isRemovable(part, settled)
+      survey.pass(isRemoved)
+      if (!isRemoved) continue
+      removed.push(part)
+      excess -= part.bytes
+    }
+    if (removed.length > 0) remove(stage, current, removed, reason)
+  }
+
+  /**
+   * A chunk is never read back from the log, since its stream knows how far it is folded. Anything else must be older
+   * than what a replay would read, and the last document of an entity goes when nothing else of it is left.
+   */
+  function isRemovable(part: Part, settled: number): boolean {
+    if (part.kind === 'chunk') return true
+    if (part.number > settled) return false
+    return part.kind === 'changes' || !hasHistory(part.rid)
+  }
+
+  function hasHistory(rid: number): boolean {
+    const { changes, chunk } = retained.shelves
+    if (changes.seriesAfter(rid - 1)?.series === rid) return true
+    return history.streamsOf(rid).some(({ s }) => chunk.seriesAfter(s - 1)?.series === s)
+  }
+
+  function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
+    restoreWhenUndone(stage)
+    for (const part of parts) {
+      for (const row of removalOf(part)) stage.write(...row)
+    }
+    for (const loss of lossesOf(parts)) recordGap(stage, loss, reason)
+    stage.published(() => {
+      const count = parts.reduce((sum, part) => sum + part.count, 0)
+      evictedTotal.value += count
+      current.evicted[reason] += count
+      current.parts += parts.length
+      current.until = Math.max(current.until, parts.at(-1)!.t1)
+    })
+  }
+
+  /** A group that fails leaves everything as it was; the next one begins anew. */
+  function restoreWhenUndone(stage: Stage): void {
+    const before = { gapCount, lastGap }
+    stage.undone(() => {
+      run = undefined
+      sizeAt = 0
+      gapCount = before.gapCount
+      lastGap = before.lastGap
+    })
+  }
+
+  function lossesOf(parts: readonly Part[]): Iterable<Loss> {
+    const losses = new Map<string, Loss>()
+    for (const { kind, series, rid, t0, t1, count } of parts) {
+      if (kind === 'tombstone') continue
+      const key = `${kind} ${series}`
+      const known = losses.get(key)
+      if (known === undefined) {
+        const owner = kind === 'chunk' ? streamOf(series) : { rid, s: 0, name: 0 }
+        losses.set(key, { ...owner, t0, t1, count })
+      } else {
+        known.t1 = t1
+        known.count += count
+      }
+    }
+    return losses.values()
+  }
+
+  function streamOf(s: number): { rid: number; s: number; name: number } {
+    const row = history.stream(s)
+    assert(row !== undefined, 'chunks belong to streams')
+    return { rid: row.rid, s, name: row.name }
+  }
+
+  /** Parts go from the oldest on, so what goes for the same reason as before adjoins it: one record tells both. */
+  function recordGap(stage: Stage, { rid, s, name, t0, t1, count }: Loss, reason: GapReason): void {
+    const last = retained.lastGapOf(rid, s)
+    lastGap++
+    if (last?.reason === reason) stage.write('gap.extend', lastGap, t0, t1, count, stage.at, last.g)
+    else {
+      gapCount++
+      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason)
+    }
+  }
+
+  function sumUpGaps(stage: Stage): void {
+    restoreWhenUndone(stage)
+    const excess = Math.min(gapCount - limits.gapsMax.value, limits.evictionPartsPerGroup.value)
+    for (const g of retained.oldestGaps(excess)) {
+      stage.write('gap.sum', g)
+      stage.write('gap.delete', g)
+      gapCount--
+    }
+  }
+
+  function end(current: Run, logBytes: number): void {
+    const isExhausted = current.survey.oldest() === undefined
+    if (isExhausted && current.survey.isCut() && current.parts > current.partsBefore) {
+      const { isBySize, agedBefore } = current
+      current.survey = createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore)
+      current.partsBefore = current.parts
+      return
+    }
+    run = undefined
+    if (maxAgeDays !== undefined) ageAt = now() + ageEveryMs
+    const { tenant } = ports
+    const { parts, evicted, until } = current
+    if (parts > 0) log.info('history.evicted', { tenant, parts, ...evicted, until: msToDateTime(until) })
+    const usedBytes = retained.usedBytes(logBytes)
+    const wasHopeless = isHopeless
+    isHopeless = isExhausted && usedBytes > maxBytes
+    if (!isHopeless) return
+    sizeAt = now() + hopelessMs
+    if (!wasHopeless) log.warn('history.no-room', { tenant, usedBytes, maxBytes })
+  }
+
+  return Object.freeze({
+    attach,
+    /** True when a group should be made for it alone. */
+    isDue,
+  })
+}
+
+export type Retention = ReturnType<typeof createRetention>

@@ -1,15 +1,17 @@
 /**
  * Use-cases on subscriptions (GS CIM 009, 5.8). Subscribing is itself a work in the FIFO: what comes before it is
- * not notified, what comes after is.
+ * not notified, what comes after is. Readers see what is on disk; the matcher sees what is staged.
  */
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
-import type { Records } from '#store/records.ts'
+import type { Records, SubscriptionRow } from '#store/records.ts'
 import type { Door } from './door.ts'
 import type { Matcher, Registered } from './matcher.ts'
+import type { Stage } from './stage.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
 import type { SubscriptionBroker, SubscriptionView } from './types.ts'
 
@@ -18,24 +20,43 @@ export interface SubscribePorts {
   readonly records: Records
   readonly matcher: Matcher
   readonly clock: Clock
+  readonly log: Log
   /** Tells that deliveries owed to an endpoint were moved or deleted. */
   readonly onEndpointChange: (endpoint: string) => void
 }
 
 export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
   const { door, matcher, clock } = ports
+  /** What is on disk, in order of creation. */
   const byId = new Map<string, Registered>()
   let last = 0
   for (const row of ports.records.subscriptions()) {
-    const subscription = JSON.parse(row.doc) as Subscription
-    byId.set(row.id, matcher.register(row.i, subscription, parseStatistics(row.stats)))
     last = Math.max(last, row.i)
+    const stored = registerStored(ports, row)
+    if (stored !== undefined) byId.set(row.id, stored)
   }
 
-  function registered(id: string): Registered {
-    const found = byId.get(id)
-    if (found === undefined) throw notFound(`the subscription ${id} does not exist`)
-    return found
+  const keyOf = (id: string): string => `subscription ${id}`
+
+  /** As earlier works of the group left it. */
+  function find(stage: Stage, id: string): Registered | undefined {
+    const staged = stage.scratch.get(keyOf(id)) as Registered | null | undefined
+    return staged === undefined ? byId.get(id) : (staged ?? undefined)
+  }
+
+  function found(stage: Stage, id: string): Registered {
+    const one = find(stage, id)
+    if (one === undefined) throw notFound(`the subscription ${id} does not exist`)
+    return one
+  }
+
+  /** What a subscription becomes, once the group is on disk; null when it is deleted. */
+  function put(stage: Stage, id: string, one: Registered | null): void {
+    stage.scratch.set(keyOf(id), one)
+    stage.published(() => {
+      if (one === null) byId.delete(id)
+      else byId.set(id, one)
+    })
   }
 
   const view = (one: Registered): SubscriptionView => ({
@@ -46,13 +67,13 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
   return Object.freeze({
     create: (subscription) =>
       door.commit((stage) => {
-        if (byId.has(subscription.id)) {
+        if (find(stage, subscription.id) !== undefined) {
           throw new GatewayError(
             'ngsi-ld.already-exists',
             `the subscription ${subscription.id} exists already`,
           )
         }
-        if (byId.size >= limits.subscriptionsMax.value) {
+        if (matcher.count() >= limits.subscriptionsMax.value) {
           throw new GatewayError(
             'ngsi-ld.too-many-results',
             `there are ${limits.subscriptionsMax.value} subscriptions already, the most a tenant may have`,
@@ -60,6 +81,8 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         }
         const i = ++last
         const statistics = unusedStatistics(clock.now())
+        const one = matcher.register(i, subscription, statistics)
+        stage.undone(() => matcher.unregister(i))
         stage.write(
           'subscription.insert',
           i,
@@ -67,15 +90,11 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
           JSON.stringify(subscription),
           JSON.stringify(statistics),
         )
-        byId.set(subscription.id, matcher.register(i, subscription, statistics))
-        stage.undone(() => {
-          byId.delete(subscription.id)
-          matcher.unregister(i)
-        })
+        put(stage, subscription.id, one)
       }),
     get: (id) => {
-      const found = byId.get(id)
-      return found === undefined ? undefined : view(found)
+      const one = byId.get(id)
+      return one === undefined ? undefined : view(one)
     },
     list: ({ limit, offset }) => ({
       views: [...byId.values()].slice(offset, offset + limit).map(view),
@@ -83,36 +102,56 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
     }),
     patch: (id, change) =>
       door.commit((stage) => {
-        const before = registered(id)
+        const before = found(stage, id)
+        const { i, statistics } = before
         const subscription = change(before.subscription)
-        before.statistics.modifiedAt = clock.now()
-        stage.write('subscription.update', JSON.stringify(subscription), before.i)
-        matcher.unregister(before.i)
-        const after = matcher.register(before.i, subscription, before.statistics)
-        byId.set(id, after)
+        const { modifiedAt } = statistics
+        const after = matcher.replace(before, subscription)
         stage.undone(() => {
-          matcher.unregister(before.i)
-          byId.set(id, matcher.register(before.i, before.subscription, before.statistics))
+          statistics.modifiedAt = modifiedAt
+          matcher.restore(before)
         })
-        if (after.endpoint !== before.endpoint) {
-          stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
-          stage.published(() => {
-            ports.onEndpointChange(before.endpoint)
-            ports.onEndpointChange(after.endpoint)
-          })
-        }
+        statistics.modifiedAt = clock.now()
+        stage.write('subscription.update', JSON.stringify(subscription), i)
+        stage.write('subscription.stats', JSON.stringify(statistics), i)
+        put(stage, id, after)
+        if (after.endpoint === before.endpoint) return
+        stage.write('delivery.redirect', after.endpoint, before.endpoint, i)
+        stage.published(() => {
+          ports.onEndpointChange(before.endpoint)
+          ports.onEndpointChange(after.endpoint)
+        })
       }),
     delete: (id) =>
       door.commit((stage) => {
-        const before = registered(id)
+        const before = found(stage, id)
+        matcher.unregister(before.i)
+        stage.undone(() => matcher.restore(before))
         stage.write('subscription.delete', before.i)
         stage.write('delivery.forget', before.endpoint, before.i)
-        matcher.unregister(before.i)
-        byId.delete(id)
-        stage.undone(() => {
-          byId.set(id, matcher.register(before.i, before.subscription, before.statistics))
-        })
+        put(stage, id, null)
         stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
   } satisfies SubscriptionBroker)
+}
+
+/**
+ * A subscription from disk. One that cannot be understood any more must not keep the gateway from starting: it is
+ * told, and matches nothing until somebody mends or deletes it.
+ */
+function registerStored({ matcher, log }: SubscribePorts, row: SubscriptionRow): Registered | undefined {
+  const facts = { subscription: row.id, during: 'start' }
+  try {
+    const subscription = JSON.parse(row.doc) as Subscription
+    const statistics = parseStatistics(row.stats)
+    try {
+      return matcher.register(row.i, subscription, statistics)
+    } catch (error) {
+      log.error('gateway.fault', { ...facts, error })
+      return matcher.register(row.i, subscription, statistics, () => false)
+    }
+  } catch (error) {
+    log.error('gateway.fault', { ...facts, error })
+    return undefined
+  }
 }

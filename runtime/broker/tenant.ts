@@ -92,7 +92,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const matcher = createMatcher({
     clock,
     lastDelivery: deliveries.last(),
-    entityOf: (stage, id) => documents.find(stage, id)?.entity,
+    find: (stage, id) => documents.find(stage, id),
     onDeliveries: (owed) => outside?.committed(owed),
   })
   const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
@@ -131,6 +131,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     records,
     matcher,
     clock,
+    log,
     onEndpointChange: (endpoint) => outside?.reread(endpoint),
   })
   const consume = createConsume({ database, entities, live, names })

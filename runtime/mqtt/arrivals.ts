@@ -16,7 +16,8 @@ import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Admission } from './admission.ts'
 import type { Flow } from './flow.ts'
-import type { Incoming, Link } from './link.ts'
+import type { Incoming } from './incoming.ts'
+import type { Link } from './link.ts'
 import type { Taken } from './order.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
@@ -268,5 +269,3 @@ export function createArrivals(ports: ArrivalsPorts) {
     },
   })
 }
-
-export type Arrivals = ReturnType<typeof createArrivals>

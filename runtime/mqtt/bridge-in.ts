@@ -62,7 +62,7 @@ const stableMs = 60_000
 
 export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings): BridgeIn {
   const { intake, clock, log, metrics } = ports
-  const { url } = settings
+  const url = withoutCredentials(settings.url)
   const admission = createAdmission(ports.door)
   const dropped = metrics.counter('selvedge_mqtt_dropped_total')
   const refused = metrics.counter('selvedge_mqtt_refused_total')
@@ -81,7 +81,7 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   const filters = createFilterTree<true>()
   for (const topic of settings.topics) filters.add(topic.replace(/^\$share\/[^/]+\//, ''), true, 1)
 
-  const client = connect(url, clientOptions(settings, leastMs))
+  const client = connect(settings.url, clientOptions(settings, leastMs))
   client.handleMessage = handleMessage
 
   /**
@@ -196,6 +196,12 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
       await new Promise<void>((resolve) => client.end(true, {}, () => resolve()))
     },
   } satisfies BridgeIn)
+}
+
+/** The address as it may be logged and told. */
+function withoutCredentials(address: string): string {
+  const { protocol, host } = new URL(address)
+  return `${protocol}//${host}`
 }
 
 /** Tells the library that the message is not its to acknowledge. */

@@ -8,27 +8,27 @@ export interface Flow {
   add(bytes: number): void
   remove(bytes: number): void
   isFull(): boolean
-  /** Calls back once when half of the room is free again. */
+  /** Calls back once when half of the room is free again, however often the same action waits. */
   whenOpen(action: () => void): void
 }
 
 export function createFlow(bytesMax: number): Flow {
   let bytes = 0
-  let waiting: (() => void)[] = []
+  let waiting = new Set<() => void>()
   return Object.freeze({
     add(count) {
       bytes += count
     },
     remove(count) {
       bytes -= count
-      if (waiting.length === 0 || bytes > bytesMax / 2) return
+      if (waiting.size === 0 || bytes > bytesMax / 2) return
       const actions = waiting
-      waiting = []
+      waiting = new Set()
       for (const action of actions) action()
     },
     isFull: () => bytes > bytesMax,
     whenOpen(action) {
-      waiting.push(action)
+      waiting.add(action)
     },
   } satisfies Flow)
 }

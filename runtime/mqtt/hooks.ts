@@ -118,6 +118,8 @@ export function createHooks(ports: HooksPorts) {
     for (const filter of session?.filters.keys() ?? []) presence.filters.add(filter)
     presence.link.open(client.id)
     if (session !== undefined && presence.link.isOpen()) sessions.open(session, presence.link)
+    // Its session was ended by another connection of the same client while it came in.
+    if (session === undefined && !client.clean) presence.link.close()
   }
 
   /** SUBACK is sent: retained messages follow ([MQTT-3.3.1-6]). */

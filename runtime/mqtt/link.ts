@@ -11,21 +11,11 @@ import { Duplex } from 'node:stream'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Flow } from './flow.ts'
-import { type Extent, extentAt } from './framing.ts'
 import { createFreeIds, type FreeIds } from './free-ids.ts'
+import { type Incoming, isPlainPublish, readPublish } from './incoming.ts'
 import { createOrder, type Order } from './order.ts'
 import { createOutlet, type Outlet } from './outlet.ts'
-import { asQos, type Qos } from './wire.ts'
-
-/** A PUBLISH packet as it came; `topic` holds its bytes as Latin-1 characters, whatever they mean. */
-export interface Incoming {
-  readonly topic: string
-  /** A view of the bytes received, not a copy. */
-  readonly payload: Uint8Array
-  readonly qos: Qos
-  readonly retain: boolean
-  readonly id: number
-}
+import { createPacketReader } from './packet-reader.ts'
 
 export interface Link
   extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogged' | 'whenDrained'>,
@@ -76,23 +66,20 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   let id = ''
   let keepaliveMs = 0
   let heardAt = clock.monotonic()
-  /** Bytes that came but could not be read yet. */
-  let rest: Buffer | undefined
+  /** True while the socket is not read. */
   let halted = false
   let relayFull = false
-  let waitsForFlow = false
-  let waitsForDrain = false
-  /** A packet that comes in pieces. */
-  let assembling: Buffer | undefined
-  let assembled = 0
 
   const outlet = createOutlet(socket, ports.atTurnEnd)
   const order = createOrder(flow, (isRefused) => {
     if (isRefused) fail('a message could not be stored')
     resume()
   })
-  const ids = createFreeIds()
   const relay = createRelay({ wanted: relayWanted, write: outlet.write, destroyed: shut })
+  const ceiling = (): number =>
+    stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
+  const isDeaf = (): boolean => deaf
+  const reader = createPacketReader({ partials, ceiling, mayRead, isDeaf, packet, fail })
 
   function relayWanted(): void {
     if (!relayFull) return
@@ -105,99 +92,31 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     return stage === 'closed' || (stage !== 'greeting' && !relayFull && !outlet.isBacklogged())
   }
 
+  /** Takes one whole packet: ours, or the broker library's. */
+  function packet(bytes: Buffer, at: number, head: number, end: number): void {
+    const first = bytes[at]!
+    if (stage === 'new') {
+      if (first >> 4 === connectType) stage = 'greeting'
+      else fail('the first packet is CONNECT [MQTT-3.1.0-1]')
+    } else if (isPlainPublish(first)) {
+      const incoming = readPublish(bytes, at + head, end, first)
+      const problem = typeof incoming === 'string' ? incoming : ports.receive(link, incoming)
+      if (problem !== undefined) fail(problem)
+      return
+    } else if (first >> 4 === disconnectType) {
+      deaf = true
+      ports.left(link)
+    }
+    if (!relay.destroyed && !relay.push(bytes.subarray(at, end))) relayFull = true
+  }
+
   function onData(chunk: Buffer): void {
     heardAt = clock.monotonic()
-    let bytes = chunk
-    if (assembling !== undefined) {
-      const count = bytes.copy(assembling, assembled)
-      assembled += count
-      if (assembled < assembling.length) return
-      const whole = assembling
-      assembling = undefined
-      partials.remove(whole.length)
-      read(whole, 0, extentAt(whole, 0))
-      bytes = bytes.subarray(count)
-    } else if (rest !== undefined) {
-      bytes = Buffer.concat([rest, bytes])
-      rest = undefined
-    }
-    parse(bytes)
-  }
-
-  function parse(bytes: Buffer): void {
-    let at = 0
-    while (at < bytes.length && !deaf) {
-      if (!mayRead()) {
-        halt(at === 0 ? bytes : bytes.subarray(at))
-        return
-      }
-      const extent = extentAt(bytes, at)
-      if (extent.kind === 'malformed') fail('malformed remaining length')
-      else if (extent.kind === 'unknown') rest = bytes.subarray(at)
-      else if (extent.size > ceiling()) fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`)
-      else if (extent.kind === 'part') assemble(bytes.subarray(at), extent.size)
-      else read(bytes, at, extent)
-      if (extent.kind !== 'whole') return
-      at += extent.size
-    }
-  }
-
-  const ceiling = (): number =>
-    stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
-
-  function assemble(bytes: Buffer, size: number): void {
-    if (partials.isFull()) {
-      fail('too many packets come in pieces')
-      return
-    }
-    partials.add(size)
-    assembling = Buffer.allocUnsafe(size)
-    assembled = bytes.copy(assembling)
-  }
-
-  /** Reads one whole packet. */
-  function read(bytes: Buffer, at: number, extent: Extent): void {
-    if (extent.kind !== 'whole') return
-    const first = bytes[at]!
-    const type = first >> 4
-    const end = at + extent.size
-    if (type === 3 && (first & 6) !== 4 && stage !== 'new') {
-      const problem = publish(bytes, at + extent.head, end, first)
-      if (problem !== undefined) fail(problem)
-    } else if (stage === 'new' && type !== connectType) {
-      fail('the first packet is CONNECT [MQTT-3.1.0-1]')
-    } else {
-      if (stage === 'new') stage = 'greeting'
-      if (type === disconnectType) {
-        deaf = true
-        ports.left(link)
-      }
-      if (!relay.destroyed && !relay.push(bytes.subarray(at, end))) relayFull = true
-    }
-  }
-
-  /** Reads a PUBLISH of QoS 0 or 1; returns what is wrong with it, if anything is. */
-  function publish(bytes: Buffer, from: number, end: number, first: number): string | undefined {
-    const qos = (first >> 1) & 3
-    const topicEnd = from + 2 + ((bytes[from]! << 8) | bytes[from + 1]!)
-    const payloadFrom = qos === 0 ? topicEnd : topicEnd + 2
-    if (end - from < 2 || payloadFrom > end) return 'PUBLISH is cut short'
-    if (qos === 3) return 'QoS 3 [MQTT-3.3.1-4]'
-    if (qos === 0 && (first & 8) !== 0) return 'DUP with QoS 0 [MQTT-3.3.1-2]'
-    const packetId = qos === 0 ? 0 : (bytes[topicEnd]! << 8) | bytes[topicEnd + 1]!
-    if (qos > 0 && packetId === 0) return 'packet identifier 0 [MQTT-2.3.1-1]'
-    return ports.receive(link, {
-      topic: bytes.toString('latin1', from + 2, topicEnd),
-      payload: bytes.subarray(payloadFrom, end),
-      qos: asQos(qos),
-      retain: (first & 1) === 1,
-      id: packetId,
-    })
+    if (!reader.read(chunk)) halt()
   }
 
   /** Reads no further until `resume`. */
-  function halt(unread: Buffer): void {
-    rest = unread
+  function halt(): void {
     halted = true
     socket.pause()
     awaitRoom()
@@ -211,28 +130,14 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     }
     halted = false
     heardAt = clock.monotonic()
-    const unread = rest
-    rest = undefined
-    if (unread !== undefined) parse(unread)
-    if (!halted) socket.resume()
+    if (reader.proceed()) socket.resume()
+    else halt()
   }
 
   /** Sees to it that `resume` is called; everything else that halts calls it by itself. */
   function awaitRoom(): void {
-    if (flow.isFull() && !waitsForFlow) {
-      waitsForFlow = true
-      flow.whenOpen(() => {
-        waitsForFlow = false
-        resume()
-      })
-    }
-    if (outlet.isBacklogged() && !waitsForDrain) {
-      waitsForDrain = true
-      outlet.whenDrained(() => {
-        waitsForDrain = false
-        resume()
-      })
-    }
+    if (flow.isFull()) flow.whenOpen(resume)
+    if (outlet.isBacklogged()) outlet.whenDrained(resume)
   }
 
   function inspect(): void {
@@ -254,8 +159,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     if (stage === 'closed') return
     outlet.close()
     stage = 'closed'
-    if (assembling !== undefined) partials.remove(assembling.length)
-    assembling = undefined
+    reader.end()
     ports.closed(link)
     resume()
   }
@@ -273,15 +177,12 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       stage = 'open'
       resume()
     },
-    take: order.take,
-    hasTaken: order.hasTaken,
-    advance: order.advance,
+    ...order,
+    ...createFreeIds(),
     acknowledge: outlet.acknowledge,
     write: outlet.write,
     isBacklogged: outlet.isBacklogged,
     whenDrained: outlet.whenDrained,
-    nextId: ids.nextId,
-    answered: ids.answered,
     isOpen: () => stage === 'open' && !deaf,
     inspect,
     hush() {

@@ -15,6 +15,7 @@ export interface Outlet {
   flush(): void
   /** True when the client does not keep up with what is sent to it. */
   isBacklogged(): boolean
+  /** Calls back once when everything is sent, however often the same action waits. */
   whenDrained(action: () => void): void
   /** How long the client has taken nothing although something is there for it, in ms. */
   stalledMs(now: number): number
@@ -29,7 +30,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
   let acknowledged: number[] = []
   let isCorked = false
   let isClosed = false
-  let waiting: (() => void)[] = []
+  let waiting = new Set<() => void>()
   let sentBytes = 0
   let sentAt = 0
 
@@ -54,7 +55,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
 
   socket.on('drain', () => {
     const actions = waiting
-    waiting = []
+    waiting = new Set()
     for (const action of actions) action()
   })
 
@@ -72,7 +73,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
     flush,
     isBacklogged: () => !isClosed && socket.writableLength > limits.subscriberBacklogBytesMax.value,
     whenDrained(action) {
-      if (!isClosed) waiting.push(action)
+      if (!isClosed) waiting.add(action)
     },
     stalledMs(now) {
       const sent = socket.bytesWritten - socket.writableLength
@@ -86,7 +87,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
       if (isClosed) return
       flush()
       isClosed = true
-      waiting = []
+      waiting = new Set()
       if (socket.writableLength === 0) {
         socket.destroy()
       } else {

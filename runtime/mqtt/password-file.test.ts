@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLog } from '#base/log.ts'
+import { createAuthentication } from './authentication.ts'
 import { addUser, ensurePasswordFile, listUsers, openPasswordFile, removeUser } from './password-file.ts'
 
 let folder: string
@@ -128,5 +129,26 @@ describe('a login', () => {
     monotonic += 1001
     expect(await passwords.verify('a', bytes('right'))).toBe(true)
     expect(lines.join('')).toContain('mqtt.passwords-unreadable')
+  })
+})
+
+describe('authentication', () => {
+  const credentials = (username?: string, password?: string) => ({
+    clientId: 'c',
+    remoteAddress: '192.0.2.1',
+    username,
+    password: password === undefined ? undefined : bytes(password),
+  })
+
+  it.each([true, false])('lets anonymous clients in where that is allowed: %s', async (allowsAnonymous) => {
+    await addUser(file, 'a', 'right')
+    const judge = createAuthentication(openPasswordFile(file, ports), { allowsAnonymous })
+    expect(await judge(credentials())).toBe(allowsAnonymous)
+    expect(await judge(credentials('a', 'right'))).toBe(true)
+    expect(await judge(credentials('a', 'wrong'))).toBe(false)
+    expect(await judge(credentials('a'))).toBe(false)
+    expect(await createAuthentication(undefined, { allowsAnonymous })(credentials('a', 'x'))).toBe(
+      allowsAnonymous,
+    )
   })
 })

@@ -68,5 +68,3 @@ export function createPresences(tree: FilterTree<Link>) {
     count: () => byLink.size,
   })
 }
-
-export type Presences = ReturnType<typeof createPresences>

@@ -77,7 +77,7 @@ const idOf = (place: number): number => ((place - 1) % queueIdsMax) + 1
 /** What a message costs beside topic and payload. */
 const overheadBytes = 32
 const readAtOnce = 256
-/** Messages may be large, so few are read before the client has taken them. */
+/** Messages may be large, so few are read before the client has taken them; and not one by one. */
 const sentAtOnce = 16
 
 export const emptyQueue = (): Queue => ({
@@ -223,6 +223,8 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
   function settle(session: Session, id: number, { place, bytes: size }: UnderWay): void {
     const { queue } = session
     queue.underWay.delete(id)
+    // What is being dropped at a ceiling has left the account already.
+    if (place <= queue.cut) return
     queue.settled.add(place)
     account(queue, -1, -size)
     chores.set(`settled:${session.s}`, (stage) => forget(stage, session))
@@ -263,7 +265,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
       const found = session.queue.underWay.get(id)
       if (found === undefined) return id <= queueIdsMax
       settle(session, id, found)
-      pump(session)
+      if (limits.sessionInFlightMax.value - session.queue.underWay.size >= sentAtOnce) pump(session)
       return true
     },
     /** PUBREC came: settles when it is on disk that only PUBREL is owed. */

@@ -9,7 +9,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { fromScaled, scaleOf, toScaled } from './decimal.ts'
+import { fromScaled, isExact, scaleOf, toScaled } from './decimal.ts'
 import { type ByteReader, type ByteWriter, createByteReader, createByteWriter } from './varint.ts'
 
 /** Instances of one stream, ordered by time. `shapes` are JSON texts of instances without value and observedAt. */
@@ -104,8 +104,7 @@ function commonScale(numbers: Float64Array): number {
     if (scale < 0) return -1
   }
   // A larger scale must still be exact for the values seen before it.
-  for (const value of numbers) if (fromScaled(toScaled(value, scale), scale) !== value) return -1
-  return scale
+  return numbers.every((value) => isExact(value, scale)) ? scale : -1
 }
 
 function statisticsOf(numbers: Float64Array | undefined) {
@@ -147,7 +146,10 @@ function readTimes(reader: ByteReader, times: Float64Array, modified: Float64Arr
     times[i] = time += step
   }
   let delay = 0
-  for (let i = 0; i < times.length; i++) modified[i] = times[i]! + (delay += reader.signed())
+  for (let i = 0; i < times.length; i++) {
+    delay += reader.signed()
+    modified[i] = times[i]! + delay
+  }
 }
 
 function writeScaled(writer: ByteWriter, numbers: Float64Array, scale: number): void {
@@ -163,5 +165,8 @@ function writeScaled(writer: ByteWriter, numbers: Float64Array, scale: number): 
 function readScaled(reader: ByteReader, values: Float64Array): void {
   const scale = reader.byte()
   let integer = 0
-  for (let i = 0; i < values.length; i++) values[i] = fromScaled((integer += reader.signed()), scale)
+  for (let i = 0; i < values.length; i++) {
+    integer += reader.signed()
+    values[i] = fromScaled(integer, scale)
+  }
 }

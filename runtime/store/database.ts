@@ -1,5 +1,5 @@
 /**
- * Opens the database file of one tenant: pragmas, migrations forward, integrity. The main thread reads through
+ * Opens the database file of one tenant: pragmas, and migrations forward. The main thread reads through
  * such a connection and never writes; the writer thread holds the only one that does. `synchronous=FULL` is set
  * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
@@ -18,27 +18,28 @@ const cacheKib = { writer: 8192, reader: 8192 } as const
 
 /** A connection that only reads. The file must exist and have the current format. */
 export function openReader(file: string): Database {
-  const database = open(file, { readonly: true })
-  database.pragma(`cache_size = -${cacheKib.reader}`)
-  database.pragma('query_only = 1')
-  return database
+  return open(file, { readonly: true }, (database) => {
+    database.pragma(`cache_size = -${cacheKib.reader}`)
+    database.pragma('query_only = 1')
+  })
 }
 
 /** The connection that writes. Checkpoints are its own business: `wal_autocheckpoint` is off. */
 export function openWriter(file: string, synchronous: Synchronous): Database {
-  const database = open(file, {})
-  database.pragma('journal_mode = WAL')
-  database.pragma(`synchronous = ${synchronous}`)
-  database.pragma('wal_autocheckpoint = 0')
-  database.pragma(`cache_size = -${cacheKib.writer}`)
-  database.pragma('temp_store = MEMORY')
-  return database
+  return open(file, {}, (database) => {
+    database.pragma('journal_mode = WAL')
+    database.pragma(`synchronous = ${synchronous}`)
+    database.pragma('wal_autocheckpoint = 0')
+    database.pragma(`cache_size = -${cacheKib.writer}`)
+    database.pragma('temp_store = MEMORY')
+  })
 }
 
 /**
  * Brings a tenant's file to the current format, creating it when absent. An older file is copied first and the
  * copy is kept until all steps are through. Returns the versions before and after.
- * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database.
+ * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database,
+ * store.full and store.failed when it cannot be read or written.
  */
 export function migrate(file: string): { from: number; to: number } {
   const fresh = !existsSync(file)
@@ -67,26 +68,32 @@ export function migrate(file: string): { from: number; to: number } {
     }
     rmSync(copy, { force: true })
     return { from, to: formatVersion }
+  } catch (error) {
+    throw storeError(file, error)
   } finally {
     database.close()
   }
 }
 
-function open(file: string, options: BetterSqlite3.Options): Database {
+function open(file: string, options: BetterSqlite3.Options, prepare: (database: Database) => void): Database {
+  let database: Database | undefined
   try {
-    const database = new BetterSqlite3(file, { timeout: 10_000, ...options })
+    database = new BetterSqlite3(file, { timeout: 10_000, ...options })
     database.pragma('user_version')
+    prepare(database)
     return database
   } catch (error) {
-    const code = (error as { code?: string }).code
-    if (code === 'SQLITE_NOTADB' || code === 'SQLITE_CORRUPT') {
-      throw new GatewayError('store.corrupt', `${file} is no readable database`, { file }, error)
-    }
-    throw new GatewayError(
-      'store.failed',
-      `${file} cannot be opened: ${(error as Error).message}`,
-      { file },
-      error,
-    )
+    database?.close()
+    throw storeError(file, error)
   }
+}
+
+function storeError(file: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  const { code = '', message } = error as { code?: string; message: string }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return new GatewayError('store.corrupt', `${file} is no readable database`, { file }, error)
+  }
+  const entry = code === 'SQLITE_FULL' ? 'store.full' : 'store.failed'
+  return new GatewayError(entry, `${file} cannot be used: ${message}`, { file }, error)
 }

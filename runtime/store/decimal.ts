@@ -8,13 +8,15 @@ export const scaleMax = 6
 const powers = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000] as const
 const integerMax = 2 ** 46
 
+/** The way there and back gives the very same value, and the integer is small enough for all arithmetic on it. */
+export function isExact(value: number, scale: number): boolean {
+  const integer = toScaled(value, scale)
+  return Math.abs(integer) < integerMax && fromScaled(integer, scale) === value && !Object.is(value, -0)
+}
+
 /** The smallest scale at which `value` is an integer, not below `from`; -1 when there is none. */
 export function scaleOf(value: number, from = 0): number {
-  if (Object.is(value, -0)) return -1
-  for (let scale = from; scale <= scaleMax; scale++) {
-    const integer = Math.round(value * powers[scale]!)
-    if (Math.abs(integer) < integerMax && integer / powers[scale]! === value) return scale
-  }
+  for (let scale = from; scale <= scaleMax; scale++) if (isExact(value, scale)) return scale
   return -1
 }
 

@@ -80,11 +80,17 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
   /** The rids of a plan behind `after`, ascending. */
   const ridsOf = (plan: Plan, after: number, limit: number, offset: number): readonly number[] => {
-    if (plan.rids === undefined || plan.filters.length > 0) {
-      return statements.numbers(ridsStatement(plan, { after, limit, offset }))
+    if (plan.rids === undefined) return statements.numbers(ridsStatement(plan, { after, limit, offset }))
+    const listed = plan.rids.filter((rid) => rid > after)
+    if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
+    const found: number[] = []
+    for (let first = 0; first < listed.length && found.length < offset + limit; first += listedAtOnce) {
+      const arms = [listArm(listed.slice(first, first + listedAtOnce))]
+      found.push(
+        ...statements.numbers(ridsStatement({ ...plan, arms }, { after, limit: listedAtOnce, offset: 0 })),
+      )
     }
-    const behind = plan.rids.filter((rid) => rid > after)
-    return behind.slice(offset, offset + limit)
+    return found.slice(offset, offset + limit)
   }
 
   const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
@@ -168,8 +174,9 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
 export type EntityQueryStore = ReturnType<typeof createEntityQuery>
 
-/** The most rids asked for at once. */
+/** The most rids asked for at once, and the most of a known list that are asked at once. */
 const ridsAtOnce = 65_536
+const listedAtOnce = 256
 
 function storedEntity(row: EntityRow): JudgedEntity {
   return {

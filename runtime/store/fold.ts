@@ -5,6 +5,7 @@
  */
 import { zstdCompressSync } from 'node:zlib'
 import { failpoint } from '#base/failpoints.ts'
+import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { decodeChunk, encodeChunk, type Series } from './chunk-codec.ts'
@@ -73,7 +74,10 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
   }
   if (fresh.length > 0) {
     const open = history.lastChunk(fold.s)
-    const joins = open !== undefined && open.count < limits.chunkPartialMin.value
+    const joins =
+      open !== undefined &&
+      open.count < limits.chunkPartialMin.value &&
+      open.body.length < limits.chunkBytesMax.value / 4
     if (joins) run(['chunk.delete', fold.s, slotOf(open.t0)])
     written += insertChunks(fold.s, joins ? [...instancesOfChunk(open), ...fresh] : fresh, run)
   }
@@ -85,7 +89,10 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
 /** Appends the records of one entity to its change history, joining the last part while that is small. */
 export function foldEntity(fold: EntityFold, history: History, run: Run): void {
   const last = history.lastEntityChanges(fold.rid)
-  const joins = last !== undefined && last.count < entityRecordsPerPart
+  const joins =
+    last !== undefined &&
+    last.count < entityRecordsPerPart &&
+    last.body.length < limits.chunkBytesMax.value / 4
   if (joins) run(['entity-history.delete', fold.rid, last.n0])
   const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
   const { n0, t0 } = joins ? last : fold
@@ -103,7 +110,7 @@ export function foldEntity(fold: EntityFold, history: History, run: Run): void {
 
 const entityRecordsPerPart = 64
 
-/** Cuts at shape changes, codec changes (number or not) and the chunk ceiling; slots stay unique. */
+/** Cuts at shape changes, codec changes (number or not) and the ceilings of a chunk; slots stay unique. */
 function insertChunks(s: number, instances: readonly Instance[], run: Run): number {
   let written = 0
   let from = 0
@@ -133,11 +140,14 @@ function insertChunks(s: number, instances: readonly Instance[], run: Run): numb
 
 function cutAfter(instances: readonly Instance[], from: number): number {
   const first = instances[from]!
+  let bytes = 0
   let to = from + 1
   for (; to < instances.length; to++) {
     const next = instances[to]!
+    bytes += footprintOf(instances[to - 1]!.value)
     const cut =
       to - from >= limits.chunkObservations.value ||
+      bytes >= limits.chunkBytesMax.value ||
       next.shape !== first.shape ||
       (typeof next.value === 'number') !== (typeof first.value === 'number')
     // A slot holds one chunk at most, so instances of one slot stay together whatever their shape.

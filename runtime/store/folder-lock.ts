@@ -13,13 +13,16 @@ import { GatewayError } from '#base/errors.ts'
  * @throws GatewayError store.locked when another process holds it, store.failed when the folder cannot be used.
  */
 export function lockFolder(folder: string): () => void {
+  let file: BetterSqlite3.Database | undefined
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const file = new BetterSqlite3(join(folder, 'lock'), { timeout: 0 })
+    file = new BetterSqlite3(join(folder, 'lock'), { timeout: 0 })
     file.pragma('journal_mode = MEMORY')
     file.exec('BEGIN EXCLUSIVE')
-    return () => file.close()
+    const held = file
+    return () => held.close()
   } catch (error) {
+    file?.close()
     const { code = '', message } = error as { code?: string; message: string }
     if (code.startsWith('SQLITE_BUSY')) {
       throw new GatewayError(

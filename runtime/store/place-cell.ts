@@ -10,7 +10,7 @@ const parts = 2 ** bits
 const half = 2 ** 13
 
 /** With more squares than this the rest stays as coarse as it is: finer ranges cost more look-ups than they save. */
-const squaresEnough = 24
+const squaresEnough = 48
 
 /** The cell of a position; undefined outside ±180 degrees of longitude and ±90 of latitude. */
 export function cellOf(longitude: number, latitude: number): number | undefined {

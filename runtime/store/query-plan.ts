@@ -33,8 +33,11 @@ export interface PlanPorts {
   readonly selectiveRowsMax: number
 }
 
-/** Few enough to stop looking for fewer; where the other conditions can be asked exactly, more will do. */
-const enoughRows = { always: 100, ifOthersAreExact: 1000 }
+/** Few enough to stop looking for fewer, even if the other conditions cannot be asked exactly. */
+const enoughRows = 100
+
+/** Rows looked at for each that may remain: a few go for nothing, at a fraction of what reading an entity costs. */
+const rowsPerLook = 4
 
 /** The plan for a page from the start. */
 export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): Plan {
@@ -75,7 +78,7 @@ function countConditions(
     const counted = countCondition(driver, ports)
     counts.set(driver, counted)
     const othersAreExact = drivers.slice(index + 1).every((other) => other.probeExact)
-    if (counted.rows <= (othersAreExact ? enoughRows.ifOthersAreExact : enoughRows.always)) break
+    if (counted.rows <= (othersAreExact ? ports.selectiveRowsMax : enoughRows)) break
   }
   return counts
 }
@@ -86,7 +89,7 @@ function countCondition(
   { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
 ): Counted {
   if (condition.look === undefined) return { rows: countRows(condition.arms!, selectiveRowsMax + 1) }
-  const seen = lookCloser(condition, selectiveRowsMax)
+  const seen = lookCloser(condition, selectiveRowsMax * rowsPerLook)
   return { rows: seen?.rids.length ?? Infinity, seen }
 }
 

@@ -254,14 +254,19 @@ function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
     return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
   })
   const arms = [...cells.map((range) => cellArm(name, range)), ...boxes.map((box) => placeArm(name, box))]
-  const look = ([, first, ...rest]: ArmRow): boolean | undefined => {
-    if (first === undefined) return undefined
-    const box = rest.length === 0 ? boxOfCell(first as number) : ([first, ...rest] as unknown as Box)
-    const verdict = test(box)
+  const look = (row: ArmRow): boolean | undefined => {
+    const box = boxOfRow(row)
+    const verdict = box === undefined ? undefined : test(box)
     // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
     return fresh !== undefined && verdict === true ? undefined : verdict
   }
   return { ...superset, arms: withRids(arms, fresh), ordered: false, rank: ranks.place, look }
+}
+
+/** What a row of a cell, of a place or of a list says of where its entity is. */
+function boxOfRow(row: ArmRow): Box | undefined {
+  if (row.length === 2) return boxOfCell(row[1] as number)
+  return row.length === 5 ? (row.slice(1) as unknown as Box) : undefined
 }
 
 function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {

@@ -23,15 +23,14 @@ export interface GroupMessage {
   readonly entityFolds: readonly EntityFold[]
 }
 
-export type ToWriter =
-  | {
-      readonly kind: 'open'
-      readonly tenant: string
-      readonly file: string
-      readonly synchronous: Synchronous
-    }
-  | GroupMessage
-  | { readonly kind: 'close'; readonly tenant: string }
+export interface OpenMessage {
+  readonly kind: 'open'
+  readonly tenant: string
+  readonly file: string
+  readonly synchronous: Synchronous
+}
+
+export type ToWriter = OpenMessage | GroupMessage | { readonly kind: 'close'; readonly tenant: string }
 
 export type FromWriter =
   | { readonly kind: 'opened' | 'closed'; readonly tenant: string }

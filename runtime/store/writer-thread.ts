@@ -12,7 +12,7 @@ import { foldEntity, foldStream } from './fold.ts'
 import { createHistory, type History } from './history.ts'
 import { encodeObservations } from './observation-blob.ts'
 import { type Row, type SqlValue, type WriteStatement, writeStatements } from './rows.ts'
-import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
+import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
 
 interface Tenant {
   readonly database: Database
@@ -30,18 +30,30 @@ const tenants = new Map<string, Tenant>()
 const say = (message: FromWriter): void => port.postMessage(message)
 
 port.on('message', (message: ToWriter) => {
-  if (message.kind === 'group') return write(message)
-  if (message.kind === 'open') {
-    tenants.set(message.tenant, openTenant(openWriter(message.file, message.synchronous)))
-    say({ kind: 'opened', tenant: message.tenant })
-    return
-  }
-  const tenant = tenants.get(message.tenant)
-  tenants.delete(message.tenant)
-  tenant?.database.pragma('wal_checkpoint(TRUNCATE)')
-  tenant?.database.close()
-  say({ kind: 'closed', tenant: message.tenant })
+  if (message.kind === 'group') write(message)
+  else if (message.kind === 'open') open(message)
+  else close(message.tenant)
 })
+
+function open({ tenant, file, synchronous }: OpenMessage): void {
+  try {
+    tenants.set(tenant, openTenant(openWriter(file, synchronous)))
+    say({ kind: 'opened', tenant })
+  } catch (error) {
+    say(failure(tenant, error))
+  }
+}
+
+/** What cannot be copied back now is found in the WAL at the next start. */
+function close(name: string): void {
+  const tenant = tenants.get(name)
+  tenants.delete(name)
+  if (tenant !== undefined) {
+    tryCheckpoint(tenant.database, 'TRUNCATE')
+    tenant.database.close()
+  }
+  say({ kind: 'closed', tenant: name })
+}
 
 function openTenant(database: Database): Tenant {
   const prepared = new Map<WriteStatement, (...parameters: SqlValue[]) => unknown>()
@@ -93,12 +105,16 @@ function write(group: GroupMessage): void {
     failpoint('writer:after-commit')
   } catch (error) {
     tenant.rollback()
-    const { code = 'UNKNOWN', message } = error as { code?: string; message: string }
-    say({ kind: 'failed', tenant: group.tenant, code, message })
+    say(failure(group.tenant, error))
     return
   }
   say({ kind: 'written', tenant: group.tenant, chunks, logBytes })
   checkpoint(tenant)
+}
+
+function failure(tenant: string, error: unknown): FromWriter {
+  const { code = 'UNKNOWN', message } = error as { code?: string; message: string }
+  return { kind: 'failed', tenant, code, message }
 }
 
 /** Copies the WAL back when it has grown enough; PASSIVE never waits for readers. */
@@ -106,8 +122,20 @@ function checkpoint(tenant: Tenant): void {
   const now = performance.now()
   if (now < tenant.checkpointAt) return
   tenant.checkpointAt = now + 100
-  const pages = (tenant.database.pragma('wal_checkpoint(NOOP)') as { log: number }[])[0]?.log ?? 0
+  const pages = tryCheckpoint(tenant.database, 'NOOP')
   if (pages < limits.walPagesMax.value) return
-  tenant.database.pragma('wal_checkpoint(PASSIVE)')
+  tryCheckpoint(tenant.database, 'PASSIVE')
   failpoint('writer:after-checkpoint')
+}
+
+/**
+ * Returns the pages in the WAL. A checkpoint that fails loses nothing and is tried again with a later commit; on a
+ * full disk the commits fail too, and those are told.
+ */
+function tryCheckpoint(database: Database, mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): number {
+  try {
+    return (database.pragma(`wal_checkpoint(${mode})`) as { log: number }[])[0]?.log ?? 0
+  } catch {
+    return 0
+  }
 }

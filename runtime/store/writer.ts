@@ -14,6 +14,7 @@ export interface WriteOutcome {
 }
 
 export interface Writer {
+  /** @throws store.failed, store.full when the file cannot be opened for writing. */
   open(tenant: string, file: string, synchronous: Synchronous): Promise<void>
   /** Sends one group; `done` is called when it is on disk, or with why it left no trace. */
   write(
@@ -50,12 +51,18 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
     transfer: ArrayBuffer[] = [],
   ): void => {
     assert(!waiting.has(message.tenant), 'one message per tenant is in flight')
-    waiting.set(message.tenant, answer)
+    // Throws for a row that cannot travel; then nothing was sent.
     worker.postMessage(message, transfer)
+    waiting.set(message.tenant, answer)
   }
   return Object.freeze({
     open: (tenant, path, synchronous) =>
-      new Promise((resolve) => ask({ kind: 'open', tenant, file: path, synchronous }, () => resolve())),
+      new Promise((resolve, reject) => {
+        ask({ kind: 'open', tenant, file: path, synchronous }, (message) => {
+          if (message.kind === 'opened') resolve()
+          else reject(writeError(message))
+        })
+      }),
     write(group, done) {
       const transfer = group.blobs.map((blob) => blob.triples.buffer as ArrayBuffer)
       for (const fold of group.streamFolds) {
@@ -86,7 +93,5 @@ function writeError(message: FromWriter): GatewayError {
   const { code, message: text } =
     message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
   const full = code === 'SQLITE_FULL'
-  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused a commit: ${text}`, {
-    code,
-  })
+  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused: ${text}`, { code })
 }

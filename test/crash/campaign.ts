@@ -97,6 +97,15 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
     return gateway
   }
 
+  /** Undefined when what it still owed made it pass the place before it was ready. */
+  async function startUntilKilled(kill: Kill): Promise<GatewayProcess | undefined> {
+    if (kill.kind !== 'failpoint') return start()
+    return start(`${kill.name}=kill(${kill.passage})`).catch((error: Error) => {
+      if (!error.message.startsWith('it ended with SIGKILL')) throw error
+      return undefined
+    })
+  }
+
   /** Judges everything that is new; false when the gateway died meanwhile. */
   async function judge(gateway: GatewayProcess): Promise<boolean> {
     try {
@@ -124,16 +133,17 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
 
   /** A gateway that is judged, then used, and dies of it. */
   async function strikeTraffic(kill: Kill, row: Row): Promise<void> {
-    await site.subscriber.set(
-      kill.kind === 'failpoint' && kill.name.startsWith('delivery') ? true : dice() < 0.6,
-    )
-    const gateway = await start(kill.kind === 'failpoint' ? `${kill.name}=kill(${kill.passage})` : undefined)
+    const isDelivery = kill.kind === 'failpoint' && kill.name.startsWith('delivery')
+    await site.subscriber.set(isDelivery || dice() < 0.6)
+    const gateway = await startUntilKilled(kill)
+    if (gateway === undefined) return
     if (await judge(gateway)) {
       const isPages = kill.kind === 'failpoint' && kill.name === 'writer:after-checkpoint'
       const pace: Pace = { slowness, textLength: isPages ? checkpointText : 20 }
       const stop = Promise.withResolvers<void>()
       const traffic = site.live(gateway, pace, stop.promise)
-      const turned = turnSubscriber(stop.promise)
+      traffic.catch(() => stop.resolve())
+      const turned = isDelivery ? undefined : turnSubscriber(stop.promise)
       const after = kill.kind === 'instant' ? kill.afterMs : patienceMs
       const isDead = await within(after, gateway.exited)
       if (!isDead && kill.kind === 'failpoint') row.missed++

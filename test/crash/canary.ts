@@ -6,7 +6,7 @@ import type { GatewayProcess } from '#test/kit/process.ts'
 import { currentOf, historyOf } from './evidence.ts'
 import { judgeSite } from './hearing.ts'
 import { type Complaint, judgeCurrent, judgeHistory } from './judge.ts'
-import { nextValue, type Sent, send, windowOf } from './ledger.ts'
+import { nextValue, type Sent, type Stream, send, windowOf } from './ledger.ts'
 import type { Site } from './site.ts'
 import { controllerId, meterId } from './writers.ts'
 
@@ -34,8 +34,13 @@ function makeUp({ ledger }: Site): Fact[] {
     message.acknowledged = true
     return message.first
   }
+  /** A late value is nobody's news, so the one after it stands for both. */
+  const acknowledgeNews = (one: Stream): number => {
+    const value = acknowledge(one)
+    return one.isLate(value) ? acknowledge(one) : value
+  }
   const stream = [...ledger.streams.values()].find(({ isNotified }) => isNotified)!
-  const value = acknowledge(stream)
+  const value = acknowledgeNews(stream)
   const level = acknowledge(ledger.streams.get(meterId)!)
   const [retained, kept] = [ledger.topics[0]!, ledger.topics.at(-1)!]
   acknowledge(retained)

@@ -2,6 +2,7 @@
  * The hearing after a restart: gathers evidence about a site and has it judged. Without `isAll` it looks at what is
  * new since the last hearing; what it has judged it marks as settled.
  */
+import { AssertionError } from 'node:assert'
 import type { GatewayProcess } from '#test/kit/process.ts'
 import { contentOf, currentOf, drainSession, historyOf, retainedAt } from './evidence.ts'
 import {
@@ -43,7 +44,7 @@ export async function judgeSite(site: Site, gateway: GatewayProcess, scope: Scop
   })
   complaints.push(...(await judgeTopics(site, gateway.mqttPort)))
   complaints.push(...(await judgeQueue(site, gateway.mqttPort, from)))
-  complaints.push(...(await judgeSubscriber(site, patienceMs)))
+  complaints.push(...(await judgeSubscriber(site, gateway, patienceMs)))
 
   for (const stream of streams) settle(stream)
   for (const topic of ledger.topics) settle(topic)
@@ -86,16 +87,25 @@ async function judgeQueue(
 }
 
 /** Waits until the subscriber, if it is there, was told everything; a while without that is a loss. */
-async function judgeSubscriber({ ledger, told, subscriber }: Site, patienceMs: number): Promise<Complaint[]> {
+async function judgeSubscriber(
+  { ledger, told, subscriber }: Site,
+  gateway: GatewayProcess,
+  patienceMs: number,
+): Promise<Complaint[]> {
   const verdict = (): Complaint[] =>
     [...ledger.streams.values()].flatMap((stream) => judgeNotified(stream, 0, told.get(stream.entity) ?? []))
+  let isDead = false
+  void gateway.exited.then(() => {
+    isDead = true
+  })
   const deadline = performance.now() + patienceMs
   for (;;) {
     const complaints = verdict()
-    const isComplete = complaints.every(({ fault }) => fault !== 'lost')
-    if (isComplete || (subscriber.isUp && performance.now() > deadline)) return complaints
+    if (complaints.every(({ fault }) => fault !== 'lost')) return complaints
     if (!subscriber.isUp) return complaints.filter(({ fault }) => fault !== 'lost')
-    await pause(100)
+    if (isDead) throw new AssertionError({ message: 'the gateway died before it had told everything' })
+    if (performance.now() > deadline) return complaints
+    await pause(50)
   }
 }
 

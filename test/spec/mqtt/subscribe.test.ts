@@ -87,42 +87,6 @@ describe('SUBSCRIBE', () => {
   })
 })
 
-describe('filters', () => {
-  const cases: [filter: string, topic: string, isMatch: boolean][] = [
-    ['sport/tennis/player1/#', 'sport/tennis/player1', true],
-    ['sport/tennis/player1/#', 'sport/tennis/player1/ranking', true],
-    ['sport/#', 'sport', true],
-    ['#', '/', true],
-    ['sport/tennis/+', 'sport/tennis/player1', true],
-    ['sport/tennis/+', 'sport/tennis/player1/ranking', false],
-    ['sport/+', 'sport', false],
-    ['sport/+', 'sport/', true],
-    ['+/+', '/finance', true],
-    ['/+', '/finance', true],
-    ['+', '/finance', false],
-    ['#', '$own/x', false],
-    ['+/x', '$own/x', false],
-    ['$own/#', '$own/x', true],
-    ['ACCOUNTS', 'Accounts', false],
-    ['a//b', 'a//b', true],
-    ['a/+/b', 'a//b', true],
-    ['Ä/€/𝄞', 'Ä/€/𝄞', true],
-    ['a b/c', 'a b/c', true],
-  ]
-  it.each(cases)('[MQTT-4.7] %s against %s: %s', async (filter, topic, isMatch) => {
-    const client = await connectRaw(broker.port, 'filters')
-    await subscribe(client, [filter, 1])
-    await publish(topic, 'live')
-    await publish(topic, 'kept', { retain: true })
-    const late = await connectRaw(broker.port, 'late')
-    await subscribe(late, [filter, 1])
-    expect((await client.all(30)).map(textOf)).toEqual(
-      isMatch ? [`${topic} live qos1`, `${topic} kept qos1`] : [],
-    )
-    expect((await late.all(0)).map(textOf)).toEqual(isMatch ? [`${topic} kept qos1 retain`] : [])
-  })
-})
-
 describe('UNSUBSCRIBE', () => {
   it('[MQTT-3.10.4-2] [MQTT-3.10.4-4] ends delivery, for a session on disk as well', async () => {
     const client = await connectRaw(broker.port, 'leaving', { clean: false })

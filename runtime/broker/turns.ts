@@ -1,0 +1,25 @@
+/**
+ * Turns: so many tasks run at the same time, the others wait in line. A task that comes back for another turn stands
+ * behind those that wait already, so that long jobs made of short tasks share fairly. How long the line may get is
+ * bounded by whoever asks.
+ */
+
+/** Runs a task when it is its turn, and settles as it does. */
+export type TakeTurn = <T>(task: () => Promise<T>) => Promise<T>
+
+export function createTurns(most: number): TakeTurn {
+  let running = 0
+  const line: (() => void)[] = []
+  return async (task) => {
+    if (running < most) running++
+    else await new Promise<void>((resolve) => line.push(resolve))
+    try {
+      return await task()
+    } finally {
+      const next = line.shift()
+      // The turn is handed on.
+      if (next !== undefined) next()
+      else running--
+    }
+  }
+}

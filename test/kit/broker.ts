@@ -1,0 +1,130 @@
+/**
+ * A broker in this process on the real write path: tenants of a temporary folder, the writer thread, SQLite. Opening
+ * the same folder again is a restart. Time can be moved ahead, so that upkeep is due without waiting, and single
+ * groups can be refused before they reach the writer, as a full disk does.
+ */
+import { AssertionError } from 'node:assert'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '#base/clock.ts'
+import type { GatewayError } from '#base/errors.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics, type Metrics } from '#base/metrics.ts'
+import type { Tenant, TenantSettings } from '#broker/tenant.ts'
+import { openTenants, type Tenants } from '#broker/tenants.ts'
+import type { TenantBroker } from '#broker/types.ts'
+import type { Delivery } from '#store/deliveries.ts'
+import { createWriter, type Writer } from '#store/writer.ts'
+
+/** A clock that runs as the machine's does, but can be set. */
+export interface SettableClock extends Clock {
+  /** Moves both clocks ahead, as if time had passed. */
+  pass(ms: number): void
+  /** Sets the wall clock only, back or forth. */
+  jump(ms: number): void
+}
+
+export function settableClock(): SettableClock {
+  let passed = 0
+  let jumped = 0
+  return {
+    now: () => systemClock.now() + Math.round(passed) + jumped,
+    monotonic: () => systemClock.monotonic() + passed,
+    pass(ms) {
+      passed += ms
+    },
+    jump(ms) {
+      jumped += ms
+    },
+  }
+}
+
+export interface OpenBroker {
+  readonly tenants: Tenants
+  readonly main: Tenant
+  readonly broker: TenantBroker
+  readonly clock: SettableClock
+  readonly metrics: Metrics
+  /** What was announced as owed since it was opened. */
+  readonly owed: Delivery[]
+  readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
+  /** The next group with something in it leaves no trace, for this reason. */
+  refuseNextGroup(error: GatewayError | undefined): void
+  /** Runs all upkeep that is due, after `ms` have passed. */
+  upkeep(ms?: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface BrokerOptions extends Partial<TenantSettings> {
+  readonly clock?: SettableClock
+}
+
+/** Longer than any tail may age. */
+export const ages = 31 * 60_000
+
+export function temporaryFolder(): { readonly folder: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'selvedge-'))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export async function openBroker(folder: string, options: BrokerOptions = {}): Promise<OpenBroker> {
+  const { clock = settableClock(), ...settings } = options
+  const metrics = createMetrics()
+  const owed: Delivery[] = []
+  const logged: OpenBroker['logged'] = []
+  const writer = createWriter((error) => {
+    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
+  })
+  let refusal: GatewayError | undefined
+  const refusing: Writer = {
+    ...writer,
+    write(group, done) {
+      const error = refusal
+      refusal = undefined
+      if (error === undefined) writer.write(group, done)
+      else setImmediate(() => done(error, { chunks: 0, logBytes: 0 }))
+    },
+  }
+  const tenants = await openTenants(
+    {
+      dataFolder: folder,
+      writer: refusing,
+      clock,
+      log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),
+      metrics,
+      attach: () => ({
+        start: () => undefined,
+        committed: (deliveries) => owed.push(...deliveries),
+        reread: () => undefined,
+        close: () => Promise.resolve(),
+      }),
+    },
+    { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 1e12 }, ...settings },
+  )
+  const { main } = tenants
+  return {
+    tenants,
+    main,
+    broker: main.broker,
+    clock,
+    metrics,
+    owed,
+    logged,
+    refuseNextGroup(error) {
+      refusal = error
+    },
+    async upkeep(ms = ages) {
+      clock.pass(ms)
+      // A look for what is due, then what became due by it; each rides along with a group.
+      for (let i = 0; i < 4; i++) {
+        await main.door.commit(() => undefined)
+        clock.pass(1001)
+      }
+    },
+    async close() {
+      await tenants.close()
+      await writer.end()
+    },
+  }
+}

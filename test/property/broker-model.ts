@@ -1,0 +1,167 @@
+/**
+ * What a broker has to be, in plain maps: current entities, every observation ever accepted as an identity (time and
+ * value) with the units it was made in, and how many notifications are owed to one subscription that takes every
+ * created or updated attribute. It knows nothing of groups, logs, tails, chunks or documents.
+ */
+import type { Json } from '#contract/pipeline.ts'
+
+/** `t` in seconds since the epoch of the test; no observedAt without it. */
+export interface Given {
+  readonly value: Json
+  readonly t?: number | undefined
+  readonly unit?: string | undefined
+}
+
+export type Attributes = Readonly<Record<string, Given>>
+
+export type Op =
+  | { readonly op: 'create'; readonly id: string; readonly attributes: Attributes }
+  | { readonly op: 'patch'; readonly id: string; readonly attributes: Attributes }
+  | {
+      readonly op: 'upsert'
+      readonly id: string
+      readonly attributes: Attributes
+      readonly update: boolean
+    }
+  /** By a device: newer than all, older than some, or one that was there before (the n-th of the attribute). */
+  | { readonly op: 'observe'; readonly id: string; readonly name: string; readonly t: number; readonly value: Json }
+  | { readonly op: 'again'; readonly id: string; readonly name: string; readonly n: number }
+  | { readonly op: 'drop'; readonly id: string; readonly name: string }
+  | { readonly op: 'remove'; readonly id: string }
+
+export type Answer = 'ok' | 'not-found' | 'already-exists'
+
+interface Attribute extends Given {
+  /** Identities that the attribute's stream has, as `t value`. */
+  readonly known: ReadonlySet<string>
+}
+
+export interface Observed {
+  readonly name: string
+  readonly t: number
+  readonly value: Json
+}
+
+export interface Model {
+  readonly entities: Map<string, Map<string, Attribute>>
+  /** By entity and identity; an entity that ever was has an entry. */
+  readonly history: Map<string, Map<string, Observed & { readonly units: Set<string | undefined> }>>
+  owed: number
+}
+
+export const emptyModel = (): Model => ({ entities: new Map(), history: new Map(), owed: 0 })
+
+export const copyOf = (model: Model): Model => structuredClone(model)
+
+export const identityOf = (t: number, value: Json): string => `${t} ${JSON.stringify(value)}`
+
+/** Applies one operation; undefined, and nothing done, where the outcome is left open. */
+export function apply(model: Model, op: Op): Answer | undefined {
+  const entity = model.entities.get(op.id)
+  switch (op.op) {
+    case 'create':
+      if (entity !== undefined) return 'already-exists'
+      create(model, op.id, op.attributes)
+      return 'ok'
+    case 'upsert':
+      if (entity === undefined) create(model, op.id, op.attributes)
+      else write(model, op.id, entity, op.attributes, op.update ? [] : [...entity.keys()])
+      return 'ok'
+    case 'patch':
+      if (entity !== undefined) write(model, op.id, entity, op.attributes, [])
+      return entity === undefined ? 'not-found' : 'ok'
+    case 'drop':
+      if (!entity?.delete(op.name)) return 'not-found'
+      return 'ok'
+    case 'remove':
+      return model.entities.delete(op.id) ? 'ok' : 'not-found'
+    case 'observe':
+      if (!entity?.has(op.name)) return 'not-found'
+      observe(model, op.id, entity, op)
+      return 'ok'
+    case 'again':
+      return again(model, op.id, entity, op)
+  }
+}
+
+function create(model: Model, id: string, attributes: Attributes): void {
+  if (!model.history.has(id)) model.history.set(id, new Map())
+  model.entities.set(id, new Map(Object.entries(attributes).map(([name, given]) => [name, fresh(given)])))
+  for (const [name, given] of Object.entries(attributes)) remember(model, id, name, given)
+  if (Object.keys(attributes).length > 0) model.owed++
+}
+
+/** A write by a client: what differs is written, and one change more than observations makes one new document. */
+function write(
+  model: Model,
+  id: string,
+  entity: Map<string, Attribute>,
+  attributes: Attributes,
+  present: readonly string[],
+): void {
+  const changed = Object.entries(attributes).filter(([name, given]) => !isSame(entity.get(name), given))
+  const gone = present.filter((name) => attributes[name] === undefined)
+  const isObservation = ([name, given]: [string, Given]): boolean =>
+    entity.has(name) && given.t !== undefined && entity.get(name)!.unit === given.unit
+  const areObservations = gone.length === 0 && changed.every(isObservation)
+  for (const [name, given] of changed) {
+    const { known } = entity.get(name) ?? fresh(given)
+    const seen = areObservations ? [identityOf(given.t!, given.value)] : []
+    entity.set(name, { ...given, known: new Set([...known, ...seen]) })
+    remember(model, id, name, given)
+  }
+  for (const name of gone) entity.delete(name)
+  model.owed += areObservations ? changed.length : changed.length > 0 ? 1 : 0
+}
+
+/** An observation of a device that nobody made before. */
+function observe(model: Model, id: string, entity: Map<string, Attribute>, { name, t, value }: Observed): void {
+  const before = entity.get(name)!
+  const isCurrent = before.t === undefined || t >= before.t
+  const known = new Set([...before.known, identityOf(t, value)])
+  entity.set(name, isCurrent ? { value, t, unit: before.unit, known } : { ...before, known })
+  remember(model, id, name, { value, t, unit: before.unit })
+  if (isCurrent) model.owed++
+}
+
+/**
+ * An observation that was there before changes nothing. Left open are those that only a client ever wrote, when the
+ * device's would become current: whether it is recognised depends on what is still in memory.
+ */
+function again(
+  model: Model,
+  id: string,
+  entity: Map<string, Attribute> | undefined,
+  { name, n }: { name: string; n: number },
+): Answer | undefined {
+  const attribute = entity?.get(name)
+  const past = repeated(model, id, name, n)
+  if (attribute === undefined || past === undefined) return undefined
+  const isKnown =
+    attribute.known.has(identityOf(past.t, past.value)) || isSame(attribute, { ...past, unit: attribute.unit })
+  if (!isKnown) {
+    if (attribute.t === undefined || past.t >= attribute.t) return undefined
+    observe(model, id, entity!, past)
+  }
+  return 'ok'
+}
+
+/** The n-th identity of an attribute, counted round. */
+export function repeated(model: Model, id: string, name: string, n: number): Observed | undefined {
+  const all = [...(model.history.get(id)?.values() ?? [])].filter((one) => one.name === name)
+  return all[n % all.length]
+}
+
+function remember(model: Model, id: string, name: string, { value, t, unit }: Given): void {
+  if (t === undefined) return
+  const key = `${name} ${identityOf(t, value)}`
+  const history = model.history.get(id)!
+  const units = history.get(key)?.units ?? new Set()
+  history.set(key, { name, t, value, units: units.add(unit) })
+}
+
+const fresh = (given: Given): Attribute => ({ ...given, known: new Set() })
+
+function isSame(a: Given | undefined, b: Given): boolean {
+  return a !== undefined && a.t === b.t && a.unit === b.unit && JSON.stringify(a.value) === JSON.stringify(b.value)
+}
