@@ -5,7 +5,8 @@
  * Order: what keeps data opens first and closes last; the MQTT listener opens last and closes first, so that nobody
  * can hand us a frame that we are not ready to keep.
  */
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -17,7 +18,8 @@ import { renderNotification } from '#broker/notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
 import { openTenants } from '#broker/tenants.ts'
-import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
+import { isLoopbackListener, readOrCreateToken, readSecretFile } from '#config/access.ts'
+import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createDispatcher } from '#delivery/dispatcher.ts'
@@ -31,6 +33,9 @@ import { createChannels } from '#intake/channels.ts'
 import { createClaims } from '#intake/claims.ts'
 import { createIntake } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
+import { createAuthentication } from '#mqtt/authentication.ts'
+import { type BridgeIn, type BridgeInPorts, createBridgeIn } from '#mqtt/bridge-in.ts'
+import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
@@ -111,6 +116,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.closeMs.value / 4))
+  const bridgesIn = openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings)
+  opened.defer(async () => {
+    await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.closeMs.value / 4)))
+  })
 
   isReady = true
   const closing = opened.move()
@@ -176,11 +185,31 @@ async function openMqtt(
   ports: Omit<MqttPorts, 'rows' | 'authenticate'> & { readonly database: Database },
   { settings, isLocal }: { settings: Settings; isLocal: boolean },
 ): Promise<MqttServer | undefined> {
-  const { port, maxClients } = settings.mqtt
+  const { port, maxClients, passwordFile } = settings.mqtt
   if (port === 'off') return undefined
+  if (!isLocal) await ensurePasswordFile(passwordFile)
+  const passwords = existsSync(passwordFile) ? openPasswordFile(passwordFile, ports) : undefined
+  const authenticate = createAuthentication(passwords, { allowsAnonymous: passwords === undefined })
   return createMqttServer(
-    { ...ports, rows: createSessionRows(ports.database), authenticate: () => isLocal },
+    { ...ports, rows: createSessionRows(ports.database), authenticate },
     { host: settings.host, port, clientsMax: maxClients },
+  )
+}
+
+/** Subscribes to the external brokers of the settings. */
+function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Settings): BridgeIn[] {
+  return settings.bridgeIn.map(({ url, topics, clientId, username, passwordFile, caFile }) =>
+    createBridgeIn(
+      { ...ports, random: Math.random },
+      {
+        url,
+        topics,
+        clientId: clientId ?? `selvedge-${gatewayId(settings.data)}-${hash('sha1', url).slice(0, 8)}`,
+        username,
+        password: passwordFile === undefined ? undefined : readSecretFile(passwordFile),
+        ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'),
+      },
+    ),
   )
 }
 

@@ -226,7 +226,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const { kind, rid, entity, changes, by } = what
     const instances = changes.map(({ name, datasetId, after }) => [name, datasetId ?? '', after ?? null])
     const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances }
-    const number = stage.record(rid, JSON.stringify(body))
+    const number = stage.record(rid, body)
     streams.recorded(stage, rid, number)
     return number
   }

@@ -33,6 +33,7 @@ interface Window {
 }
 
 interface ChangeRecord {
+  readonly n: number
   readonly kind: string
   readonly at: number
   readonly type: string | readonly string[]
@@ -122,7 +123,7 @@ function addEntityChanges(ports: EvolutionPorts, rid: number, query: TemporalQue
   for (const text of texts()) {
     const record = JSON.parse(text) as ChangeRecord
     record.instances.forEach(([name, dataset, instance], i) => {
-      const instanceId = `urn:ngsi-ld:instance:${rid}-${record.at}-${i}`
+      const instanceId = `urn:ngsi-ld:instance:n${record.n}-${i}`
       if (instance === null) {
         add(name, dataset, {
           instance: deletedInstance(record.at),

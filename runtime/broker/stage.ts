@@ -19,8 +19,8 @@ export interface Stage {
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
   observation(stream: number, time: number, value: Json, late: boolean): number
-  /** Adds a change record (JSON) of an entity to the log and returns its number. */
-  record(rid: number, body: string): number
+  /** Adds a change record of an entity to the log and returns its number, which the record gets as its member `n`. */
+  record(rid: number, body: object): number
   /** Packs the tail of a stream into chunks within this commit. */
   foldStream(fold: StreamFold): void
   /** Runs when the group is on disk, before the answers: publish in-memory state here. */
@@ -98,7 +98,8 @@ export function createGroup(start: { at: number; number: number }): Group {
       staged++
       open = undefined
       // Not a Buffer: those share memory, all of which would travel to the writer.
-      rows.push(['log.insert', ++number, start.at, 2, rid, encoder.encode(body)])
+      const text = JSON.stringify({ n: ++number, ...body })
+      rows.push(['log.insert', number, start.at, 2, rid, encoder.encode(text)])
       return number
     },
     foldStream(fold) {

@@ -45,6 +45,20 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./decode.ts')).decode,
   },
   {
+    name: 'users',
+    summary: 'List, add and remove MQTT users',
+    details:
+      'Without --add or --remove: the names. A new password is made and shown once, unless it comes by\nstandard input.',
+    options: [
+      { name: 'add', value: 'NAME', summary: 'Add this user, or give it a new password' },
+      { name: 'password-stdin', summary: 'Read the password from standard input' },
+      { name: 'remove', value: 'NAME', summary: 'Remove this user' },
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./users.ts')).users,
+  },
+  {
     name: 'demo',
     summary: 'Run a gateway with a simulated site, or with recorded series',
     details:

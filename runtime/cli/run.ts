@@ -11,6 +11,7 @@ import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
 import type { LoadedSettings } from '#config/load.ts'
 import type { Settings } from '#config/schema.ts'
 import { createGateway } from '#gateway'
+import { ensurePasswordFile } from '#mqtt/password-file.ts'
 import type { Given } from './arguments.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { endSignal } from './signals.ts'
@@ -29,6 +30,7 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   const ending = endSignal(systemClock)
   tellSettings(loaded, log)
   showNewToken(settings, log, terminal)
+  await showNewPassword(settings, terminal)
 
   const starting = createGateway({ settings, clock: systemClock, log, onFault })
   // Until the gateway is ready there is nothing to close: what is on disk is in order at every instant.
@@ -55,4 +57,14 @@ function showNewToken({ host, http }: Settings, log: Log, terminal: Terminal): v
   if (!created) return
   log.info('access.token-created', { file: http.tokenFile })
   terminal.err(`HTTP token, shown this once and kept in ${http.tokenFile}:\n${token}\n`)
+}
+
+/** The MQTT user that the first start with an open listener makes; its password is shown here, once. */
+async function showNewPassword({ host, mqtt }: Settings, terminal: Terminal): Promise<void> {
+  if (mqtt.port === 'off' || isLoopbackListener(host)) return
+  const made = await ensurePasswordFile(mqtt.passwordFile)
+  if (made === undefined) return
+  terminal.err(
+    `MQTT user ${made.user}, password shown this once (hashed in ${mqtt.passwordFile}):\n${made.password}\n`,
+  )
 }

@@ -50,8 +50,6 @@ function isHost(value: string): boolean {
   return isIP(value) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$/.test(value)
 }
 
-export const qualityOfService = () => described('0, 1 or 2', v.picklist([0, 1, 2]))
-
 /** A TCP port to listen at: 0 lets the system choose one, `off` opens none. */
 export const listenPort = () =>
   described(

@@ -134,9 +134,7 @@ describe('settings that stand', () => {
       commit: { lingerMs: 2000 },
       conformance: { profile: '1.8' },
       provisioning: { allow: ['a', '0012'], shareObservableProperty: true },
-      bridgeIn: [
-        { url: 'mqtts://broker:8883', topics: ['a/#'], qos: 1, caFile: join(folder, 'elsewhere/ca.pem') },
-      ],
+      bridgeIn: [{ url: 'mqtts://broker:8883', topics: ['a/#'], caFile: join(folder, 'elsewhere/ca.pem') }],
     })
   })
 
@@ -420,7 +418,7 @@ const broken: [title: string, given: Given, mistakes: Row[]][] = [
   [
     'a password in the file',
     { yaml: bridge('password: hunter2') },
-    [['bridgeIn[0].password', '(hidden)', /^one of url, topics, qos, /, 'bridgeIn[0].passwordFile']],
+    [['bridgeIn[0].password', '(hidden)', /^one of url, topics, clientId, /, 'bridgeIn[0].passwordFile']],
   ],
   [
     'a filter with # inside',
@@ -432,7 +430,6 @@ const broken: [title: string, given: Given, mistakes: Row[]][] = [
     { yaml: 'bridgeIn: [{url: "mqtt://b", topics: ["a/b+"]}]' },
     [['bridgeIn[0].topics[0]', '"a/b+"', filter]],
   ],
-  ['a quality of service of 3', { yaml: bridge('qos: 3') }, [['bridgeIn[0].qos', '3', '0, 1 or 2']]],
   [
     'a password without user',
     { yaml: bridge('passwordFile: p') },

@@ -78,7 +78,7 @@ const mqtt = section('MQTT', {
   passwordFile: setting(kind.fileName(), 'mqtt-passwords', {
     title: 'File of MQTT user names and passwords',
     description:
-      'One `user:password` a line. Needed where the listener is not loopback, and then made with one user at the first start. Where the file exists, it holds on loopback, too. Mode 0600.',
+      'Users with scrypt hashes, kept by `selvedge users`. Needed where the listener is not loopback, and then made with one user at the first start. Where the file exists, it holds on loopback, too. Mode 0600.',
   }),
   maxClients: setting(
     kind.wholeNumber(1, limits.mqttClientsMax.value, 'clients'),
@@ -163,11 +163,7 @@ const bridgeIn = kind.groupOf('a group with url and topics', {
   url: about(kind.brokerUrl(), { title: 'Address', description: 'The external broker.' }),
   topics: about(kind.filledListOf('topic filters', 256, kind.topicFilter()), {
     title: 'Topic filters',
-    description: 'What is subscribed there.',
-  }),
-  qos: setting(kind.qualityOfService(), 1, {
-    title: 'Quality of service',
-    description: 'With 1 and 2 the broker keeps what was not committed here.',
+    description: 'What is subscribed there, with QoS 1: the broker keeps what was not committed here.',
   }),
   clientId: maybe(kind.text(256), {
     title: 'Client identifier',

@@ -100,16 +100,19 @@ export function createIntake(ports: IntakePorts): Intake {
     }
     const all = refused === undefined ? problems : [...problems, ...refused]
     if (timed.length === 0) return all.length === 0 ? nothing(bytes) : refusal(frame, claimant, all, bytes)
-    if (isUntimed && !digests.admit(frame, performance.now())) {
-      repeats.value += timed.length
-      return nothing(bytes, timed.length)
-    }
     return {
       bytes,
       accepted: timed.length,
       problems: all,
       decide(stage) {
-        if (isUntimed) stage.undone(() => digests.forget(frame))
+        // Only what is really taken is remembered: a frame that never reaches its decision may come again.
+        if (isUntimed) {
+          if (!digests.admit(frame, performance.now())) {
+            repeats.value += timed.length
+            return
+          }
+          stage.undone(() => digests.forget(frame))
+        }
         observeAll(stage, frame, claimant, timed)
       },
     }

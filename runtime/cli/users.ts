@@ -1,0 +1,40 @@
+/**
+ * `selvedge users`: who may connect by MQTT. Adds, changes and removes users of the password file; a running gateway
+ * notices within seconds. A password comes from standard input, or is made and shown once.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { GatewayError } from '#base/errors.ts'
+import { addUser, listUsers, removeUser } from '#mqtt/password-file.ts'
+import type { Given } from './arguments.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+
+export async function users(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const file = loaded.settings.mqtt.passwordFile
+  const [add, remove] = [given.text('add'), given.text('remove')]
+  if (add !== undefined && remove !== undefined) {
+    throw new GatewayError('cli.usage', '--add and --remove do not go together')
+  }
+  if (remove !== undefined) {
+    if (existsSync(file) && removeUser(file, remove)) return exitCodes.ok
+    terminal.err(`${file} has no user ${remove}\n`)
+    return exitCodes.failure
+  }
+  if (add === undefined) {
+    const names = existsSync(file) ? listUsers(file) : []
+    terminal.out(given.has('json') ? `${JSON.stringify(names)}\n` : names.map((name) => `${name}\n`).join(''))
+    return exitCodes.ok
+  }
+  const isMade = !given.has('password-stdin')
+  const password = isMade
+    ? randomBytes(18).toString('base64url')
+    : (await text(terminal.input)).split(/\r?\n/, 1)[0]!
+  const what = await addUser(file, add, password)
+  if (isMade) terminal.out(`${password}\n`)
+  terminal.err(`user ${add} ${what} in ${file}${isMade ? '; the password is shown this once' : ''}\n`)
+  return exitCodes.ok
+}
