@@ -117,7 +117,7 @@ describe('commandLine', () => {
       out: '',
       err: 'selvedge: unknown command "stauts"; did you mean status?\nSee selvedge --help\n',
     })
-    expect((await type('frobnicate')).err).toContain('commands are run, check, status, decode, demo')
+    expect((await type('frobnicate')).err).toContain('commands are run, check, status, decode, users, demo')
   })
 
   it('tells all mistakes of a line', async () => {

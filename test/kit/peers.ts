@@ -25,3 +25,9 @@ export function describePeer(name: PeerName, title: string, body: (path: string)
     describe.skipIf(true)(title, { meta: { missingPeer: name } }, () => body(`/missing/${name}`))
   }
 }
+
+/** A `describe` that needs what a machine may not allow; not run, and said so, where that is missing. */
+export function describeAllowed(missing: string | undefined, title: string, body: () => void): void {
+  if (missing === undefined) describe(title, body)
+  else describe.skipIf(true)(title, { meta: { missingPeer: missing } }, body)
+}

@@ -24,7 +24,13 @@ export type Op =
       readonly update: boolean
     }
   /** By a device: newer than all, older than some, or one that was there before (the n-th of the attribute). */
-  | { readonly op: 'observe'; readonly id: string; readonly name: string; readonly t: number; readonly value: Json }
+  | {
+      readonly op: 'observe'
+      readonly id: string
+      readonly name: string
+      readonly t: number
+      readonly value: Json
+    }
   | { readonly op: 'again'; readonly id: string; readonly name: string; readonly n: number }
   | { readonly op: 'drop'; readonly id: string; readonly name: string }
   | { readonly op: 'remove'; readonly id: string }
@@ -115,7 +121,12 @@ function write(
 }
 
 /** An observation of a device that nobody made before. */
-function observe(model: Model, id: string, entity: Map<string, Attribute>, { name, t, value }: Observed): void {
+function observe(
+  model: Model,
+  id: string,
+  entity: Map<string, Attribute>,
+  { name, t, value }: Observed,
+): void {
   const before = entity.get(name)!
   const isCurrent = before.t === undefined || t >= before.t
   const known = new Set([...before.known, identityOf(t, value)])
@@ -138,7 +149,8 @@ function again(
   const past = repeated(model, id, name, n)
   if (attribute === undefined || past === undefined) return undefined
   const isKnown =
-    attribute.known.has(identityOf(past.t, past.value)) || isSame(attribute, { ...past, unit: attribute.unit })
+    attribute.known.has(identityOf(past.t, past.value)) ||
+    isSame(attribute, { ...past, unit: attribute.unit })
   if (!isKnown) {
     if (attribute.t === undefined || past.t >= attribute.t) return undefined
     observe(model, id, entity!, past)
@@ -163,5 +175,7 @@ function remember(model: Model, id: string, name: string, { value, t, unit }: Gi
 const fresh = (given: Given): Attribute => ({ ...given, known: new Set() })
 
 function isSame(a: Given | undefined, b: Given): boolean {
-  return a !== undefined && a.t === b.t && a.unit === b.unit && JSON.stringify(a.value) === JSON.stringify(b.value)
+  return (
+    a !== undefined && a.t === b.t && a.unit === b.unit && JSON.stringify(a.value) === JSON.stringify(b.value)
+  )
 }

@@ -7,14 +7,14 @@ import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
-import type { GeoQuery } from '#ngsi-ld/geo.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { ages, type OpenBroker, openBroker, settableClock, temporaryFolder } from '#test/kit/broker.ts'
 import {
-  apply,
   type Attributes,
+  apply,
   copyOf,
   emptyModel,
   type Given,
@@ -91,6 +91,11 @@ function perform({ broker, main }: OpenBroker, model: Model, op: Op): Promise<un
   }
 }
 
+const near = parseGeoQuery(
+  { georel: 'near;maxDistance==200000', geometry: 'Point', coordinates: '[0,0]', geoproperty: 'place' },
+  (term) => term,
+)
+
 // ---- What must be equal
 
 function expectEntities({ broker }: OpenBroker, model: Model): void {
@@ -147,8 +152,10 @@ function expectQueries({ broker }: OpenBroker, model: Model): void {
     idsWhere((all) => all.get('t')?.value === 3 || isOver(all.get('h')?.value)),
   )
   expect(found(q('!h'))).toEqual(idsWhere((all) => !all.has('h')))
-  const relation = { kind: 'near', maxDistance: 200_000 } as unknown as GeoQuery['relation']
-  void relation
+  // A degree is 111 km.
+  const lon = (given: Given | undefined): number =>
+    (given?.value as { coordinates: [number] } | undefined)?.coordinates[0] ?? Number.POSITIVE_INFINITY
+  expect(found({ geo: near })).toEqual(idsWhere((all) => lon(all.get('place')) <= 1))
   expect(found({ attrs: ['place'] })).toEqual(idsWhere((all) => all.has('place')))
 }
 
@@ -200,7 +207,13 @@ const op: fc.Arbitrary<Op> = fc.oneof(
       .map(({ id: of, name: what, t }) => {
         // No two are alike, so that none was there before.
         const value = ++fresh / 8 + 10
-        return { op: 'observe' as const, id: of, name: what, t, value: what === 'place' ? (point(value) as never) : value }
+        return {
+          op: 'observe' as const,
+          id: of,
+          name: what,
+          t,
+          value: what === 'place' ? (point(value) as never) : value,
+        }
       }),
   },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('again'), id, name, n: fc.nat(20) }) },

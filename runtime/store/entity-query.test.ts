@@ -1,0 +1,265 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
+import { parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { createEntities, entityWrites } from './entities.ts'
+import { indexRows } from './entity-index.ts'
+import { createEntityQuery } from './entity-query.ts'
+import {
+  armRowsStatement,
+  choosePlan,
+  chooseSets,
+  countArmsStatement,
+  type Plan,
+  type PlanPorts,
+  ridsStatement,
+} from './query-plan.ts'
+import { compileConditions } from './query-sql.ts'
+import { migrations } from './schema.ts'
+import type { Sql } from './sql-text.ts'
+
+const long = 'l'.repeat(300)
+
+/** 400 entities: ten rooms, one in ten rare, temperatures 0 to 399, along the equator. */
+const entities = Array.from(
+  { length: 400 },
+  (_, at): Entity => ({
+    id: `urn:e:${at}`,
+    type: at % 10 === 0 ? ['Sensor', 'Rare'] : 'Sensor',
+    temperature: { type: 'Property', value: at, unitCode: 'CEL' },
+    room: { type: 'Property', value: `room ${at % 10}` },
+    note: { type: 'Property', value: at === 7 ? long : at === 8 ? `${long}!` : `note ${at}` },
+    partOf: { type: 'Relationship', object: `urn:p:${at % 4}` },
+    when: { type: 'Property', value: `2024-01-01T00:00:${String(at % 60).padStart(2, '0')}Z` },
+    location:
+      at % 7 === 0
+        ? {
+            type: 'GeoProperty',
+            value: {
+              type: 'LineString',
+              coordinates: [
+                [at / 100, 0],
+                [at / 100, 0.01],
+              ],
+            },
+          }
+        : { type: 'GeoProperty', value: { type: 'Point', coordinates: [at / 100, 0] } },
+  }),
+)
+
+const database = new BetterSqlite3(':memory:')
+const names = new Map<string, number>()
+const nameOf = (text: string): number | undefined => names.get(text)
+
+beforeAll(() => {
+  for (const { sql } of migrations) database.exec(sql)
+  const intern = (text: string): number => {
+    if (!names.has(text)) names.set(text, names.size + 1)
+    return names.get(text)!
+  }
+  const write = (name: keyof typeof entityWrites, ...params: unknown[]): void => {
+    database.prepare(entityWrites[name]).run(...params)
+  }
+  let place = 0
+  for (const [at, entity] of entities.entries()) {
+    const rid = at + 1
+    write('entity.insert', rid, entity.id, rid, 1, 1, '{}', JSON.stringify(entity))
+    const rows = indexRows(entity)
+    for (const type of rows.types) write('type.insert', intern(type), rid)
+    for (const name of rows.attributes) write('attribute.insert', intern(name), rid)
+    for (const [name, kind, value] of rows.scalars) write('scalar.insert', intern(name), kind, value, rid)
+    for (const { name, box } of rows.places)
+      write('place.insert', ++place, box.x0, box.x1, box.y0, box.y1, rid, intern(name), null, null)
+  }
+})
+afterAll(() => database.close())
+
+const same = (term: string): string => term
+const search = (parts: {
+  type?: string
+  q?: string
+  near?: number
+  within?: number
+  attrs?: string[]
+  ids?: string[]
+  idPattern?: string
+}): EntitySearch => ({
+  ...(parts.type === undefined ? {} : { selection: parseTypeSelection(parts.type, same) }),
+  ...(parts.q === undefined ? {} : { q: parseQuery(parts.q, same) }),
+  ...(parts.near === undefined
+    ? {}
+    : {
+        geo: parseGeoQuery(
+          { georel: `near;maxDistance==${parts.near}`, geometry: 'Point', coordinates: [2, 0] },
+          same,
+        ),
+      }),
+  ...(parts.within === undefined
+    ? {}
+    : {
+        geo: parseGeoQuery(
+          {
+            georel: 'within',
+            geometry: 'Polygon',
+            coordinates: [
+              [
+                [0, -1],
+                [parts.within, -1],
+                [parts.within, 1],
+                [0, 1],
+                [0, -1],
+              ],
+            ],
+          },
+          same,
+        ),
+      }),
+  ...(parts.attrs === undefined ? {} : { attrs: parts.attrs }),
+  ...(parts.ids === undefined ? {} : { ids: parts.ids }),
+  ...(parts.idPattern === undefined ? {} : { idPattern: compilePattern(parts.idPattern) }),
+})
+
+const query = () => createEntityQuery({ database, entities: createEntities(database), nameOf })
+const expected = (wanted: EntitySearch): string[] =>
+  entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
+
+describe('an entity query', () => {
+  it.each([
+    [{ type: 'Rare' }, 40],
+    [{ type: 'Sensor;Rare' }, 40],
+    [{ type: 'Rare,Sensor' }, 400],
+    [{ type: 'None' }, 0],
+    [{ type: '*' }, 400],
+    [{ q: 'temperature==10..19' }, 10],
+    [{ q: 'temperature==10,20,"30"' }, 2],
+    [{ q: 'temperature>=390|temperature<5' }, 15],
+    [{ q: 'temperature!=5' }, 399],
+    [{ q: 'temperature>100;room=="room 3"', type: 'Sensor' }, 30],
+    [{ q: '(temperature>300;room=="room 3")|temperature==1' }, 11],
+    [{ q: '!none' }, 400],
+    [{ q: '!temperature' }, 0],
+    [{ q: 'none==1' }, 0],
+    [{ q: 'temperature.unitCode=="CEL";temperature<3' }, 3],
+    [{ q: 'partOf==urn:p:1' }, 100],
+    [{ q: 'partOf>"urn:p:0"' }, 0],
+    [{ q: 'partOf!=urn:p:1' }, 300],
+    [{ q: 'when>=2024-01-01T00:00:58Z' }, 12],
+    [{ q: 'room~=^room [12]$' }, 80],
+    [{ q: 'note~="^l{300}$"' }, 1],
+    [{ near: 11_000 }, 19],
+    [{ near: 11_000, type: 'Rare' }, 1],
+    [{ within: 1 }, 101],
+    [{ within: 1, q: 'temperature>50' }, 50],
+    [{ attrs: ['none', 'room'] }, 400],
+    [{ ids: ['urn:e:3', 'urn:e:1', 'urn:none'] }, 2],
+    [{ ids: ['urn:e:3', 'urn:e:1'], q: 'temperature>1' }, 1],
+    [{ idPattern: '^urn:e:39' }, 11],
+    [{ idPattern: '9$', type: 'Sensor' }, 40],
+    [{}, 400],
+  ])('of %j finds %i', (parts, count) => {
+    const wanted = search(parts)
+    expect(expected(wanted)).toHaveLength(count)
+    expect(query().count(wanted)).toBe(count)
+    expect(
+      query()
+        .page(wanted, { limit: 1000, offset: 0 })
+        .rows.map(({ id }) => id),
+    ).toEqual(expected(wanted))
+    const page = query().page(wanted, { limit: 7, offset: 3 })
+    expect(page.rows.map(({ id }) => id)).toEqual(expected(wanted).slice(3, 10))
+    expect(page.more).toBe(count > 10)
+    const rest = query().page(wanted, { limit: 5, offset: 0, after: 200 })
+    expect(rest.rows.map(({ id }) => id)).toEqual(
+      expected(wanted)
+        .filter((id) => Number(id.slice(6)) >= 200)
+        .slice(0, 5),
+    )
+  })
+
+  it('tells texts apart beyond what the index keeps of them', () => {
+    const count = (q: string): number => query().count(search({ q }))
+    expect(count(`note=="${long}"`)).toBe(1)
+    expect(count(`note!="${long}"`)).toBe(399)
+    expect(count(`note=="${long.slice(0, 256)}"`)).toBe(0)
+    expect(count(`note>"${long}"`)).toBe(399)
+    expect(count(`note>="${long}!"`)).toBe(399)
+    expect(count(`note>"l";note<="${long}"`)).toBe(1)
+    expect(count(`note=="l".."${long}"`)).toBe(1)
+  })
+
+  it('refuses terms on linked entities', () => {
+    expect(() => query().page(search({ q: 'partOf{name}=="x"' }), { limit: 1, offset: 0 })).toThrow(
+      /not built/,
+    )
+  })
+})
+
+describe('its statements', () => {
+  const pluck = ({ text, params }: Sql): number =>
+    database
+      .prepare(text)
+      .pluck()
+      .get(...params) as number
+  const ports = (selectiveRowsMax: number): PlanPorts => ({
+    selectiveRowsMax,
+    countRows: (arms, most) => pluck(countArmsStatement(arms, most)),
+    lookCloser: (condition, most) => {
+      const rows = condition.arms!.flatMap((arm) => {
+        const { text, params } = armRowsStatement([arm], most)
+        return database
+          .prepare(text)
+          .raw()
+          .all(...params) as [number, ...number[]][]
+      })
+      return { ...condition, rids: rows.map(([rid]) => rid) }
+    },
+  })
+  const explain = ({ text, params }: Sql): string =>
+    (database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...params) as { detail: string }[])
+      .map(({ detail }) => detail)
+      .join('\n')
+  const page = (plan: Plan): string => explain(ridsStatement(plan, { after: 0, limit: 20, offset: 0 }))
+
+  it.each([
+    [{ type: 'Rare' }],
+    [{ type: 'Rare', q: 'temperature>100' }],
+    [{ q: 'temperature==10..19', type: 'Sensor' }],
+    [{ q: 'room=="room 3";temperature>100', type: 'Sensor' }],
+    [{ q: 'room=="room 3"|temperature>390', type: 'Sensor' }],
+    [{ q: 'room~=^room', type: 'Sensor', attrs: ['note', 'room'] }],
+    [{ near: 11_000, type: 'Sensor' }],
+    [{ ids: ['urn:e:1'], type: 'Sensor', q: 'temperature>3' }],
+    [{ idPattern: '^urn:e:39', type: 'Sensor' }],
+    [{ q: '!none;temperature!=4', type: 'Rare' }],
+  ])('never scan a table for %j', (parts) => {
+    for (const selectiveRowsMax of [2000, 0]) {
+      const conditions = compileConditions(search(parts), { nameOf })
+      const plans = [
+        choosePlan(conditions, ports(selectiveRowsMax)),
+        chooseSets(conditions, ports(selectiveRowsMax)),
+      ]
+      for (const plan of plans)
+        expect(page(plan)).not.toMatch(/SCAN (d|k|x|entity|scalar|entity_type|has_attribute)\b(?! VIRTUAL)/)
+    }
+  })
+
+  it('drive by what is selective, and walk in order of rid where nothing is', () => {
+    const conditions = compileConditions(search({ type: 'Sensor', q: 'temperature==10..19' }), { nameOf })
+    expect(page(choosePlan(conditions, ports(2000)))).toMatch(
+      /^SEARCH d USING PRIMARY KEY \(name=\? AND kind=\? AND value>\? AND value<\?\)/,
+    )
+    const walked = page(choosePlan(conditions, ports(0)))
+    expect(walked).toMatch(/^SEARCH d USING PRIMARY KEY \(type=\? AND rid>\?\)/)
+    expect(walked).not.toMatch(/TEMP B-TREE/)
+  })
+
+  it('merge ordered lists of several types without sorting them', () => {
+    const conditions = compileConditions(search({ type: 'Sensor,Rare' }), { nameOf })
+    expect(page(choosePlan(conditions, ports(0)))).toMatch(/MERGE \(UNION\)/)
+    expect(page(choosePlan(conditions, ports(0)))).not.toMatch(/TEMP B-TREE/)
+  })
+})

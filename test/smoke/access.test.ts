@@ -1,0 +1,82 @@
+/**
+ * The floor of authentication, with a real process: a listener that is not loopback answers only who knows the token
+ * or a password, both made at the first start, shown once, and readable by their owner alone.
+ */
+import { execFile } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { describePeer } from '#test/kit/peers.ts'
+import { runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+
+const run = promisify(execFile)
+const open = { SELVEDGE_HOST: '0.0.0.0' }
+
+test('an open HTTP listener asks for the token, which the first start makes and shows once', async () => {
+  const gateway = await startGatewayProcess({ env: open })
+  const shown = /HTTP token[^\n]*:\n(\S+)\n/.exec(gateway.output())?.[1]
+  expect(shown).toMatch(/^[\w-]{32}$/)
+  const at = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${gateway.httpUrl}${path}`, { headers })
+  const entities = '/ngsi-ld/v1/entities?type=Room'
+  expect((await at(entities)).status).toBe(401)
+  expect((await at('/health/ready')).status).toBe(401)
+  expect((await at('/health/live')).status).toBe(200)
+  expect((await at(entities, { authorization: 'Bearer wrong' })).status).toBe(401)
+  expect((await at(entities, { authorization: `Bearer ${shown}` })).status).toBe(200)
+  expect((await at(entities, { 'x-auth-token': shown! })).status).toBe(200)
+  for (const file of ['http-token', 'mqtt-passwords']) {
+    expect(statSync(join(gateway.dataFolder, file)).mode & 0o777).toBe(0o600)
+  }
+  expect(
+    gateway
+      .logLines()
+      .map((line) => JSON.stringify(line))
+      .join(),
+  ).not.toContain(shown)
+  await gateway.stop()
+})
+
+test('a later start shows neither token nor password again', async () => {
+  const first = await startGatewayProcess({ env: open })
+  await first.kill('SIGTERM')
+  const second = await startGatewayProcess({ env: open, dataFolder: first.dataFolder })
+  expect(second.output()).not.toContain('shown this once')
+  await second.stop()
+  await first.stop()
+})
+
+test('users are listed, added with a given or a made password, and removed', async () => {
+  const gateway = await startGatewayProcess()
+  const env = { SELVEDGE_DATA: gateway.dataFolder }
+  expect(await runSelvedge(['users', '--json'], { env })).toMatchObject({ code: 0, stdout: '[]\n' })
+  expect((await runSelvedge(['users', '--add', 'anna'], { env })).stdout).toMatch(/^[\w-]{24}\n$/)
+  await runSelvedge(['users', '--add', 'ben', '--password-stdin'], { env, input: 'secret\n' })
+  expect((await runSelvedge(['users'], { env })).stdout).toBe('anna\nben\n')
+  expect(await runSelvedge(['users', '--remove', 'anna'], { env })).toMatchObject({ code: 0 })
+  expect(await runSelvedge(['users', '--remove', 'anna'], { env })).toMatchObject({ code: 1 })
+  expect((await runSelvedge(['users'], { env })).stdout).toBe('ben\n')
+  await gateway.stop()
+})
+
+describePeer('mosquitto_pub', 'an open MQTT listener', (publisher) => {
+  test('refuses who has no password and takes who has the one that was shown', async () => {
+    const gateway = await startGatewayProcess({ env: open })
+    const [, user, password] = /MQTT user (\S+), password[^\n]*:\n(\S+)\n/.exec(gateway.output())!
+    const message = [
+      '-t',
+      'senml/x',
+      '-m',
+      '[{"bn":"d:","n":"t","v":1}]',
+      '-q',
+      '1',
+      '-p',
+      String(gateway.mqttPort),
+    ]
+    await expect(run(publisher, message)).rejects.toThrow(/refused/)
+    await expect(run(publisher, [...message, '-u', user!, '-P', 'wrong'])).rejects.toThrow(/refused/)
+    await run(publisher, [...message, '-u', user!, '-P', password!])
+    await gateway.stop()
+  })
+})
