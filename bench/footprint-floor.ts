@@ -4,7 +4,7 @@
  * HTTP port.
  */
 import { mkdtempSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
@@ -14,7 +14,10 @@ import BetterSqlite3 from 'better-sqlite3'
 import { Hono } from 'hono'
 
 if (isMainThread) {
-  const file = join(process.env['SELVEDGE_DATA'] ?? mkdtempSync(join(tmpdir(), 'selvedge-floor-')), 'floor.db')
+  const file = join(
+    process.env['SELVEDGE_DATA'] ?? mkdtempSync(join(tmpdir(), 'selvedge-floor-')),
+    'floor.db',
+  )
   const worker = new Worker(new URL(import.meta.url), { workerData: file })
   await new Promise((resolve) => worker.once('message', resolve))
   const database = new BetterSqlite3(file, { readonly: true })

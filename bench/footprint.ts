@@ -29,7 +29,10 @@ export async function benchFootprint(options: { quick: boolean }): Promise<void>
   } finally {
     rmSync(join(floor, '..'), { recursive: true, force: true })
   }
-  await loaded(command, options.quick ? { stations: 10_000, values: 200_000 } : { stations: 100_000, values: 2_000_000 })
+  await loaded(
+    command,
+    options.quick ? { stations: 10_000, values: 200_000 } : { stations: 100_000, values: 2_000_000 },
+  )
 }
 
 /** As the gateway's bundle; its folder lies in the checkout, where its libraries are found. */
@@ -95,7 +98,10 @@ async function startUp(command: string, floor: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
 }
 
-async function loaded(command: string, { stations, values }: { stations: number; values: number }): Promise<void> {
+async function loaded(
+  command: string,
+  { stations, values }: { stations: number; values: number },
+): Promise<void> {
   const gateway = await startGateway(command)
   const file = join(gateway.folder, 'selvedge.db')
   const perSecond = await fill(gateway.httpPort, stations)
@@ -136,7 +142,8 @@ function atRest(file: string, fileBefore: number): void {
   const count = of('SELECT sum(count) FROM chunk')
   const bodies = of('SELECT sum(length(body)) FROM chunk')
   const log = of('SELECT coalesce(sum(length(body)), 0) FROM log')
-  const free = of('SELECT freelist_count FROM pragma_freelist_count') * of('SELECT page_size FROM pragma_page_size')
+  const free =
+    of('SELECT freelist_count FROM pragma_freelist_count') * of('SELECT page_size FROM pragma_page_size')
   const growth = statSync(file).size - fileBefore
   database.close()
   process.stdout.write(

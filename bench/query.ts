@@ -122,8 +122,10 @@ async function measure(
 ): Promise<void> {
   const seconds = quick ? 3 : 8
   const rounds = quick ? 1 : 5
-  const run = (kind: RequestKind, more: { connections: number; seconds: number; rate: number; stations: number }) =>
-    underLoad(gateway.pid, load, [JSON.stringify({ port: gateway.httpPort, kind, ...more })])
+  const run = (
+    kind: RequestKind,
+    more: { connections: number; seconds: number; rate: number; stations: number },
+  ) => underLoad(gateway.pid, load, [JSON.stringify({ port: gateway.httpPort, kind, ...more })])
   process.stdout.write(`\n${title}\n`)
   for (const search of searches) {
     const figures: LoadFigures[] = []

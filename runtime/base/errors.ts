@@ -99,7 +99,12 @@ export const errorRegister = {
     'Targets on this machine are refused while others may connect; see `outbound.allowLoopback`.',
   ),
   // Process
-  'gateway.address-unavailable': entry('resource', 'later', 500, 'Another process listens there, or the address is not of this machine.'),
+  'gateway.address-unavailable': entry(
+    'resource',
+    'later',
+    500,
+    'Another process listens there, or the address is not of this machine.',
+  ),
   // Anything that is a bug of ours
   'gateway.internal': entry('ourselves', 'later', 500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

@@ -21,8 +21,10 @@ import {
   declaredDevice,
   declaredField,
   type FirstReading,
-  hostingFragment,
+  hasSameForm,
   idsOf,
+  inFormOf,
+  type KnownEntity,
   learntInterval,
   mayLearnInterval,
   missingParts,
@@ -37,7 +39,9 @@ import { sosa } from './vocabulary.ts'
 /** One field of one device. */
 export interface Channel {
   readonly ids: SiteIds
-  stream: LiveStream
+  readonly stream: LiveStream
+  /** The stream's own when it had the unit and time source below. */
+  readonly shape: string
   unitCode: string | undefined
   unitText: string | undefined
   timeSource: TimeSource
@@ -76,9 +80,9 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     const ids = idsOf(reading, frame.topic, metadata, settings)
     const address = ports.addressOf(frame, format)
     const sighting = { device: reading.device, fields: [first], address, declared }
-    const { create, host } = missingParts((id) => documents.find(stage, id) !== undefined, sighting, settings)
+    const { create, extend } = missingParts((id) => known(stage, id), sighting, settings)
     for (const entity of create) documents.create(stage, entity, 'provisioning')
-    if (host !== undefined) hostSensors(stage, host)
+    for (const { id, fragment } of extend) append(stage, documents.find(stage, id)!, fragment)
     const isNew = create.some(({ id }) => id === ids.observation)
     if (isNew) {
       stage.published(() =>
@@ -91,9 +95,11 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
       simpleResult(first, metadata),
       first,
     )
+    const stream = streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime)
     const channel: Channel = {
       ids,
-      stream: streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime),
+      stream,
+      shape: stream.shape,
       unitCode: reading.unitCode,
       unitText: reading.unitText,
       timeSource: first.timeSource,
@@ -103,10 +109,11 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     return { channel, isNew }
   }
 
-  function hostSensors(stage: Stage, host: { platform: string; sensors: readonly string[] }): void {
-    const platform = documents.find(stage, host.platform)!
-    const fragment = hostingFragment(platform.entity, host.sensors)
-    if (fragment !== undefined) append(stage, platform, fragment)
+  function known(stage: Stage, id: string): KnownEntity | undefined {
+    const draft = documents.find(stage, id)
+    if (draft === undefined) return undefined
+    const isAsMade = (name: string): boolean => draft.times[name]?.[0] === draft.times[name]?.[1]
+    return { entity: draft.entity, isAsMade }
   }
 
   /** The StreamObservation with a result of this unit and time source; people's own sub-attributes stay. */
@@ -117,14 +124,17 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     first: FirstReading,
   ): Draft {
     const [known] = instancesOf(draft.entity, sosa.hasSimpleResult)
-    if (known !== undefined && hasSameForm(known, result)) return draft
-    const { unitCode: _unit, ...rest } = known ?? {}
-    const knownAt = dateTimeToMs(known?.observedAt ?? '')
+    if (known === undefined) {
+      const made = { [sosa.hasSimpleResult]: result, [sosa.resultTime]: resultTime(first.observedAt) }
+      return append(stage, draft, made)
+    }
+    if (hasSameForm(known, result)) return draft
+    const knownAt = dateTimeToMs(known.observedAt ?? '')
     // A late reading gives its unit, not its value: that is history.
     const isLate = knownAt !== undefined && knownAt > first.observedAt
-    const newest = isLate ? { value: known!.value, observedAt: known!.observedAt } : {}
+    const newest = isLate ? { value: known.value, observedAt: known.observedAt } : {}
     return append(stage, draft, {
-      [sosa.hasSimpleResult]: { ...rest, ...result, ...newest },
+      [sosa.hasSimpleResult]: { ...inFormOf(known, result), ...newest },
       [sosa.resultTime]: resultTime(isLate ? knownAt : first.observedAt),
     } as Fragment)
   }
@@ -175,9 +185,10 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
 
   return Object.freeze({
     find: (key: string) => channels.get(key),
-    /** True when the channel's stream is live and has the unit and time source of the reading. */
+    /** True when the channel's stream is live and, whoever wrote it last, has the unit and time source of the reading. */
     fits: (channel: Channel, reading: Reading, stamp: Stamp): boolean =>
       !channel.stream.gone &&
+      channel.stream.shape === channel.shape &&
       channel.unitCode === reading.unitCode &&
       channel.unitText === reading.unitText &&
       channel.timeSource === stamp.timeSource,
@@ -187,14 +198,6 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
 }
 
 export type Channels = ReturnType<typeof createChannels>
-
-/** Same unit and same sub-attributes of ours; value and time aside. */
-function hasSameForm(known: object, result: object): boolean {
-  const members = Object.entries(result).filter(([name]) => name !== 'value' && name !== 'observedAt')
-  const own = known as Record<string, unknown>
-  const sameUnit = own['unitCode'] === (result as Record<string, unknown>)['unitCode']
-  return sameUnit && members.every(([name, value]) => JSON.stringify(own[name]) === JSON.stringify(value))
-}
 
 function isChanged(before: Entity, after: Entity): boolean {
   return changesBetween(before, after).some(

@@ -1,13 +1,15 @@
 /**
  * Sensor integration: what a device and its fields are as NGSI-LD entities. Pure values with core-compacted names;
  * nothing here reads or writes the store. What is made is made once: an entity that exists is left as people and
- * components made it, and only the list of hosted sensors of a Platform grows. Metadata comes from declarations,
- * never from guesses; what is not known is `NA` where the model has a word for that, and absent elsewhere.
+ * components made it. Only the list of hosted sensors of a Platform grows, and what is declared later fills gaps that
+ * nobody has filled. Metadata comes from declarations, never from guesses; what is not known is `NA` where the model
+ * has a word for that, and absent elsewhere.
  */
 import type { DeviceSettings, FieldSettings } from '#config/schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
+import { sameJson } from '#ngsi-ld/json.ts'
 import { type SiteIds, siteIds } from './site-ids.ts'
 import {
   dctermsFormat,
@@ -56,10 +58,17 @@ export interface SiteSettings {
   readonly shareObservableProperty: boolean
 }
 
-/** What provisioning has to do: entities to create, in order, and sensors that an existing Platform has to host. */
+/** An entity that exists. */
+export interface KnownEntity {
+  readonly entity: Entity
+  /** Whether nobody has written an attribute since the entity was made. */
+  isAsMade(name: string): boolean
+}
+
+/** What provisioning has to do: entities to create, in order, and attributes to add to some that exist. */
 export interface MissingParts {
   readonly create: readonly Entity[]
-  readonly host?: { readonly platform: string; readonly sensors: readonly string[] }
+  readonly extend: readonly { readonly id: string; readonly fragment: Fragment }[]
 }
 
 /** What is declared of a device. Names come from devices: `constructor` is one as any other. */
@@ -111,29 +120,54 @@ export function siteEntities(sighting: DeviceSighting, settings: SiteSettings): 
   return entities.filter(({ id }) => !seen.has(id) && seen.add(id))
 }
 
-/** What of a sighting does not exist yet. */
+/** What of a sighting does not exist yet: entities, sensors that a Platform has to host, declared metadata. */
 export function missingParts(
-  exists: (id: string) => boolean,
+  find: (id: string) => KnownEntity | undefined,
   sighting: DeviceSighting,
   settings: SiteSettings,
 ): MissingParts {
-  const entities = siteEntities(sighting, settings)
-  const create = entities.filter(({ id }) => !exists(id))
-  const platform = entities[0]?.id
-  const sensors = create.filter(({ type }) => type === sosa.Sensor).map(({ id }) => id)
-  if (platform === undefined || sensors.length === 0 || !exists(platform)) return { create }
-  return { create, host: { platform, sensors } }
+  const create: Entity[] = []
+  const extend: { id: string; fragment: Fragment }[] = []
+  for (const wanted of siteEntities(sighting, settings)) {
+    const known = find(wanted.id)
+    if (known === undefined) {
+      create.push(wanted)
+      continue
+    }
+    const fragment = { ...hostingFragment(known.entity, wanted), ...gapsOf(known, wanted) }
+    if (Object.keys(fragment).length > 0) extend.push({ id: wanted.id, fragment })
+  }
+  return { create, extend }
 }
 
-/** Attributes that make a Platform host further sensors; undefined when it hosts them all. */
-export function hostingFragment(platform: Entity, sensors: readonly string[]): Fragment | undefined {
+/** The attribute that makes a Platform host the sensors it should; undefined when it hosts them all. */
+export function hostingFragment(platform: Entity, wanted: Entity): Fragment | undefined {
   const instances = instancesOf(platform, sosa.hosts)
   const hosted = new Set(instances.flatMap(objectsOf))
-  const added = sensors.filter((sensor) => !hosted.has(sensor))
+  const added = instancesOf(wanted, sosa.hosts)
+    .flatMap(objectsOf)
+    .filter((sensor) => !hosted.has(sensor))
   if (added.length === 0) return undefined
   const own = instances.filter(({ datasetId }) => datasetId === undefined).flatMap(objectsOf)
   return { [sosa.hosts]: relationship([...own, ...added]) }
 }
+
+/** Attributes that a declaration may add to an entity that exists. */
+const declarable = [schemaName, 'location', qoi.updateinterval, qoi.min, qoi.max, qoi.regexp]
+
+/** What is declared where the entity has nothing, an `NA` that nobody wrote, or what was only learnt. */
+function gapsOf({ entity, isAsMade }: KnownEntity, wanted: Entity): Fragment {
+  const isGap = (name: string): boolean => {
+    const [declared] = instancesOf(wanted, name)
+    if (declared === undefined || declared.value === notAvailable) return false
+    const [present] = instancesOf(entity, name)
+    return present === undefined || isLearnt(present) || (present.value === notAvailable && isAsMade(name))
+  }
+  return Object.fromEntries(declarable.filter(isGap).map((name) => [name, wanted[name]!]))
+}
+
+const isLearnt = (interval: AttributeInstance): boolean =>
+  (interval[selvedgeBasis] as { readonly value?: Json } | undefined)?.value === 'learnt'
 
 const objectsOf = ({ object }: AttributeInstance): string[] =>
   [object].flat().filter((one): one is string => typeof one === 'string')
@@ -155,6 +189,21 @@ export function simpleResult(
   }
 }
 
+/** Members of a result that a frame decides: never what somebody else left there. */
+const formMembers = ['type', 'unitCode', schemaUnitText, selvedgeTimeSource]
+
+/** Whether a known result has the unit and time source of another; value, time and the rest aside. */
+export const hasSameForm = (known: AttributeInstance, result: AttributeInstance): boolean =>
+  formMembers.every((name) => sameJson(known[name], result[name]))
+
+/** A result in the form of a new one, with the sub-attributes that people put on the known one. */
+export function inFormOf(known: AttributeInstance, result: AttributeInstance): AttributeInstance {
+  const { value: _value, observedAt: _observedAt, ...others } = known
+  const kept = known.type === 'Property' ? others : {}
+  const own = Object.entries(kept).filter(([name]) => !formMembers.includes(name))
+  return { ...Object.fromEntries(own), ...result }
+}
+
 /** sosa:resultTime, always the time of the result. */
 export const resultTime = (observedAt: number): Property => property(msToDateTime(observedAt))
 
@@ -166,8 +215,7 @@ export const learntInterval = (seconds: number): Fragment => ({
 /** Whether a learnt interval may be written: nothing is known yet, or what is known was learnt. */
 export function mayLearnInterval(sensor: Entity): boolean {
   const [known] = instancesOf(sensor, qoi.updateinterval)
-  const basis = known?.[selvedgeBasis] as { readonly value?: Json } | undefined
-  return known === undefined || known.value === notAvailable || basis?.value === 'learnt'
+  return known === undefined || known.value === notAvailable || isLearnt(known)
 }
 
 /** A Property without members of its own: an attribute as well as a sub-attribute. */

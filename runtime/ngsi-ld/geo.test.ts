@@ -1,3 +1,4 @@
+/** The rules of geo-queries, case by case: relations in the plane, distance on the globe, parsing, search boxes. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { distanceMeters } from './distance.ts'

@@ -1,3 +1,4 @@
+/** Patterns case by case: what they match, what is refused, and that none takes long. */
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
 import { compilePattern } from './pattern.ts'

@@ -4,11 +4,11 @@
  * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
 
-import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import { copyFileSync, rmSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
-import { formatVersion, migrations } from './schema.ts'
+import { type Migration, migrations } from './schema.ts'
 
 export type Database = BetterSqlite3.Database
 export type Synchronous = 'FULL' | 'NORMAL' | 'OFF'
@@ -41,24 +41,24 @@ export function openWriter(file: string, synchronous: Synchronous): Database {
  * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database,
  * store.full and store.failed when it cannot be read or written.
  */
-export function migrate(file: string): { from: number; to: number } {
-  const fresh = !existsSync(file)
+export function migrate(
+  file: string,
+  steps: readonly Migration[] = migrations,
+): { from: number; to: number } {
+  const to = steps.at(-1)!.version
   const database = openWriter(file, 'FULL')
   try {
     const from = database.pragma('user_version', { simple: true }) as number
-    if (from > formatVersion) {
-      throw new GatewayError(
-        'store.newer',
-        `${file} has data format ${from}; this version knows ${formatVersion}`,
-      )
+    if (from > to) {
+      throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${to}`)
     }
-    if (from === formatVersion) return { from, to: from }
+    if (from === to) return { from, to }
     const copy = `${file}.format-${from}`
-    if (!fresh && from > 0) {
+    if (from > 0) {
       database.pragma('wal_checkpoint(TRUNCATE)')
       copyFileSync(file, copy)
     }
-    for (const step of migrations) {
+    for (const step of steps) {
       if (step.version <= from) continue
       database.transaction(() => {
         database.exec(step.sql)
@@ -67,7 +67,7 @@ export function migrate(file: string): { from: number; to: number } {
       failpoint('migrate:between-steps')
     }
     rmSync(copy, { force: true })
-    return { from, to: formatVersion }
+    return { from, to }
   } catch (error) {
     throw storeError(file, error)
   } finally {

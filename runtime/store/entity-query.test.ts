@@ -1,4 +1,7 @@
-import BetterSqlite3 from 'better-sqlite3'
+/**
+ * Queries over the real tables: each answer against the predicate, page by page, and the plans behind them: what
+ * drives, and that no table is ever scanned.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
@@ -6,8 +9,7 @@ import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
-import { createEntities, entityWrites } from './entities.ts'
-import { indexRows } from './entity-index.ts'
+import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { createEntityQuery } from './entity-query.ts'
 import {
   armRowsStatement,
@@ -19,7 +21,6 @@ import {
   ridsStatement,
 } from './query-plan.ts'
 import { compileConditions } from './query-sql.ts'
-import { migrations } from './schema.ts'
 import type { Sql } from './sql-text.ts'
 
 const long = 'l'.repeat(300)
@@ -51,31 +52,11 @@ const entities = Array.from(
   }),
 )
 
-const database = new BetterSqlite3(':memory:')
-const names = new Map<string, number>()
-const nameOf = (text: string): number | undefined => names.get(text)
+const tables = createEntityTables()
+const { database } = tables
+const { nameOf } = tables.ports
 
-beforeAll(() => {
-  for (const { sql } of migrations) database.exec(sql)
-  const intern = (text: string): number => {
-    if (!names.has(text)) names.set(text, names.size + 1)
-    return names.get(text)!
-  }
-  const write = (name: keyof typeof entityWrites, ...params: unknown[]): void => {
-    database.prepare(entityWrites[name]).run(...params)
-  }
-  let place = 0
-  for (const [at, entity] of entities.entries()) {
-    const rid = at + 1
-    write('entity.insert', rid, entity.id, rid, 1, 1, '{}', JSON.stringify(entity))
-    const rows = indexRows(entity)
-    for (const type of rows.types) write('type.insert', intern(type), rid)
-    for (const name of rows.attributes) write('attribute.insert', intern(name), rid)
-    for (const [name, kind, value] of rows.scalars) write('scalar.insert', intern(name), kind, value, rid)
-    for (const { name, box } of rows.places)
-      write('place.insert', ++place, box.x0, box.x1, box.y0, box.y1, rid, intern(name), null, null)
-  }
-})
+beforeAll(() => tables.fill(entities))
 afterAll(() => database.close())
 
 const same = (term: string): string => term
@@ -123,7 +104,7 @@ const search = (parts: {
   ...(parts.idPattern === undefined ? {} : { idPattern: compilePattern(parts.idPattern) }),
 })
 
-const query = () => createEntityQuery({ database, entities: createEntities(database), nameOf })
+const query = () => createEntityQuery(tables.ports)
 const expected = (wanted: EntitySearch): string[] =>
   entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
 

@@ -58,6 +58,15 @@ export interface OpenBroker {
 
 export interface BrokerOptions extends Partial<TenantSettings> {
   readonly clock?: SettableClock
+  /** Shared by several brokers one after the other; else it has one of its own. */
+  readonly writer?: Writer
+}
+
+/** A writer thread whose death is a failure of the test. */
+export function immortalWriter(): Writer {
+  return createWriter((error) => {
+    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
+  })
 }
 
 /** Longer than any tail may age. */
@@ -69,13 +78,10 @@ export function temporaryFolder(): { readonly folder: string; remove(): void } {
 }
 
 export async function openBroker(folder: string, options: BrokerOptions = {}): Promise<OpenBroker> {
-  const { clock = settableClock(), ...settings } = options
+  const { clock = settableClock(), writer = immortalWriter(), ...settings } = options
   const metrics = createMetrics()
   const owed: Delivery[] = []
   const logged: OpenBroker['logged'] = []
-  const writer = createWriter((error) => {
-    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
-  })
   let refusal: GatewayError | undefined
   const refusing: Writer = {
     ...writer,
@@ -124,7 +130,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     },
     async close() {
       await tenants.close()
-      await writer.end()
+      if (options.writer === undefined) await writer.end()
     },
   }
 }

@@ -11,7 +11,14 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { ages, type OpenBroker, openBroker, settableClock, temporaryFolder } from '#test/kit/broker.ts'
+import {
+  ages,
+  immortalWriter,
+  type OpenBroker,
+  openBroker,
+  settableClock,
+  temporaryFolder,
+} from '#test/kit/broker.ts'
 import {
   type Attributes,
   apply,
@@ -24,19 +31,24 @@ import {
   repeated,
 } from './broker-model.ts'
 
-// ---- Small enough that everything there is a ceiling for happens
+// ---- Ceilings so low that everything they bring about happens
 
 const before = { ...limits }
-function lower(name: keyof typeof limits, value: number): void {
+function set(name: keyof typeof limits, value: number): void {
   Object.assign(limits, { [name]: { ...before[name], value } })
 }
-lower('streamsLiveMax', 2)
-lower('chunkObservations', 6)
-lower('chunkPartialMin', 4)
-lower('foldsPerGroup', 2)
-lower('writebacksPerGroup', 2)
-lower('logBytesMax', 2000)
+set('streamsLiveMax', 2)
+set('chunkObservations', 6)
+set('chunkPartialMin', 4)
+set('foldsPerGroup', 2)
+set('writebacksPerGroup', 2)
+set('logBytesMax', 2000)
+// Batches of one step are to share its group.
+set('batchSlicesMax', 100)
 afterAll(() => Object.assign(limits, before))
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
 
 // ---- Words of the model in those of the broker
 
@@ -128,7 +140,9 @@ function expectHistory({ broker }: OpenBroker, model: Model): void {
       return `${name} ${identityOf((observedAt! - epoch) / 1000, value!)}`
     })
     expect([...new Set(keys)].toSorted()).toEqual([...past.keys()].toSorted())
-    keys.forEach((key, i) => expect([...past.get(key)!.units]).toContain(instances[i]!.instance.unitCode))
+    for (const [i, key] of keys.entries()) {
+      expect([...past.get(key)!.units]).toContain(instances[i]!.instance.unitCode)
+    }
     const instanceIds = instances.map(({ instanceId }) => instanceId)
     expect(new Set(instanceIds).size).toBe(instanceIds.length)
   }
@@ -181,13 +195,13 @@ interface Step {
 
 const id = fc.constantFrom(...ids)
 const name = fc.constantFrom(...names)
-const valueOf = (of: string): fc.Arbitrary<Given['value']> =>
+const valueFor = (of: string): fc.Arbitrary<Given['value']> =>
   of === 'place'
     ? fc.integer({ min: 0, max: 4 }).map((x) => point(x) as never)
     : fc.oneof(fc.integer({ min: 0, max: 9 }), fc.constantFrom('on', 'off'))
 const givenOf = (of: string): fc.Arbitrary<Given> =>
   fc.record({
-    value: valueOf(of),
+    value: valueFor(of),
     t: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined, freq: 4 }),
     unit: fc.constantFrom(...(of === 'place' ? [undefined] : units)),
   })
@@ -280,7 +294,7 @@ test('a broker is what its model is', { timeout: 300_000 }, async () => {
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), async (steps) => {
       const { folder, remove } = temporaryFolder()
       const clock = settableClock()
-      let open = await openBroker(folder, { clock, synchronous: 'OFF' })
+      let open = await openBroker(folder, { clock, writer, synchronous: 'OFF' })
       try {
         let model = emptyModel()
         await open.broker.subscriptions.create({
@@ -292,7 +306,7 @@ test('a broker is what its model is', { timeout: 300_000 }, async () => {
         for (const one of steps) {
           if (one.first === 'restart') {
             await open.close()
-            open = await openBroker(folder, { clock, synchronous: 'OFF' })
+            open = await openBroker(folder, { clock, writer, synchronous: 'OFF' })
             await expectAll(open, model)
           }
           model = await run(open, model, one)

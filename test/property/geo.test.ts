@@ -6,14 +6,16 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { distanceMeters } from '#ngsi-ld/distance.ts'
-import { boxesTouch } from '#ngsi-ld/figure.ts'
+import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
 import {
   boundingBoxOf,
+  compileBoxTest,
   compileGeometryTest,
   type GeoQuery,
   type GeoRelation,
   searchBoxesOf,
 } from '#ngsi-ld/geo.ts'
+import { boxOfCell, cellOf, cellRanges } from '#store/place-cell.ts'
 
 interface Geometry {
   readonly type: string
@@ -144,6 +146,89 @@ describe('search boxes', () => {
       ),
       { numRuns: 3000 },
     )
+  })
+})
+
+describe('what a box says', () => {
+  it('holds of every geometry in it', () => {
+    const boxes = fc.oneof(
+      fc.tuple(grid, size, size).map(([[x, y], width, height]): Box => [x!, y!, x! + width, y! + height]),
+      fc
+        .tuple(anywhere, fc.double({ min: 1e-7, max: 1, noNaN: true }))
+        .map(([[x, y], width]): Box => [x!, y!, Math.min(180, x! + width), Math.min(90, y! + width)]),
+    )
+    const within = fc.array(
+      fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true })),
+      { minLength: 1, maxLength: 3 },
+    )
+    fc.assert(
+      fc.property(geometry, relation, boxes, within, (reference, how, bounds, shares) => {
+        const verdict = compileBoxTest({ relation: how, geometry: reference, property: 'location' })(bounds)
+        const positions = shares.map(([x, y]) => [
+          bounds[0] + x * (bounds[2] - bounds[0]),
+          bounds[1] + y * (bounds[3] - bounds[1]),
+        ])
+        const other =
+          positions.length === 1
+            ? { type: 'Point', coordinates: positions[0]! }
+            : { type: 'LineString', coordinates: positions }
+        if (verdict !== undefined) expect(holds(reference, how, other)).toBe(verdict)
+      }),
+      { numRuns: 4000 },
+    )
+  })
+})
+
+describe('cells', () => {
+  it('hold their positions and are small', () => {
+    fc.assert(
+      fc.property(fc.oneof(anywhere, corners, grid), (place) => {
+        const [x, y] = place as [number, number]
+        const bounds = boxOfCell(cellOf(x, y)!)
+        expect(boxesTouch(bounds, [x, y, x, y])).toBe(true)
+        expect(bounds[2] - bounds[0]).toBeLessThan(6e-6)
+        expect(bounds[3] - bounds[1]).toBeLessThan(3e-6)
+      }),
+      { numRuns: 2000 },
+    )
+    expect(cellOf(180.1, 0)).toBeUndefined()
+    expect(cellOf(0, -91)).toBeUndefined()
+    expect(cellOf(Number.NaN, 0)).toBeUndefined()
+  })
+
+  it('in ranges hold every position of a window', () => {
+    fc.assert(
+      fc.property(
+        anywhere,
+        fc.double({ min: -6, max: 2, noNaN: true }),
+        fc.array(
+          fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true })),
+          { minLength: 1, maxLength: 10 },
+        ),
+        ([west, south], exponent, shares) => {
+          const window: Box = [
+            west!,
+            south!,
+            Math.min(180, west! + 10 ** exponent),
+            Math.min(90, south! + 10 ** exponent),
+          ]
+          const ranges = cellRanges((each) =>
+            !boxesTouch(each, window) ? false : isBoxWithin(each, window) ? true : undefined,
+          )
+          expect(ranges.length).toBeLessThan(200)
+          for (const [x, y] of shares) {
+            const cell = cellOf(
+              window[0] + x * (window[2] - window[0]),
+              window[1] + y * (window[3] - window[1]),
+            )!
+            expect(ranges.some(([first, last]) => first <= cell && cell <= last)).toBe(true)
+          }
+        },
+      ),
+      { numRuns: 500 },
+    )
+    expect(cellRanges(() => true)).toEqual([[0, 2 ** 52 - 1]])
+    expect(cellRanges(() => false)).toEqual([])
   })
 })
 

@@ -1,0 +1,337 @@
+/** Subscriptions as clients write, change and read them; each refusal names the member. */
+import { describe, expect, it } from 'vitest'
+import { isGatewayError } from '#base/errors.ts'
+import {
+  interestOf,
+  isActive,
+  notificationOf,
+  renderSubscription,
+  type Subscription,
+  statusOf,
+} from './subscription.ts'
+import { parseSubscription, patchSubscription } from './subscription-parse.ts'
+
+const context = {
+  expand: (term: string): string => (term.startsWith('s:') ? `https://s.org/${term.slice(2)}` : term),
+  compact: (name: string): string => name.replace('https://s.org/', 's:'),
+  reference: ['https://s.org/context.jsonld'],
+}
+const nowMs = Date.UTC(2025, 0, 1)
+const options = { context, nowMs, newId: () => 'urn:ngsi-ld:Subscription:new' }
+const parse = (json: unknown): Subscription => parseSubscription(json, options)
+const patch = (before: Subscription, json: unknown): Subscription => patchSubscription(before, json, options)
+const render = (subscription: Subscription, more = {}): unknown =>
+  renderSubscription(subscription, { context, nowMs, ...more })
+
+const endpoint = { uri: 'http://localhost:1111/notify' }
+const small = { type: 'Subscription', entities: [{ type: 's:Building' }], notification: { endpoint } }
+const full = {
+  id: 'urn:ngsi-ld:Subscription:1',
+  type: 'Subscription',
+  subscriptionName: 'warm rooms',
+  description: 'what it is for',
+  entities: [
+    { id: 'urn:e:1', type: 's:Room' },
+    { idPattern: '^urn:e', type: '(A;B),C' },
+  ],
+  watchedAttributes: ['s:temperature', 'name'],
+  notificationTrigger: ['entityCreated', 'attributeUpdated'],
+  throttling: 5,
+  q: 's:temperature>20;name~="^a"',
+  geoQ: { georel: 'near;maxDistance==2000', geometry: 'Point', coordinates: [8, 40], geoproperty: 's:place' },
+  localOnly: false,
+  isActive: true,
+  expiresAt: '2030-08-01T22:07:00Z',
+  notification: {
+    attributes: ['s:temperature'],
+    format: 'keyValues',
+    sysAttrs: true,
+    showChanges: false,
+    endpoint: {
+      uri: 'https://x.org/notify?a=b',
+      accept: 'application/ld+json',
+      timeout: 1000,
+      cooldown: 500,
+      receiverInfo: [{ key: 'X-Key', value: 'Value' }],
+      notifierInfo: [{ key: 'k', value: 'v' }],
+    },
+  },
+}
+
+describe('a subscription', () => {
+  it('keeps canonical names and is plain JSON', () => {
+    const subscription = parse(full)
+    expect(JSON.parse(JSON.stringify(subscription))).toEqual(subscription)
+    expect(subscription).toMatchObject({
+      id: 'urn:ngsi-ld:Subscription:1',
+      name: 'warm rooms',
+      watchedAttributes: ['https://s.org/temperature', 'name'],
+      expiresAt: Date.UTC(2030, 7, 1, 22, 7),
+      geoQ: { property: 'https://s.org/place' },
+      context: context.reference,
+    })
+  })
+
+  it('looks to a client as it was written', () => {
+    expect(render(parse(full))).toEqual({
+      ...full,
+      entities: [full.entities[0], { idPattern: '^urn:e', type: 'A;B,C' }],
+      status: 'active',
+    })
+    expect(render(parse(small))).toEqual({
+      ...small,
+      id: 'urn:ngsi-ld:Subscription:new',
+      notificationTrigger: ['attributeCreated', 'attributeUpdated'],
+      status: 'active',
+    })
+  })
+
+  it('takes what older clients write, and what JSON-LD allows', () => {
+    expect(parse({ ...small, name: 'old', expires: '2030-01-01T00:00:00Z' })).toMatchObject({
+      name: 'old',
+      expiresAt: Date.UTC(2030, 0, 1),
+    })
+    expect(
+      parse({
+        '@id': 'urn:x:1',
+        '@type': 'Subscription',
+        '@context': 'x',
+        entities: { '@type': 'A' },
+        watchedAttributes: 'b',
+        notification: { endpoint },
+      }),
+    ).toMatchObject({
+      id: 'urn:x:1',
+      entities: [{ types: { kind: 'type', name: 'A' } }],
+      watchedAttributes: ['b'],
+    })
+  })
+
+  it('ignores what only the gateway may say', () => {
+    const subscription = parse({
+      ...small,
+      status: 'expired',
+      createdAt: 'x',
+      notification: { endpoint, timesSent: 42, lastFailure: 'x', status: 'failed' },
+    })
+    expect(render(subscription)).toEqual(render(parse(small)))
+  })
+
+  it('needs entities or attributes, unless it is local', () => {
+    const { entities, ...without } = small
+    expect(() => parse(without)).toThrow(/entities or watchedAttributes/)
+    expect(parse({ ...without, watchedAttributes: ['a'] }).entities).toBeUndefined()
+    expect(parse({ ...without, localOnly: true }).localOnly).toBe(true)
+    expect(entities).toHaveLength(1)
+  })
+
+  it.each<[object, RegExp]>([
+    [{ type: 'Other' }, /^type: /],
+    [{ type: undefined }, /^type: /],
+    [{ id: 'invalidId' }, /^id: /],
+    [{ id: '' }, /^id: /],
+    [{ entities: [] }, /^entities: /],
+    [{ entities: [{}] }, /^entities\[0\]\.type: /],
+    [{ watchedAttributes: [] }, /^watchedAttributes: /],
+    [{ watchedAttributes: [7] }, /^watchedAttributes: /],
+    [{ watchedAttributes: ['a b'] }, /^watchedAttributes: /],
+    [{ notificationTrigger: ['entityChanged'] }, /^notificationTrigger: /],
+    [{ notificationTrigger: [] }, /^notificationTrigger: /],
+    [{ timeInterval: 10, watchedAttributes: ['a'] }, /^timeInterval: cannot stand beside watchedAttributes/],
+    [{ timeInterval: 10, throttling: 5 }, /^timeInterval: cannot stand beside throttling/],
+    [{ timeInterval: -1 }, /^timeInterval: /],
+    [{ throttling: -30 }, /^throttling: /],
+    [{ q: 'speed>' }, /^q: /],
+    [{ q: 7 }, /^q: /],
+    [{ geoQ: { georel: 'near' } }, /^geometry: /],
+    [{ geoQ: {} }, /^geoQ: /],
+    [{ geoQ: 'x' }, /^geoQ: /],
+    [{ isActive: 'yes' }, /^isActive: /],
+    [{ expiresAt: '2000-01-01T00:00:00Z' }, /^expiresAt: lies in the past/],
+    [{ expiresAt: 'tomorrow' }, /^expiresAt: /],
+    [{ expiresAt: null }, /^expiresAt: /],
+    [{ subscriptionName: '' }, /^subscriptionName: /],
+    [{ unknownMember: 1 }, /^unknownMember: is not a member/],
+    [{ constructor: 1 }, /^constructor: is not a member/],
+    [{ notification: undefined }, /^notification: /],
+    [{ notification: 7 }, /^notification: /],
+    [{ notification: {} }, /^notification\.endpoint: /],
+    [{ notification: { endpoint, formt: 1 } }, /^notification\.formt: /],
+    [{ notification: { endpoint, format: 'xml' } }, /^notification\.format: /],
+    [{ notification: { endpoint, attributes: [] } }, /^notification\.attributes: /],
+    [{ notification: { endpoint, sysAttrs: 1 } }, /^notification\.sysAttrs: /],
+    [{ notification: { endpoint: {} } }, /^notification\.endpoint\.uri: /],
+    [{ notification: { endpoint: { uri: 'ftp://x.org' } } }, /^notification\.endpoint\.uri: /],
+    [{ notification: { endpoint: { uri: 'http://' } } }, /^notification\.endpoint\.uri: /],
+    [{ notification: { endpoint: { ...endpoint, port: 1 } } }, /^notification\.endpoint\.port: /],
+    [
+      { notification: { endpoint: { ...endpoint, accept: 'text/html' } } },
+      /^notification\.endpoint\.accept: /,
+    ],
+    [{ notification: { endpoint: { ...endpoint, timeout: 0 } } }, /^notification\.endpoint\.timeout: /],
+    [{ notification: { endpoint: { ...endpoint, receiverInfo: 'x' } } }, /receiverInfo: /],
+    [{ notification: { endpoint: { ...endpoint, receiverInfo: ['x'] } } }, /receiverInfo: /],
+    [
+      { notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'a b', value: 'x' }] } } },
+      /receiverInfo\.key: /,
+    ],
+    [
+      { notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'Content-Length', value: '1' }] } } },
+      /receiverInfo\.key: /,
+    ],
+    [
+      { notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'X', value: 'a\r\nY: b' }] } } },
+      /receiverInfo\.value: /,
+    ],
+  ])('refuses %j', (change, reason) => {
+    const json = Object.fromEntries(
+      Object.entries({ ...small, ...change }).filter(([, value]) => value !== undefined),
+    )
+    expect(() => parse(json)).toThrow(reason)
+    try {
+      parse(json)
+    } catch (error) {
+      expect(isGatewayError(error, 'ngsi-ld.bad-request-data')).toBe(true)
+    }
+  })
+
+  it.each([
+    { timeInterval: 10 },
+    { scopeQ: '/a' },
+    { csf: 'a==1' },
+    { lang: 'en' },
+    { datasetId: ['@none'] },
+    { jsonldContext: 'https://x.org' },
+    { splitEntities: true },
+    { q: 'a{b}==1' },
+    { notification: { endpoint, pick: ['id'] } },
+    { notification: { endpoint, join: 'flat' } },
+    { notification: { endpoint, showChanges: true } },
+    { notification: { endpoint: { uri: 'mqtt://x.org/topic' } } },
+    { notification: { endpoint: { ...endpoint, accept: 'application/geo+json' } } },
+  ])('says that %j is not built', (change) => {
+    try {
+      parse({ ...small, ...change })
+      expect.unreachable()
+    } catch (error) {
+      expect(isGatewayError(error, 'ngsi-ld.not-supported')).toBe(true)
+    }
+  })
+
+  it.each([[undefined], [null], [[]], ['text'], [7]])('is no %j', (json) => {
+    expect(() => parse(json)).toThrow(/JSON object/)
+  })
+})
+
+describe('a fragment', () => {
+  const before = parse(full)
+
+  it('replaces whole members and removes those that are null', () => {
+    const after = patch(before, {
+      type: 'Subscription',
+      throttling: null,
+      subscriptionName: null,
+      expires: null,
+      q: 's:x==1',
+      notification: { endpoint },
+    })
+    const { throttling, name, expiresAt, ...rest } = before
+    expect([throttling, name, expiresAt]).not.toContain(undefined)
+    expect(after).toEqual({ ...rest, q: parse({ ...small, q: 's:x==1' }).q, notification: { endpoint } })
+  })
+
+  it('may not take what a subscription needs', () => {
+    expect(() => patch(before, { notification: null })).toThrow(/^notification: /)
+    expect(() => patch(before, { notification: { format: 'keyValues' } })).toThrow(
+      /^notification\.endpoint: /,
+    )
+    expect(() => patch(before, { notification: { endpoint: null } })).toThrow(/^notification\.endpoint: /)
+    expect(() => patch(before, { entities: null, watchedAttributes: null })).toThrow(/^entities: /)
+    expect(() => patch(before, { type: null })).toThrow(/^type: /)
+    expect(() => patch(before, { id: 'urn:other:1' })).toThrow(/^id: /)
+    expect(() => patch(before, { unheard: null })).toThrow(/^unheard: /)
+    expect(() => patch(before, { expiresAt: '2020-01-01T00:00:00Z' })).toThrow(/past/)
+    expect(patch(before, { id: before.id, timeInterval: null, jsonldContext: null })).toEqual(before)
+  })
+
+  it('wakes what is paused, and what is expired only by a new time', () => {
+    const paused = patch(before, { isActive: false })
+    expect(statusOf(paused, nowMs)).toBe('paused')
+    expect(statusOf(patch(paused, { isActive: true }), nowMs)).toBe('active')
+    const later = Date.UTC(2031, 0, 1)
+    expect(statusOf(before, later)).toBe('expired')
+    expect(statusOf(patchSubscription(before, { isActive: true }, { ...options, nowMs: later }), later)).toBe(
+      'expired',
+    )
+    const renewed = patchSubscription(
+      before,
+      { expiresAt: '2032-01-01T00:00:00Z' },
+      { ...options, nowMs: later },
+    )
+    expect(isActive(renewed, later)).toBe(true)
+  })
+})
+
+describe('what others ask a subscription', () => {
+  it('tells its interest', () => {
+    const interest = interestOf(parse(full))
+    expect(interest.watched).toEqual(new Set(['https://s.org/temperature', 'name']))
+    expect(interest.triggers).toEqual(new Set(['entityCreated', 'attributeUpdated']))
+    expect(interest.needsEntity).toBe(true)
+    expect(interest.filtered).toEqual(['https://s.org/temperature', 'name', 'https://s.org/place'])
+    const everything = interestOf(
+      parse({ type: 'Subscription', watchedAttributes: ['a'], notification: { endpoint } }),
+    )
+    expect(everything).toEqual({
+      watched: new Set(['a']),
+      triggers: new Set(['attributeCreated', 'attributeUpdated']),
+      needsEntity: false,
+      filtered: [],
+    })
+  })
+
+  it('makes the body of a notification', () => {
+    expect(
+      notificationOf(parse(full), { id: 'urn:n:1', notifiedAtMs: nowMs, data: [{ id: 'urn:e:1' }] }),
+    ).toEqual({
+      id: 'urn:n:1',
+      type: 'Notification',
+      subscriptionId: 'urn:ngsi-ld:Subscription:1',
+      notifiedAt: '2025-01-01T00:00:00Z',
+      data: [{ id: 'urn:e:1' }],
+    })
+  })
+
+  it('shows what became of its notifications', () => {
+    const times = { createdAt: nowMs, modifiedAt: nowMs + 1000 }
+    const statistics = {
+      timesSent: 3,
+      timesFailed: 1,
+      lastNotification: nowMs,
+      lastSuccess: nowMs - 1000,
+      lastFailure: nowMs,
+      ...times,
+    }
+    expect(render(parse(small), { statistics })).toMatchObject({
+      notification: {
+        status: 'failed',
+        timesSent: 3,
+        timesFailed: 1,
+        lastNotification: '2025-01-01T00:00:00Z',
+        lastSuccess: '2024-12-31T23:59:59Z',
+        lastFailure: '2025-01-01T00:00:00Z',
+      },
+    })
+    expect(render(parse(small), { statistics })).not.toHaveProperty('createdAt')
+    expect(
+      render(parse(small), { statistics: { ...statistics, lastSuccess: nowMs }, sysAttrs: true }),
+    ).toMatchObject({
+      createdAt: '2025-01-01T00:00:00Z',
+      modifiedAt: '2025-01-01T00:00:01Z',
+      notification: { status: 'ok' },
+    })
+    expect(render(parse(small), { statistics: { timesSent: 0, timesFailed: 0 } })).toMatchObject({
+      notification: { endpoint },
+    })
+  })
+})

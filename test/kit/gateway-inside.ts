@@ -1,0 +1,42 @@
+/**
+ * A whole gateway in the process of the test, over a data folder, so that a restart takes a moment. It is the
+ * composition root with settings as the environment gives them; only the process around it is missing.
+ */
+import { AssertionError } from 'node:assert'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { loadSettings } from '#config/load.ts'
+import { createGateway } from '#gateway'
+import { type HttpClient, httpClient } from './http-gateway.ts'
+
+export interface GatewayInside extends HttpClient {
+  readonly mqttPort: number | undefined
+  close(): Promise<void>
+}
+
+/** Opens on any free HTTP port, without MQTT unless `env` says so; `env` holds SELVEDGE_ variables. */
+export async function startGatewayInside(
+  dataFolder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<GatewayInside> {
+  const loaded = await loadSettings({
+    env: { SELVEDGE_DATA: dataFolder, SELVEDGE_HTTP_PORT: '0', SELVEDGE_MQTT_PORT: 'off', ...env },
+    folder: dataFolder,
+  })
+  if (loaded.mistakes !== undefined) {
+    throw new AssertionError({ message: `wrong settings: ${JSON.stringify(loaded.mistakes)}` })
+  }
+  const gateway = await createGateway({
+    settings: loaded.settings,
+    clock: systemClock,
+    log: createLog({ level: 'error', clock: systemClock, write: (line) => process.stderr.write(line) }),
+    onFault: (error) => {
+      throw new AssertionError({ message: `the gateway failed: ${String(error)}` })
+    },
+  })
+  return Object.freeze({
+    ...httpClient(`http://127.0.0.1:${gateway.httpPort}`),
+    mqttPort: gateway.mqttPort,
+    close: gateway.close,
+  })
+}

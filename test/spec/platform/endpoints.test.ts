@@ -1,0 +1,95 @@
+/** The endpoints of the metadata repository, used as the components of the platform use them. */
+import { afterAll, beforeAll, expect } from 'vitest'
+import { platformContextPath } from '#broker/contexts.ts'
+import { httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { prove } from './prove.ts'
+import { attributesOf, clientOf, qoi, sensor, sensorType, sosa } from './sensor.ts'
+
+let gateway: GatewayProcess
+let mdr: ReturnType<typeof clientOf>
+
+beforeAll(async () => {
+  // A client of the platform sends no Accept and expects JSON-LD: that is a setting.
+  gateway = await startGatewayProcess({ config: { http: { defaultMediaType: 'application/ld+json' } } })
+  mdr = clientOf(httpClient(gateway.httpUrl))
+})
+afterAll(() => gateway.stop())
+
+const idOf = (name: string): string => `urn:ngsi-ld:Sensor:${name}`
+const isLd = expect.stringMatching(/^application\/ld\+json\b/)
+const contexts = expect.arrayContaining([expect.stringContaining('ngsi-ld-core-context')])
+
+prove('Endpoints', {
+  async create() {
+    const created = await mdr.create(sensor(idOf('create')))
+    expect([created.status, created.text]).toEqual([201, ''])
+    expect(created.headers['location']).toBe(`/ngsi-ld/v1/entities/${idOf('create')}`)
+    expect((await mdr.create(sensor(idOf('create')))).status).toBe(409)
+    expect((await mdr.create({ name: 'no entity' })).status).toBe(400)
+  },
+
+  async query() {
+    await mdr.create(sensor(idOf('query')))
+    const byIri = await mdr.query(sensorType)
+    expect([byIri.status, byIri.headers['content-type']]).toEqual([200, isLd])
+    const found = (byIri.json() as { id: string }[]).find(({ id }) => id === idOf('query'))
+    expect(found).toMatchObject({
+      id: idOf('query'),
+      type: sensorType,
+      [`${sosa}isHostedBy`]: { type: 'Relationship', object: 'urn:ngsi-ld:Platform:1' },
+      [`${qoi}updateinterval`]: { type: 'Property', value: 60, [`${qoi}unit`]: { value: 'seconds' } },
+      '@context': contexts,
+    })
+    const { httpUrl } = gateway
+    const link = `<${httpUrl}${platformContextPath}>; rel="http://www.w3.org/ns/json-ld#context"`
+    const byCode = await mdr.query('Sensor', { Link: link })
+    expect((byCode.json() as { id: string }[]).map(({ id }) => id)).toContain(idOf('query'))
+    expect((await mdr.query('http://example.org/Nothing')).json()).toEqual([])
+  },
+
+  async retrieve() {
+    await mdr.create(sensor(idOf('retrieve')))
+    const found = await mdr.retrieve(idOf('retrieve'))
+    expect([found.status, found.headers['content-type']]).toEqual([200, isLd])
+    expect(found.json()).toMatchObject({ id: idOf('retrieve'), type: sensorType, '@context': contexts })
+    expect((await mdr.retrieve(idOf('nobody'))).status).toBe(404)
+  },
+
+  async update() {
+    await mdr.create(sensor(idOf('update')))
+    const change = { ...attributesOf(sensor('')), 'qoi:max': { type: 'Property', value: 99 } }
+    const updated = await mdr.update(idOf('update'), change)
+    expect([updated.status, updated.text]).toEqual([204, ''])
+    expect((await mdr.retrieve(idOf('update'))).json()).toMatchObject({
+      [`${qoi}max`]: { value: 99 },
+      [`${qoi}min`]: { value: -10 },
+    })
+    expect((await mdr.update(idOf('nobody'), change)).status).toBe(404)
+  },
+
+  async append() {
+    const first = sensor(idOf('append'))
+    await mdr.create(first)
+    const second = {
+      ...first,
+      'sosa:madeObservation': { type: 'Relationship', object: 'urn:ngsi-ld:StreamObservation:1' },
+      'qoi:min': { type: 'Property', value: -20 },
+    }
+    expect((await mdr.create(second)).status).toBe(409)
+    expect((await mdr.append(idOf('append'), attributesOf(second))).status).toBe(204)
+    expect((await mdr.retrieve(idOf('append'))).json()).toMatchObject({
+      [`${sosa}madeObservation`]: { object: 'urn:ngsi-ld:StreamObservation:1' },
+      [`${qoi}min`]: { value: -20 },
+      [`${qoi}max`]: { value: 40 },
+    })
+  },
+
+  async delete() {
+    await mdr.create(sensor(idOf('delete')))
+    const removed = await mdr.remove(idOf('delete'))
+    expect([removed.status, removed.text]).toEqual([204, ''])
+    expect((await mdr.retrieve(idOf('delete'))).status).toBe(404)
+    expect((await mdr.remove(idOf('delete'))).status).toBe(404)
+  },
+})

@@ -1,0 +1,14 @@
+/** Runs one test per built row of a table; a built row without a proof is a mistake that the types find. */
+import { describe, expect, it } from 'vitest'
+import { type BuiltKey, rowsOf, type Table } from './rows.ts'
+
+export function prove<T extends Table>(
+  table: T,
+  proofs: Readonly<Record<BuiltKey<T>, () => Promise<void>>>,
+): void {
+  const builtRows = rowsOf(table).filter(({ absent }) => absent === undefined)
+  describe(`${table} of the platform`, () => {
+    for (const { key, name } of builtRows) it(name, (proofs as Record<string, () => Promise<void>>)[key])
+    it('have a proof each', () => expect(Object.keys(proofs)).toEqual(builtRows.map(({ key }) => key)))
+  })
+}

@@ -1,0 +1,256 @@
+/**
+ * Every row of the tables Endpoints, Errors, Events, States, Limits and Configuration of the interface specification
+ * of the platform, as facts. A row is built, and then a test proves it; or it is not, and then a test proves that it
+ * is really absent and the row says what must be found missing. Whoever builds a part turns its rows.
+ */
+
+/** Where the absence of a row shows. */
+export type Absence =
+  /** Nothing answers at a path of the main listener. */
+  | { readonly route: readonly [method: string, path: string] }
+  /** No component has subscribed. */
+  | { readonly subscription: string }
+  /** No entity of this type comes into being. */
+  | { readonly type: string }
+  /** A query parameter that is refused. */
+  | { readonly parameter: string }
+  /** A variable that is accepted, and reported as one of a part that is not there. */
+  | { readonly variable: string }
+
+interface BuiltRow {
+  readonly component: string
+  /** What the specification says, in short. */
+  readonly says: string
+}
+
+interface AbsentRow extends BuiltRow {
+  readonly absent: Absence
+}
+
+const built = (says: string): BuiltRow => ({ component: 'metadata repository', says })
+const absent = (component: string, says: string, absence: Absence): AbsentRow => ({
+  component,
+  says,
+  absent: absence,
+})
+const route = (method: string, path: string): Absence => ({ route: [method, path] })
+const variable = (component: string, name: string, says: string): AbsentRow =>
+  absent(component, `${name}: ${says}`, { variable: name })
+
+const orchestrator = 'orchestrator'
+const quality = 'quality analyser'
+const creator = 'virtual sensor creator'
+const faults = 'fault detection'
+const identity = 'identity manager'
+const replace = '/api/replaceBrokenSensor/'
+const deploy = '/api/deployVirtualSensor/'
+
+export const rows = {
+  Endpoints: {
+    create: built(
+      'POST /ngsi-ld/v1/entities/ takes a JSON-LD entity: 201; 400 if it is no NGSI-LD, 409 if it exists',
+    ),
+    query: built('GET /ngsi-ld/v1/entities?type= takes a full IRI or another type code: 200, JSON-LD array'),
+    retrieve: built('GET /ngsi-ld/v1/entities/{id} gives the entity as JSON-LD: 200, 404'),
+    update: built(
+      'PATCH /ngsi-ld/v1/entities/{id}/attrs takes @context and attributes, no id, no type: 204, 404',
+    ),
+    append: built('POST /ngsi-ld/v1/entities/{id}/attrs/ takes the entity without id and type after a 409'),
+    delete: built('DELETE /ngsi-ld/v1/entities/{id}: 204, 404'),
+    orchestratorNgsi: absent(
+      orchestrator,
+      'any NGSI-LD method, redirected to the MDR and tracked',
+      route('GET', '/orchestrator/ngsi-ld/v1/entities'),
+    ),
+    orchestratorNotify: absent(
+      orchestrator,
+      'POST /notify takes notifications for AMQP',
+      route('POST', '/notify'),
+    ),
+    orchestratorRoot: absent(orchestrator, 'GET / answers', route('GET', '/')),
+    orchestratorVersion: absent(
+      orchestrator,
+      'GET /version gives the version label',
+      route('GET', '/version'),
+    ),
+    ranking: absent(
+      'ranking',
+      'GET /ngsi-ld/v1/entities?type=&weights= gives a ranked array',
+      route('GET', '/ranking/ngsi-ld/v1/entities'),
+    ),
+    indexing: absent(
+      'indexing',
+      'the NGSI-LD query interface over registered brokers',
+      route('GET', '/indexing/ngsi-ld/v1/entities'),
+    ),
+    search: absent('search enabler', 'GraphQL by POST, and an IDE at its root', route('POST', '/graphql')),
+    stopFaults: absent(
+      faults,
+      'GET /api/stopFaultDetection with sensorID',
+      route('GET', '/api/stopFaultDetection'),
+    ),
+    restartFaults: absent(
+      faults,
+      'GET /api/restartFaultDetection with sensorID',
+      route('GET', '/api/restartFaultDetection'),
+    ),
+    replaceBroken: absent(creator, `GET ${replace} with sensorID`, route('GET', replace)),
+    deploy: absent(creator, `GET ${deploy} with location and propertyID`, route('GET', deploy)),
+    stopVirtual: absent(
+      creator,
+      'GET /api/stopVirtualSensor with sensorID',
+      route('GET', '/api/stopVirtualSensor'),
+    ),
+    listVirtual: absent(creator, 'GET /api/list gives all virtual sensors by id', route('GET', '/api/list')),
+    statusVirtual: absent(creator, 'GET /api/status shows that it runs', route('GET', '/api/status')),
+    qualityCallback: absent(
+      quality,
+      'a callback that takes notifications, and a web page',
+      route('POST', '/quality/callback'),
+    ),
+    makeToken: absent(
+      identity,
+      'POST /v1/auth/tokens: 201, the token in X-Subject-Token',
+      route('POST', '/v1/auth/tokens'),
+    ),
+    showToken: absent(identity, 'GET /v1/auth/tokens describes a token', route('GET', '/v1/auth/tokens')),
+  },
+  Errors: {
+    notNgsi: built('POST /ngsi-ld/v1/entities/ with a body that is no NGSI-LD: 400'),
+    exists: built('POST /ngsi-ld/v1/entities/ with an id that exists: 409'),
+    internal: built('POST /ngsi-ld/v1/entities/ and an internal failure: 500'),
+    missing: built('GET, PATCH, DELETE of an entity that does not exist: 404'),
+    token: absent(
+      identity,
+      'POST, GET /v1/auth/tokens with wrong credentials: 401',
+      route('POST', '/v1/auth/tokens'),
+    ),
+    noVirtual: absent(
+      creator,
+      'stopVirtualSensor of an unknown sensor: an error envelope',
+      route('GET', '/api/stopVirtualSensor'),
+    ),
+    anyVirtual: absent(creator, 'any failure: an error envelope with the reason', route('GET', '/api/list')),
+  },
+  Events: {
+    notification: built('the MDR notifies a subscriber of an entity that was created or changed and matches'),
+    queued: absent(
+      orchestrator,
+      'a notification goes to an AMQP exchange named as the subscription',
+      route('POST', '/notify'),
+    ),
+    streamFailed: absent(orchestrator, 'the failure of a subscribed stream is told with alternatives', {
+      subscription: 'notify',
+    }),
+    indexed: absent('indexing', 'registering a broker makes subscriptions there', {
+      subscription: 'indexing',
+    }),
+    qualitySubscribes: absent(quality, 'it subscribes to IoTStreams at its start', {
+      subscription: 'quality',
+    }),
+    qualityStored: absent(quality, 'a QoI entity is stored and linked', {
+      type: 'https://w3id.org/iot/qoi#Quality',
+    }),
+    pattern: absent('pattern extractor', 'an Event entity is published', {
+      type: 'http://purl.org/iot/ontology/iot-stream#Event',
+    }),
+    fault: absent(faults, 'the MDR is told of a fault', { subscription: 'faults' }),
+    virtualObservation: absent(
+      creator,
+      'a StreamObservation is published every updateInterval',
+      route('GET', '/virtual-sensors/api/list'),
+    ),
+    virtualSubscribes: absent(creator, 'it subscribes to contributing StreamObservations', {
+      subscription: 'virtual',
+    }),
+  },
+  States: {
+    virtualDeployed: absent(
+      creator,
+      'none to deployed by replaceBrokenSensor or deployVirtualSensor',
+      route('GET', replace),
+    ),
+    virtualStopped: absent(
+      creator,
+      'deployed to stopped by stopVirtualSensor; its entities are deleted',
+      route('GET', '/api/stopVirtualSensor'),
+    ),
+    virtualNone: absent(
+      creator,
+      'none stays none when an unknown sensor is stopped',
+      route('GET', '/virtual-sensors/api/stopVirtualSensor'),
+    ),
+    faultsStopped: absent(
+      faults,
+      'running to stopped, by hand only',
+      route('GET', '/api/stopFaultDetection'),
+    ),
+    faultsRunning: absent(
+      faults,
+      'running or stopped to running by restartFaultDetection',
+      route('GET', '/api/restartFaultDetection'),
+    ),
+    anomalyFault: absent(faults, 'an anomaly that lasts becomes a fault, with counter-measures', {
+      subscription: 'faults',
+    }),
+    definiteFault: absent(faults, 'a definite fault is told to the MDR', route('GET', '/faults/api/status')),
+    tokenExpired: absent(
+      identity,
+      'a valid token becomes invalid when it expires',
+      route('GET', '/v1/auth/tokens'),
+    ),
+  },
+  Limits: {
+    maxDistance: absent(creator, 'maxDistance: 20 km unless given', route('GET', replace)),
+    limitSourceSensors: absent(creator, 'limitSourceSensors: 8 unless given', route('GET', replace)),
+    onlySameObservations: absent(creator, 'onlySameObservations: true unless given', route('GET', deploy)),
+    updateInterval: absent(creator, 'updateInterval: seconds, chosen by the caller', route('GET', deploy)),
+    weights: absent('ranking', 'weights should add up to 1', { parameter: 'weights=a:1' }),
+    shards: absent(
+      'indexing',
+      'sharding takes four database instances',
+      route('GET', '/indexing/ngsi-ld/v1/entities'),
+    ),
+  },
+  Configuration: {
+    amqpHost: variable(orchestrator, 'PLATFORM_AMQP_HOST', 'the AMQP server'),
+    cacheHost: variable(orchestrator, 'PLATFORM_CACHE_HOST', 'the cache of running subscriptions'),
+    brokerUrl: variable(orchestrator, 'NGSILD_BROKER_URL', 'the MDR'),
+    serverPort: variable(orchestrator, 'HTTP_SERVER_PORT', 'where it listens'),
+    referenceUrl: variable(orchestrator, 'HTTP_REFERENCE_URL', 'where notifications are sent'),
+    version: variable('orchestrator, search enabler', 'VERSION', 'the debug label'),
+    orchestratorUrl: variable('search enabler', 'PLATFORM_ORCHESTRATOR_URL', 'the NGSI-LD endpoint it asks'),
+    ngsiAddress: variable(quality, 'NGSI_ADDRESS', 'the MDR'),
+    seHost: variable(quality, 'SE_HOST', 'the address it binds to'),
+    sePort: variable(quality, 'SE_PORT', 'the port it listens on'),
+    seCallback: variable(quality, 'SE_CALLBACK', 'the callback in its subscriptions'),
+    brokerAddress: variable(creator, 'BROKER_ADDRESS', 'the MDR as host and port'),
+    callbackAddress: variable(creator, 'CALLBACK_ADDRESS', 'its own address'),
+  },
+} as const satisfies Record<string, Record<string, BuiltRow>>
+
+export type Table = keyof typeof rows
+
+/** Keys of the rows of a table that are built. */
+export type BuiltKey<T extends Table> = {
+  [K in keyof (typeof rows)[T]]: (typeof rows)[T][K] extends { absent: Absence } ? never : K
+}[keyof (typeof rows)[T]]
+
+export interface NamedRow {
+  readonly key: string
+  /** As the test is called. */
+  readonly name: string
+  readonly component: string
+  /** Left out when the row is built. */
+  readonly absent: Absence | undefined
+}
+
+export function rowsOf(table: Table): NamedRow[] {
+  const all: Readonly<Record<string, BuiltRow & Partial<AbsentRow>>> = rows[table]
+  return Object.entries(all).map(([key, { component, says, absent: absence }]) => ({
+    key,
+    name: `${component}: ${says}`,
+    component,
+    absent: absence,
+  }))
+}

@@ -1,0 +1,421 @@
+/**
+ * The door on the real writer thread and SQLite: order, company, refusal of one without harm to others, answers after
+ * the flush, ceilings, linger, and its end.
+ */
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import { createDoor, type Work } from '#broker/door.ts'
+import type { Group, Stage } from '#broker/stage.ts'
+import { migrate, openReader } from '#store/database.ts'
+import { createRecords } from '#store/records.ts'
+import { immortalWriter, settableClock, temporaryFolder } from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+const ceilings = { ...limits }
+const closers: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  Object.assign(limits, ceilings)
+  for (const close of closers.splice(0).toReversed()) await close()
+})
+
+function setLimit(name: keyof typeof limits, value: number): void {
+  Object.assign(limits, { [name]: { ...ceilings[name], value } })
+}
+
+async function open(options: { lingerMs?: number; upkeep?: (group: Group) => void } = {}) {
+  const { folder, remove } = temporaryFolder()
+  const file = join(folder, 'tenant.db')
+  migrate(file)
+  const clock = settableClock()
+  await writer.open('', file, 'NORMAL')
+  const database = openReader(file)
+  const records = createRecords(database)
+  const events: string[] = []
+  const metrics = createMetrics()
+  const door = createDoor(
+    {
+      tenant: '',
+      writer,
+      clock,
+      metrics,
+      log: createLog({ level: 'info', clock, write: (line) => events.push(JSON.parse(line).event) }),
+      number: records.logLast(),
+      at: 0,
+      upkeep: options.upkeep ?? (() => undefined),
+    },
+    { lingerMs: options.lingerMs ?? 0 },
+  )
+  closers.push(async () => {
+    await door.close()
+    database.close()
+    await writer.close('')
+    remove()
+  })
+  const commits = metrics.counter('selvedge_commits_total')
+  return { door, records, database, clock, events, commits }
+}
+
+const put = (key: string, value: number) => (stage: Stage) => stage.write('meta.put', key, value)
+/** Breaks the whole group: the columns take no NULL. */
+const spoil = (stage: Stage): void => stage.write('subscription.insert', 1, null, null, null)
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'ok',
+    (error: unknown) => (isGatewayError(error) ? error.code : String(error)),
+  )
+const refuse = (): never => {
+  throw new GatewayError('ngsi-ld.not-found', 'no')
+}
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('works', () => {
+  it('are decided in the order they came, together, and see what earlier ones staged', async () => {
+    const { door, records, commits } = await open()
+    const order: number[] = []
+    await Promise.all(
+      [1, 2, 3].map((n) =>
+        door.commit((stage) => {
+          order.push(n)
+          const sum = ((stage.scratch.get('sum') as number | undefined) ?? 0) + n
+          stage.scratch.set('sum', sum)
+          put('sum', sum)(stage)
+        }),
+      ),
+    )
+    expect(order).toEqual([1, 2, 3])
+    expect(records.meta('sum')).toBe(6)
+    expect(commits.value).toBe(1)
+  })
+
+  it('are on disk, readable and published when they are answered', async () => {
+    const { door, records } = await open()
+    const seen: unknown[] = []
+    door.submit({
+      urgent: true,
+      bytes: 1,
+      decide(stage) {
+        put('a', 1)(stage)
+        stage.published(() => seen.push('published'))
+      },
+      answer: () => seen.push(records.meta('a')),
+    })
+    await door.commit(() => undefined)
+    expect(seen).toEqual(['published', 1])
+  })
+
+  it('that stage nothing cost no commit', async () => {
+    const { door, commits } = await open()
+    expect(await door.commit(() => 'nothing')).toBe('nothing')
+    expect(commits.value).toBe(0)
+  })
+
+  it('get log numbers without gaps, whatever was undone', async () => {
+    const { door, records } = await open()
+    const note = (stage: Stage): void => void stage.record(1, {})
+    const halfway = (stage: Stage): void => {
+      note(stage)
+      refuse()
+    }
+    await Promise.all([note, halfway, note].map((decide) => codeOf(door.commit(decide))))
+    await Promise.all([note, spoil].map((decide) => codeOf(door.commit(decide))))
+    await door.commit(note)
+    expect(records.logAfter(0, 10).map(({ n }) => n)).toEqual([1, 2, 3, 4])
+    expect(records.logAfter(0, 10).map(({ body }) => JSON.parse(Buffer.from(body).toString()).n)).toEqual([
+      1, 2, 3, 4,
+    ])
+  })
+})
+
+describe('a work that throws', () => {
+  it('is refused alone', async () => {
+    const { door, records, commits } = await open()
+    const answers = await Promise.all(
+      [put('a', 1), refuse, put('b', 2)].map((decide) => codeOf(door.commit(decide))),
+    )
+    expect(answers).toEqual(['ok', 'ngsi-ld.not-found', 'ok'])
+    expect([records.meta('a'), records.meta('b')]).toEqual([1, 2])
+    expect(commits.value).toBe(1)
+  })
+
+  it('leaves nothing of what it staged, and the others are as if it had never come', async () => {
+    const { door, records } = await open()
+    const events: string[] = []
+    const halfway = (stage: Stage): void => {
+      put('half', 1)(stage)
+      stage.published(() => events.push('published'))
+      stage.undone(() => events.push('undone'))
+      stage.scratch.set('half', true)
+      refuse()
+    }
+    const look = (stage: Stage): void => put('seen', stage.scratch.has('half') ? 1 : 0)(stage)
+    const answers = await Promise.all(
+      [put('a', 1), halfway, look].map((decide) => codeOf(door.commit(decide))),
+    )
+    expect(answers).toEqual(['ok', 'ngsi-ld.not-found', 'ok'])
+    expect([records.meta('a'), records.meta('half'), records.meta('seen')]).toEqual([1, undefined, 0])
+    expect(events).toEqual(['undone'])
+  })
+
+  it('halfway, many times, costs the others a bounded number of decisions', async () => {
+    const { door, records } = await open()
+    const count = 200
+    let decided = 0
+    const works = Array.from({ length: count }, (_, i) => {
+      return door.commit((stage) => {
+        decided++
+        put(`k${i}`, i)(stage)
+        if (i % 2 === 1) refuse()
+      })
+    })
+    const answers = await Promise.all(works.map(codeOf))
+    expect(answers.filter((answer) => answer === 'ok')).toHaveLength(count / 2)
+    expect(records.meta('k198')).toBe(198)
+    expect(records.meta('k199')).toBeUndefined()
+    expect(decided).toBeLessThan(12 * count)
+  })
+})
+
+describe('a group that cannot be written', () => {
+  it('is tried work by work, so that the neighbours of a bad one do not suffer', async () => {
+    const { door, records, events } = await open()
+    const answers = await Promise.all(
+      [put('a', 1), spoil, put('b', 2)].map((decide) => codeOf(door.commit(decide))),
+    )
+    expect(answers).toEqual(['ok', 'store.failed', 'ok'])
+    expect([records.meta('a'), records.meta('b')]).toEqual([1, 2])
+    expect(events).toContain('store.commit-failed')
+  })
+
+  it('is decided anew, also what was refused for something that is not there after all', async () => {
+    const { door } = await open()
+    const create = (isBad: boolean) => (stage: Stage) => {
+      if (stage.scratch.has('it')) throw new GatewayError('ngsi-ld.already-exists', 'it exists')
+      stage.scratch.set('it', true)
+      if (isBad) spoil(stage)
+      else put('it', 1)(stage)
+    }
+    const answers = await Promise.all([create(true), create(false)].map((one) => codeOf(door.commit(one))))
+    expect(answers).toEqual(['store.failed', 'ok'])
+  })
+
+  it('with a row that cannot travel to the writer hurts only the work it is of', async () => {
+    const { door, records } = await open()
+    const unsendable = (stage: Stage): void => stage.write('meta.put', 'f', refuse as never)
+    const answers = await Promise.all([put('a', 1), unsendable].map((decide) => codeOf(door.commit(decide))))
+    expect(answers).toEqual(['ok', 'gateway.internal'])
+    expect(records.meta('a')).toBe(1)
+    expect(await codeOf(door.commit(put('b', 1)))).toBe('ok')
+  })
+})
+
+describe('upkeep', () => {
+  it('that throws hurts nobody, and rests', async () => {
+    let asked = 0
+    const { door, records, events, clock } = await open({
+      upkeep(group) {
+        asked++
+        group.stage.write('meta.put', 'upkeep', 1)
+        refuse()
+      },
+    })
+    expect(await codeOf(door.commit(put('a', 1)))).toBe('ok')
+    expect(await codeOf(door.commit(put('b', 1)))).toBe('ok')
+    expect([records.meta('a'), records.meta('b'), records.meta('upkeep')]).toEqual([1, 1, undefined])
+    expect(asked).toBe(1)
+    expect(events).toContain('gateway.fault')
+    clock.pass(11_000)
+    await door.commit(put('c', 1))
+    expect(asked).toBe(2)
+  })
+
+  it('that breaks the commit is left out of it', async () => {
+    const { door, records, clock } = await open({ upkeep: (group) => spoil(group.stage) })
+    expect(await codeOf(door.commit(put('a', 1)))).toBe('ok')
+    expect(records.meta('a')).toBe(1)
+    clock.pass(11_000)
+    expect(await codeOf(door.commit(put('a', 2)))).toBe('ok')
+    expect(records.meta('a')).toBe(2)
+  })
+
+  it('gets a group of its own when nothing else is to be written', async () => {
+    let isDue = false
+    const { door, records } = await open({
+      upkeep(group) {
+        if (isDue) group.stage.write('meta.put', 'upkeep', 1)
+      },
+    })
+    isDue = true
+    door.nudge()
+    await expect.poll(() => records.meta('upkeep')).toBe(1)
+  })
+})
+
+describe('answers', () => {
+  const works = (count: number, answer: (i: number) => void): Work[] =>
+    Array.from({ length: count }, (_, i) => ({
+      urgent: i === 0,
+      bytes: 1,
+      decide: put('a', i),
+      answer: () => answer(i),
+    }))
+
+  it('leave in slices of 16 per turn of the event loop, in order', async () => {
+    const { door } = await open()
+    const answered: number[] = []
+    for (const work of works(100, (i) => answered.push(i))) door.submit(work)
+    let most = 0
+    while (answered.length < 100) {
+      const before = answered.length
+      await turn()
+      most = Math.max(most, answered.length - before)
+    }
+    expect(answered).toEqual(Array.from({ length: 100 }, (_, i) => i))
+    expect(most).toBeLessThanOrEqual(2 * limits.answersPerTurn.value)
+  })
+
+  it('reach everybody, whatever one of them throws', async () => {
+    const { door, events } = await open()
+    const answered: number[] = []
+    for (const work of works(40, (i) => (i === 3 ? refuse() : answered.push(i)))) door.submit(work)
+    await expect.poll(() => answered.length).toBe(39)
+    expect(events).toEqual(['gateway.fault'])
+    expect(await codeOf(door.commit(put('b', 1)))).toBe('ok')
+  })
+
+  it('reach everybody, whatever is thrown while staged state is published', async () => {
+    const { door, events } = await open()
+    let isPublished = false
+    await door.commit((stage) => {
+      put('a', 1)(stage)
+      stage.published(refuse)
+      stage.published(() => {
+        isPublished = true
+      })
+    })
+    expect(isPublished).toBe(true)
+    expect(events).toEqual(['gateway.fault'])
+  })
+})
+
+describe('linger', () => {
+  const observation = (answer: () => void): Work => ({
+    urgent: false,
+    bytes: 1,
+    decide: put('o', 1),
+    answer,
+  })
+  const timed = async (submit: (answer: () => void) => void): Promise<number> => {
+    const start = performance.now()
+    await new Promise<void>((resolve) => submit(resolve))
+    return performance.now() - start
+  }
+
+  it('keeps lone observations waiting for company', async () => {
+    const { door, commits } = await open({ lingerMs: 1000 })
+    const waited = await timed((answer) => {
+      door.submit(observation(() => undefined))
+      setTimeout(() => door.submit(observation(answer)), 50)
+    })
+    expect(waited).toBeGreaterThan(990)
+    expect(commits.value).toBe(1)
+  })
+
+  it('ends with the first work that is none', async () => {
+    const { door } = await open({ lingerMs: 2000 })
+    const waited = await timed((answer) => {
+      door.submit(observation(answer))
+      setImmediate(() => void door.commit(put('a', 1)))
+    })
+    expect(waited).toBeLessThan(1000)
+  })
+
+  it(`ends at ${limits.lingerObservationsMax.value} observations`, async () => {
+    const { door } = await open({ lingerMs: 2000 })
+    const waited = await timed((answer) => {
+      for (let i = 0; i < limits.lingerObservationsMax.value; i++) door.submit(observation(answer))
+    })
+    expect(waited).toBeLessThan(1000)
+  })
+
+  it('ends when the door closes', async () => {
+    const { door, records } = await open({ lingerMs: 2000 })
+    let isAnswered = false
+    door.submit(
+      observation(() => {
+        isAnswered = true
+      }),
+    )
+    const start = performance.now()
+    await door.close()
+    expect(performance.now() - start).toBeLessThan(1000)
+    expect([isAnswered, records.meta('o')]).toEqual([true, 1])
+  })
+})
+
+describe('a full queue', () => {
+  it('takes no more works, and calls back when it has room', async () => {
+    setLimit('queueWorksMax', 10)
+    const { door } = await open()
+    const works = Array.from({ length: 15 }, (_, i) => codeOf(door.commit(put(`k${i}`, i))))
+    const room = new Promise<boolean>((resolve) => {
+      door.whenRoom(() => resolve(door.submit({ urgent: true, bytes: 1, decide() {}, answer() {} })))
+    })
+    const answers = await Promise.all(works)
+    expect(answers.filter((answer) => answer === 'ok')).toHaveLength(10)
+    expect(answers.filter((answer) => answer === 'store.busy')).toHaveLength(5)
+    expect(await room).toBe(true)
+  })
+
+  it('is full by bytes too, but takes a large work when it is empty', async () => {
+    setLimit('queueBytesMax', 1000)
+    const { door } = await open()
+    const commit = (bytes: number) => codeOf(door.commit(put('a', 1), { bytes }))
+    expect(await Promise.all([commit(5000), commit(10)])).toEqual(['ok', 'store.busy'])
+    expect(await Promise.all([commit(600), commit(600)])).toEqual(['ok', 'store.busy'])
+    expect(await commit(1000)).toBe('ok')
+  })
+
+  it('empties in groups that are bounded by works and by bytes', async () => {
+    const { door, commits } = await open()
+    const entityWorks = limits.groupEntityWorksMax.value + 1
+    await Promise.all(Array.from({ length: entityWorks }, (_, i) => door.commit(put('a', i))))
+    expect(commits.value).toBe(2)
+    await Promise.all([1, 2].map(() => door.commit(put('a', 1), { bytes: limits.groupBytesMax.value })))
+    expect(commits.value).toBe(4)
+  })
+})
+
+describe('the end', () => {
+  it('waits for what is queued and for every answer, then refuses', async () => {
+    const { door, database } = await open()
+    const answers: unknown[] = []
+    for (let i = 0; i < 300; i++) {
+      door.submit({
+        urgent: true,
+        bytes: 1,
+        decide: put(`k${i}`, i),
+        answer: () => answers.push(database.prepare('SELECT value FROM meta WHERE key = ?').get(`k${i}`)),
+      })
+    }
+    const closed = door.close()
+    expect(await codeOf(door.commit(put('late', 1)))).toBe('store.closed')
+    await closed
+    expect(answers).toHaveLength(300)
+    expect(answers.every((answer) => answer !== undefined)).toBe(true)
+    await door.close()
+  })
+
+  it('comes although upkeep is due again and again', async () => {
+    const { door } = await open({ upkeep: (group) => group.stage.write('meta.put', 'u', 1) })
+    for (let i = 0; i < 5; i++) door.nudge()
+    await door.close()
+    door.nudge()
+    expect(door.status().waiting).toBe(0)
+  })
+})

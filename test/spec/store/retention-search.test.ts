@@ -1,0 +1,129 @@
+/**
+ * Retention with more streams than a search remembers: everything that has to go goes, in order of time, a few parts
+ * per group, and no group looks at more than its share. Rows are applied to SQLite as the writer would.
+ */
+import BetterSqlite3 from 'better-sqlite3'
+import { afterAll, expect, test } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import { createRetention } from '#broker/retention.ts'
+import { createSurvey } from '#broker/retention-survey.ts'
+import { createGroup, type Group } from '#broker/stage.ts'
+import { createHistory } from '#store/history.ts'
+import { createRecords } from '#store/records.ts'
+import { createRetained } from '#store/retention.ts'
+import { type Row, type SqlValue, type WriteStatement, writeStatements } from '#store/rows.ts'
+import { migrations } from '#store/schema.ts'
+
+const dayMs = 86_400_000
+const streams = limits.evictionCandidatesMax.value * 2 + 5000
+const database = openDatabase()
+const retained = createRetained(database)
+afterAll(() => database.close())
+
+/** Two chunks of ten instances per stream: one of the first 90 days, one of the last ten. */
+function openDatabase() {
+  const opened = new BetterSqlite3(':memory:')
+  for (const { sql } of migrations) opened.exec(sql)
+  const stream = opened.prepare(
+    `INSERT INTO stream (s, rid, name, dataset, shape) VALUES (?, ?, 1, '', '{}')`,
+  )
+  const chunk = opened.prepare<SqlValue[]>(writeStatements['chunk.insert'])
+  opened.transaction(() => {
+    for (let s = 1; s <= streams; s++) {
+      stream.run(s, s)
+      for (const [slot, from, days] of [
+        [1, 0, 90],
+        [2, 90, 10],
+      ] as const) {
+        const t1 = Math.floor((from + (((s * 7919) % streams) / streams) * days) * dayMs)
+        chunk.run(s, slot, t1, t1, 10, 0, 0, 0, 0, 1, '["{}"]', Buffer.alloc(8))
+      }
+    }
+  })()
+  return opened
+}
+
+const prepared = new Map<WriteStatement, BetterSqlite3.Statement<SqlValue[]>>()
+
+function run([name, ...parameters]: Row): void {
+  const statement = prepared.get(name) ?? database.prepare<SqlValue[]>(writeStatements[name])
+  prepared.set(name, statement)
+  statement.run(...parameters)
+}
+
+/** Writes a group and returns how many parts it removed. */
+function apply(group: Group): number {
+  const { rows } = group.message()
+  database.transaction(() => rows.forEach(run))()
+  group.publish()
+  return rows.filter(([name]) => name === 'chunk.delete').length
+}
+
+test('a search looks at a few series at a time and gives what is oldest, in order', () => {
+  const survey = createSurvey(retained.shelves, Number.POSITIVE_INFINITY)
+  let steps = 1
+  while (!survey.look()) steps++
+  expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionLooksPerGroup.value)
+  expect(survey.isCut()).toBe(true)
+  let taken = 0
+  let before = Number.NEGATIVE_INFINITY
+  for (let part = survey.oldest(); part !== undefined; part = survey.oldest()) {
+    expect(part.t1).toBeGreaterThanOrEqual(before)
+    before = part.t1
+    taken++
+    survey.pass(true)
+  }
+  const older = database
+    .prepare<[number], number>('SELECT count(*) FROM chunk WHERE t1 <= ?')
+    .pluck()
+    .get(before)
+  expect(taken).toBe(older)
+  expect(taken).toBeGreaterThanOrEqual(limits.evictionCandidatesMax.value)
+})
+
+test('a search within a bound keeps only what ends before it', () => {
+  const survey = createSurvey(retained.shelves, 10 * dayMs)
+  while (!survey.look());
+  expect(survey.isCut()).toBe(false)
+  const ends: number[] = []
+  for (let part = survey.oldest(); part !== undefined; part = survey.oldest()) {
+    ends.push(part.t1)
+    survey.pass(true)
+  }
+  const all = database.prepare<[number], number>('SELECT t1 FROM chunk WHERE t1 < ? ORDER BY t1').pluck()
+  expect(ends).toEqual(all.all(10 * dayMs))
+})
+
+test('an eviction searches again for what it could not remember, and stops at the bound', () => {
+  const events: string[] = []
+  const log = createLog({ level: 'info', clock: systemClock, write: (line) => events.push(line) })
+  const metrics = createMetrics()
+  const ports = { tenant: '', clock: systemClock, log, metrics }
+  const retention = createRetention(
+    { ...ports, retained, history: createHistory(database), records: createRecords(database) },
+    { maxBytes: 2 ** 40, maxAgeDays: 1 },
+  )
+  let steps = 0
+  let largest = 0
+  while (retention.isDue(0)) {
+    const group = createGroup({ at: 91 * dayMs, number: 0 })
+    retention.attach(group, 0)
+    largest = Math.max(largest, apply(group))
+    steps++
+  }
+  expect(largest).toBe(limits.evictionPartsPerGroup.value)
+  expect(steps).toBeLessThan((streams / limits.evictionPartsPerGroup.value) * 5)
+  const left = database
+    .prepare<[], { count: number; first: number }>('SELECT count(*) AS count, min(t1) AS first FROM chunk')
+    .get()
+  expect(left).toEqual({ count: streams, first: 90 * dayMs })
+  const gaps = database.prepare<[], number>('SELECT sum(count) FROM gap').pluck().get()
+  expect(gaps).toBe(streams * 10)
+  expect(metrics.counter('selvedge_history_evicted_total').value).toBe(streams * 10)
+  expect(events.map((line) => JSON.parse(line))).toMatchObject([
+    { event: 'history.evicted', parts: streams, age: streams * 10, size: 0 },
+  ])
+})
