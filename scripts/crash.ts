@@ -32,7 +32,7 @@ const report = merged(
         name: 'slow',
         dice: createDice(seed + 1),
         slowness: 8,
-        patienceMs: 90_000,
+        patienceMs: 150_000,
         tell,
       },
     ),

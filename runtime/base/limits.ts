@@ -102,7 +102,7 @@ export const limits = {
     'written at the next tick',
   ),
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
-  evictionPartsPerGroup: limit(64, 'parts', 'Bounds one commit', 'the next group'),
+  evictionPartsPerGroup: limit(32, 'parts', 'Bounds deciding and one commit', 'the next group'),
   evictionLooksPerGroup: limit(
     64,
     'series',
@@ -110,9 +110,9 @@ export const limits = {
     'the next group',
   ),
   evictionCandidatesMax: limit(
-    20_000,
+    5000,
     'series',
-    'Those with the oldest history, 4 MB in memory while it is evicted',
+    'Those with the oldest history, remembered and sorted at once',
     'found by another search',
   ),
   gapsMax: limit(

@@ -13,26 +13,29 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
   let series = 0
   let before = bound
   let isCut = false
-  /** One of each series, the oldest last; in any order during the search. */
+  /** One of each series; after the search a heap, the oldest first. */
   const parts: Part[] = []
 
   function keepOldest(): void {
-    parts.sort((a, b) => b.t1 - a.t1)
+    parts.sort((a, b) => a.t1 - b.t1)
     if (parts.length <= most) return
-    parts.splice(0, parts.length - most)
-    before = parts[0]!.t1
+    parts.length = most
+    before = parts.at(-1)!.t1
     isCut = true
   }
 
-  /** The position of a part in the order. */
-  function placeOf({ t1 }: Part): number {
-    let [low, high] = [0, parts.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (parts[middle]!.t1 > t1) low = middle + 1
-      else high = middle
+  /** Puts a part in the place of the first one and lets it sink to where no younger one is above it. */
+  function replaceFirst(part: Part): void {
+    let place = 0
+    for (;;) {
+      const left = place * 2 + 1
+      const right = left + 1
+      const older = right < parts.length && parts[right]!.t1 < parts[left]!.t1 ? right : left
+      if (older >= parts.length || parts[older]!.t1 >= part.t1) break
+      parts[place] = parts[older]!
+      place = older
     }
-    return low
+    parts[place] = part
   }
 
   return Object.freeze({
@@ -53,12 +56,16 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
       return true
     },
     /** The oldest part found; undefined when there is none. */
-    oldest: () => parts.at(-1),
+    oldest: () => parts[0],
     /** Leaves the oldest part behind: for the next one of its series, or with all of its series. */
     pass(toNext: boolean): void {
-      const part = parts.pop()
+      const part = parts[0]
       const next = toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined
-      if (next !== undefined && next.t1 < before) parts.splice(placeOf(next), 0, next)
+      if (next !== undefined && next.t1 < before) replaceFirst(next)
+      else {
+        const last = parts.pop()
+        if (last !== undefined && parts.length > 0) replaceFirst(last)
+      }
     },
     /** True when more was found than could be kept: another search finds the rest. */
     isCut: () => isCut,

@@ -183,7 +183,8 @@ const bridgeIn = kind.groupOf('a group with url and topics', {
 const history = section('History', {
   maxBytes: setting(kind.wholeNumber(1024 * 1024, 2 ** 50, 'bytes'), 4 * 1024 ** 3, {
     title: 'Most bytes of history',
-    description: 'Per tenant. The oldest chunks are removed beyond, and the gap is recorded.',
+    description:
+      'Per tenant: what its file holds apart from the log, documents included. The oldest history is removed beyond, and the gap is recorded.',
   }),
   maxAgeDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
     title: 'Greatest age of history',

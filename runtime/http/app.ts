@@ -21,6 +21,7 @@ import { createContextRoutes } from './contexts.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
+import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
@@ -52,6 +53,15 @@ export interface App {
 }
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+const methodsKnown: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PATCH',
+  'PUT',
+  'DELETE',
+  'OPTIONS',
+])
 type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
@@ -111,7 +121,11 @@ function serve(table: Readonly<Record<string, Methods>>, refuse: App['refuse'], 
     hono.all(path, route)
     hono.all(`${path}/`, route)
   }
-  hono.notFound((c) => refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`)))
+  hono.notFound((c) => {
+    const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined
+    if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
+    return refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`))
+  })
   hono.onError((error) => refuse(error))
   return Object.freeze({
     refuse,

@@ -21,7 +21,8 @@ export const headerOf = (c: HttpContext, name: Lowercase<string>): string | unde
 export interface Bodies {
   /**
    * The whole body as sent, empty when there is none; for every method, GET too.
-   * @throws GatewayError http.body-too-large, http.busy; before more than the limits are held.
+   * @throws GatewayError http.unsupported-media-type for a content coding, http.body-too-large, http.busy; before
+   *   more than the limits are held.
    */
   raw(c: HttpContext): Promise<Buffer>
   /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
@@ -69,6 +70,8 @@ function isShallow(value: Json, levels: number): boolean {
 /** `all.held` counts the bytes of bodies that are still arriving. */
 function readIncoming(incoming: IncomingMessage, all: { held: number }): Promise<Buffer> {
   const max = limits.bodyBytesMax.value
+  const coding = incoming.headers['content-encoding']?.trim() ?? ''
+  if (coding !== '' && coding.toLowerCase() !== 'identity') return Promise.reject(encoded(coding))
   if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -93,6 +96,11 @@ function readIncoming(incoming: IncomingMessage, all: { held: number }): Promise
     }
     incoming.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
   })
+}
+
+function encoded(coding: string): GatewayError {
+  const detail = `Content-Encoding ${coding} is not supported; send the body as it is`
+  return new GatewayError('http.unsupported-media-type', detail, { codings: 'identity' })
 }
 
 function tooLarge(): GatewayError {

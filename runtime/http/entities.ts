@@ -170,7 +170,7 @@ function queryOf(
   return {
     selection: type === undefined ? undefined : parseTypeSelection(type, context.expand),
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
-    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern),
+    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern, 'idPattern'),
     attrs: attrs === undefined ? undefined : [...attrs],
     q: q === undefined ? undefined : parseQuery(q, context.expand),
     geo: parseGeoQuery(

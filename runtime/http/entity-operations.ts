@@ -2,6 +2,7 @@
  * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
  * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
  */
+import { GatewayError } from '#base/errors.ts'
 import type { BatchItemError, BatchResult } from '#broker/types.ts'
 import type { Json } from '#contract'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity.ts'
@@ -70,9 +71,9 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const ask = await asks.batch(c, { known: localParameters })
       const ids: string[] = []
       const errors: BatchItemError[] = []
-      for (const { json } of ask.items) {
+      for (const [index, { json }] of ask.items.entries()) {
         try {
-          ids.push(checkUri(json, 'id'))
+          ids.push(checkUri(json, `[${index}]`))
         } catch (error) {
           errors.push({ entityId: nameOf(json), error })
         }
@@ -89,15 +90,28 @@ function entitiesOf(
 ): { entities: Entity[]; errors: BatchItemError[] } {
   const entities: Entity[] = []
   const errors: BatchItemError[] = []
-  for (const item of ask.items) {
+  for (const [index, item] of ask.items.entries()) {
     try {
       if ('error' in item) throw item.error
       entities.push(parseEntity(item.json, item.context, options))
     } catch (error) {
-      errors.push({ entityId: nameOf(item.json), error })
+      errors.push({ entityId: nameOf(item.json), error: atItem(index, error) })
     }
   }
   return { entities, errors }
+}
+
+/** The error with the place of its item in front, for an item that cannot be read may have no id. */
+function atItem(index: number, error: unknown): unknown {
+  if (!(error instanceof GatewayError)) return error
+  const { code, message, details, cause } = error
+  const { field } = details
+  const place = `[${index}]`
+  const text =
+    field === 'body'
+      ? message.replace('body', place)
+      : `${place}${field === undefined ? ': ' : '.'}${message}`
+  return new GatewayError(code, text, details, cause)
 }
 
 /** What an item that could not be read calls itself. */

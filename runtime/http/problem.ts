@@ -57,7 +57,10 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
 function extraHeaders({ code, entry, details }: GatewayError): Record<string, string> {
   if (code === 'http.method-not-allowed') return { Allow: String(details['allow']) }
   if (code === 'http.unauthorized') return { 'WWW-Authenticate': 'Bearer realm="selvedge"' }
-  if (code === 'http.unsupported-media-type') return { Accept: String(details['allowed']) }
+  if (code === 'http.unsupported-media-type') {
+    const { allowed, codings } = details
+    return allowed === undefined ? { 'Accept-Encoding': String(codings) } : { Accept: String(allowed) }
+  }
   if (entry.status === 503) return { 'Retry-After': String(Number(details['retryAfterSeconds'] ?? 1)) }
   return {}
 }

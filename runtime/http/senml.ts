@@ -6,19 +6,13 @@ import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { productToken } from '#base/version.ts'
-import type { DecodeProblem, Frame } from '#contract'
+import type { Frame } from '#contract'
+import type { FrameOutcome } from '#intake/intake.ts'
 import type { Answers } from './answer.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { bodyType } from './negotiate.ts'
 
 export const senmlPath = '/senml'
-
-/** What became of a frame, once it is on disk. */
-export interface FrameOutcome {
-  /** Readings that were taken, repeats included. */
-  readonly accepted: number
-  readonly problems: readonly DecodeProblem[]
-}
 
 /** The intake's port: settles after the commit. @throws (by rejection) store.busy, store.full */
 export type TakeFrame = (frame: Frame) => Promise<FrameOutcome>
@@ -33,7 +27,7 @@ export function createSenmlRoutes(ports: {
   clock: Clock
 }) {
   return Object.freeze({
-    /** 204 when everything was taken, 200 with counts when a part was, 400 when nothing could be decoded. */
+    /** 204 when everything was taken, 200 with counts when not, 400 when nothing could be decoded. */
     async push(c: HttpContext): Promise<Response> {
       const contentType = bodyType(headerOf(c, 'content-type'), [
         'application/senml+json',
@@ -46,7 +40,7 @@ export function createSenmlRoutes(ports: {
           `a frame has at most ${limits.frameBytesMax.value} bytes`,
         )
       }
-      const { accepted, problems } = await ports.takeFrame({
+      const { accepted, held, problems } = await ports.takeFrame({
         topic: senmlPath.slice(1),
         payload,
         contentType,
@@ -56,7 +50,7 @@ export function createSenmlRoutes(ports: {
         source: c.env.incoming.socket.remoteAddress,
       })
       const shown = problems.slice(0, problemsShown)
-      if (accepted === 0 && problems.length > 0) {
+      if (accepted + held === 0 && problems.length > 0) {
         const reasons = shown.map(({ field, reason }) =>
           field === undefined ? reason : `${field}: ${reason}`,
         )

@@ -52,6 +52,8 @@ const drainStepMs = 20
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
   const listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
+    // Only HTTP/1.0 may leave the host out; nothing here depends on which it is.
+    hostname: 'localhost',
     errorHandler: (error) => ports.refuse(isRequestError(error) ? malformedRequest(error) : error),
   })
   const server = createServer(
@@ -128,11 +130,11 @@ function drain(server: Server): Promise<void> {
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket): void {
   setTimeout(() => socket.destroy(), refusalMs).unref()
   if (error.code === 'ECONNRESET' || !socket.writable) return
-  const [status, title] = malformed[error.code ?? ''] ?? ([400, 'Bad Request'] as const)
+  const [status, title, detail] = malformed[error.code ?? ''] ?? unreadable
   const body = JSON.stringify({
     type: 'https://uri.etsi.org/ngsi-ld/errors/InvalidRequest',
     title,
-    detail: 'the bytes received are no acceptable HTTP request',
+    detail,
     status,
   })
   socket.end(
@@ -141,8 +143,15 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket):
   )
 }
 
-const malformed: Readonly<Record<string, readonly [status: number, title: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'Payload Too Large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
+type Refusal = readonly [status: number, title: string, detail: string]
+
+const unreadable: Refusal = [400, 'Bad Request', 'the bytes received are no acceptable HTTP request']
+const malformed: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: [
+    431,
+    'Request Header Fields Too Large',
+    `the request line and headers have more than ${limits.httpHeaderBytesMax.value} bytes`,
+  ],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'Content Too Large', 'the extensions of a chunk are too long'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'the request did not arrive in time'],
 }

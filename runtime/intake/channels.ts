@@ -13,7 +13,7 @@ import type { Streams } from '#broker/streams.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame, Reading, TimeSource } from '#contract'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
+import { type AttributeInstance, type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { appendAttributes } from '#ngsi-ld/merge.ts'
 import type { SiteIds } from './site-ids.ts'
@@ -23,14 +23,16 @@ import {
   type FirstReading,
   hasSameForm,
   idsOf,
-  inFormOf,
+  isOlder,
   type KnownEntity,
   learntInterval,
+  mayFollow,
   mayLearnInterval,
   missingParts,
   resultTime,
   type SourceAddress,
   simpleResult,
+  withOthersOf,
 } from './site-model.ts'
 import type { Stamp } from './time-rules.ts'
 import { learnInterval } from './update-interval.ts'
@@ -68,12 +70,11 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   const { documents, streams } = ports
   const channels = new Map<string, Channel>()
 
-  function provision(
-    stage: Stage,
-    first: FirstReading,
-    frame: Frame,
-    format: string,
-  ): { channel: Channel; isNew: boolean } {
+  /**
+   * Makes what a field's first reading needs and remembers its channel. Answers the channel to observe the reading
+   * in, or undefined when the reading was written with its entities.
+   */
+  function provision(stage: Stage, first: FirstReading, frame: Frame, format: string): Channel | undefined {
     const { reading } = first
     const declared = declaredDevice(settings.devices, reading.device)
     const metadata = declaredField(declared, reading.field)
@@ -89,12 +90,11 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
         ports.log.info('intake.provisioned', { device: reading.device, field: reading.field }),
       )
     }
-    const owner = withResult(
-      stage,
-      documents.find(stage, ids.observation)!,
-      simpleResult(first, metadata),
-      first,
-    )
+    const draft = documents.find(stage, ids.observation)!
+    const result = simpleResult(first, metadata)
+    const before = instancesOf(draft.entity, sosa.hasSimpleResult)[0]
+    const fits = before !== undefined && mayFollow(before, result)
+    const owner = fits ? draft : writeResult(stage, draft, before, result)
     const stream = streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime)
     const channel: Channel = {
       ids,
@@ -105,8 +105,27 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
       timeSource: first.timeSource,
       learning: metadata?.updateInterval === undefined ? [first.observedAt] : undefined,
     }
-    remember(stage, channelKey(reading), channel)
-    return { channel, isNew }
+    const [current] = instancesOf(owner.entity, sosa.hasSimpleResult)
+    if (hasSameForm(current!, result)) remember(stage, channelKey(reading), channel)
+    return isNew || !fits ? undefined : channel
+  }
+
+  /** The StreamObservation with a result whose form is another than that of the one before. */
+  function writeResult(
+    stage: Stage,
+    draft: Draft,
+    before: AttributeInstance | undefined,
+    result: AttributeInstance,
+  ): Draft {
+    const write = (to: Draft, instance: AttributeInstance): Draft =>
+      append(stage, to, {
+        [sosa.hasSimpleResult]: instance,
+        [sosa.resultTime]: resultTime(dateTimeToMs(instance.observedAt!)!),
+      })
+    if (before === undefined) return write(draft, result)
+    const written = write(draft, withOthersOf(before, result))
+    // A late reading is history: each keeps its own unit, and the newest is current again.
+    return isOlder(result, before) ? write(written, before) : written
   }
 
   function known(stage: Stage, id: string): KnownEntity | undefined {
@@ -114,29 +133,6 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     if (draft === undefined) return undefined
     const isAsMade = (name: string): boolean => draft.times[name]?.[0] === draft.times[name]?.[1]
     return { entity: draft.entity, isAsMade }
-  }
-
-  /** The StreamObservation with a result of this unit and time source; people's own sub-attributes stay. */
-  function withResult(
-    stage: Stage,
-    draft: Draft,
-    result: ReturnType<typeof simpleResult>,
-    first: FirstReading,
-  ): Draft {
-    const [known] = instancesOf(draft.entity, sosa.hasSimpleResult)
-    if (known === undefined) {
-      const made = { [sosa.hasSimpleResult]: result, [sosa.resultTime]: resultTime(first.observedAt) }
-      return append(stage, draft, made)
-    }
-    if (hasSameForm(known, result)) return draft
-    const knownAt = dateTimeToMs(known.observedAt ?? '')
-    // A late reading gives its unit, not its value: that is history.
-    const isLate = knownAt !== undefined && knownAt > first.observedAt
-    const newest = isLate ? { value: known.value, observedAt: known.observedAt } : {}
-    return append(stage, draft, {
-      [sosa.hasSimpleResult]: { ...inFormOf(known, result), ...newest },
-      [sosa.resultTime]: resultTime(isLate ? knownAt : first.observedAt),
-    } as Fragment)
   }
 
   function append(stage: Stage, draft: Draft, fragment: Fragment): Draft {

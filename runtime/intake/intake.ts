@@ -26,14 +26,24 @@ export interface AcceptedFrame {
   /** Readings that will be observed, and what was wrong with the rest. */
   readonly accepted: number
   readonly problems: readonly DecodeProblem[]
-  decide(stage: Stage): void
+  /** Answers the readings that were held back after all, since their device is not accepted. */
+  decide(stage: Stage): readonly DecodeProblem[]
+}
+
+/** What became of a frame, once it is on disk. */
+export interface FrameOutcome {
+  /** Readings that were taken, repeats included. */
+  readonly accepted: number
+  /** Readings that could be taken but for their device; `problems` has the reasons. */
+  readonly held: number
+  readonly problems: readonly DecodeProblem[]
 }
 
 export interface Intake {
   /** Decodes a frame. Undefined when no bridge claims it. Never throws. */
   accept(frame: Frame): AcceptedFrame | undefined
   /** Takes one frame by itself and settles when it is on disk. @throws store.busy, store.full, intake.unclaimed */
-  take(frame: Frame): Promise<{ accepted: number; problems: readonly DecodeProblem[] }>
+  take(frame: Frame): Promise<FrameOutcome>
 }
 
 export interface IntakePorts {
@@ -109,25 +119,33 @@ export function createIntake(ports: IntakePorts): Intake {
         if (isUntimed) {
           if (!digests.admit(frame, performance.now())) {
             repeats.value += timed.length
-            return
+            return noProblems
           }
           stage.undone(() => digests.forget(frame))
         }
-        observeAll(stage, frame, claimant, timed)
+        const held = observeAll(stage, frame, claimant, timed)
+        // Nothing was observed, so what comes again is no repeat: it is told the same.
+        if (isUntimed && held.length === timed.length) digests.forget(frame)
+        return held
       },
     }
   }
 
-  function observeAll(stage: Stage, frame: Frame, claimant: Claimant, timed: readonly Timed[]): void {
+  function observeAll(
+    stage: Stage,
+    frame: Frame,
+    claimant: Claimant,
+    timed: readonly Timed[],
+  ): readonly DecodeProblem[] {
     for (let i = 0; i < timed.length; i++) {
       const { reading, stamp } = timed[i]!
       const channel = channels.find(channelKey(reading))
       if (channel === undefined || !channels.fits(channel, reading, stamp)) {
-        provisionAndObserve(stage, frame, claimant, timed.slice(i))
-        return
+        return provisionAndObserve(stage, frame, claimant, timed.slice(i))
       }
       observeKnown(stage, channel, reading, stamp)
     }
+    return noProblems
   }
 
   function observeKnown(stage: Stage, channel: Channel, reading: Reading, stamp: Stamp): void {
@@ -141,24 +159,28 @@ export function createIntake(ports: IntakePorts): Intake {
     frame: Frame,
     claimant: Claimant,
     timed: readonly Timed[],
-  ): void {
+  ): readonly DecodeProblem[] {
+    const held: DecodeProblem[] = []
     let isKept = false
     for (const { reading, stamp } of timed) {
-      const decision = admission.of(stage, reading.device)
+      const { device, field } = reading
+      const decision = admission.of(stage, device)
       if (decision === 'ignored') {
         rejected.value++
+        held.push({ field, reason: `readings of the device ${device} are not taken` })
       } else if (decision === 'waiting') {
-        if (!isKept)
-          quarantine.put(stage, frame, claimant.name, `the device ${reading.device} is not accepted`)
+        if (!isKept) quarantine.put(stage, frame, claimant.name, `the device ${device} is not accepted`)
         isKept = true
+        const reason = `the device ${device} is not accepted yet; the frame waits in quarantine`
+        held.push({ field, reason })
       } else {
         const first = { reading, observedAt: stamp.observedAt, timeSource: stamp.timeSource }
-        const { channel, isNew } = channels.provision(stage, first, frame, claimant.format)
-        // The first observation of a stream came with its entities.
-        if (isNew) observations.value++
+        const channel = channels.provision(stage, first, frame, claimant.format)
+        if (channel === undefined) observations.value++
         else observeKnown(stage, channel, reading, stamp)
       }
     }
+    return held
   }
 
   function refusal(
@@ -174,7 +196,10 @@ export function createIntake(ports: IntakePorts): Intake {
       bytes,
       accepted: 0,
       problems,
-      decide: (stage) => quarantine.put(stage, frame, claimant.name, reason.slice(0, reasonCharactersMax)),
+      decide(stage) {
+        quarantine.put(stage, frame, claimant.name, reason.slice(0, reasonCharactersMax))
+        return noProblems
+      },
     }
   }
 
@@ -187,15 +212,19 @@ export function createIntake(ports: IntakePorts): Intake {
           new GatewayError('intake.unclaimed', `no bridge reads ${frame.contentType ?? frame.topic}`),
         )
       }
-      const outcome = { accepted: work.accepted, problems: work.problems }
-      return ports.door.commit((stage) => work.decide(stage), { bytes: work.bytes }).then(() => outcome)
+      return ports.door.commit(work.decide, { bytes: work.bytes }).then((held) => ({
+        accepted: work.accepted - held.length,
+        held: held.length,
+        problems: [...work.problems, ...held],
+      }))
     },
   } satisfies Intake)
 }
 
 const reasonCharactersMax = 1000
+const noProblems: readonly DecodeProblem[] = Object.freeze([])
 
 /** A frame of which nothing is to be written. */
 function nothing(bytes: number, accepted = 0): AcceptedFrame {
-  return { bytes, accepted, problems: [], decide: () => {} }
+  return { bytes, accepted, problems: noProblems, decide: () => noProblems }
 }

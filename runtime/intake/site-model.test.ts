@@ -6,12 +6,16 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { parseEntity } from '#ngsi-ld/entity.ts'
 import {
   type DeviceSighting,
+  hasSameForm,
   hostingFragment,
+  type KnownEntity,
   learntInterval,
+  mayFollow,
   mayLearnInterval,
   missingParts,
   simpleResult,
   siteEntities,
+  withOthersOf,
 } from './site-model.ts'
 
 const device = 'urn:dev:mac:0024befffe804ff1'
@@ -208,24 +212,101 @@ it('shares properties by label when asked', () => {
     expect(one[sosa('observes')]).toEqual(relationship('urn:ngsi-ld:ObservableProperty:temp'))
 })
 
+/** What is stored, as nobody has touched it since it was made. */
+const stored =
+  (entities: readonly Entity[]) =>
+  (one: string): KnownEntity | undefined => {
+    const entity = entities.find((each) => each.id === one)
+    return entity && { entity, isAsMade: () => true }
+  }
+
 it('makes only what is missing, and hosts the new sensors', () => {
   const first = sighting([reading('a', 1)])
-  const stored = new Set(siteEntities(first, own).map((entity) => entity.id))
-  const exists = (one: string): boolean => stored.has(one)
-  expect(missingParts(() => false, first, own).host).toBeUndefined()
-  expect(missingParts(exists, first, own)).toEqual({ create: [] })
-  const { create, host } = missingParts(exists, sighting([reading('a', 1), reading('b', 2)]), own)
+  const find = stored(siteEntities(first, own))
+  expect(missingParts(() => undefined, first, own).extend).toEqual([])
+  expect(missingParts(find, first, own)).toEqual({ create: [], extend: [] })
+  const { create, extend } = missingParts(find, sighting([reading('a', 1), reading('b', 2)]), own)
   expect(create.map((entity) => entity.id)).toEqual(
     ['Sensor', 'IotStream', 'ObservableProperty', 'StreamObservation'].map((kind) => id(kind, 'b')),
   )
-  expect(host).toEqual({ platform: platformId, sensors: [id('Sensor', 'b')] })
+  const hosts = relationship([id('Sensor', 'a'), id('Sensor', 'b')])
+  expect(extend).toEqual([{ id: platformId, fragment: { [sosa('hosts')]: hosts } }])
 })
 
 it('makes anew what was deleted', () => {
   const first = sighting([reading('a', 1)])
-  const { create, host } = missingParts((one) => one !== platformId, first, own)
+  const [, ...others] = siteEntities(first, own)
+  const { create, extend } = missingParts(stored(others), first, own)
   expect(create.map((entity) => entity.id)).toEqual([platformId])
-  expect(host).toBeUndefined()
+  expect(extend).toEqual([])
+})
+
+it('fills in what is declared later, where nobody has said anything', () => {
+  const seen = siteEntities(sighting([reading('Temp', 1)]), own)
+  const later = sighting([reading('Temp', 2)], { declared })
+  const place = { location: { type: 'GeoProperty', value: location } }
+  const interval = {
+    ...property(60),
+    [qoi('unit')]: property('seconds'),
+    [ours('basis')]: property('declared'),
+  }
+  expect(missingParts(stored(seen), later, own)).toEqual({
+    create: [],
+    extend: [
+      { id: platformId, fragment: { 'http://schema.org/name': property('Boiler room'), ...place } },
+      {
+        id: id('Sensor'),
+        fragment: {
+          [qoi('updateinterval')]: interval,
+          [qoi('min')]: property(-20),
+          [qoi('max')]: property(0),
+          [qoi('regexp')]: property('^x'),
+          ...place,
+        },
+      },
+      { id: id('IotStream'), fragment: place },
+    ],
+  })
+  expect(missingParts(stored(siteEntities(later, own)), later, own).extend).toEqual([])
+  const written = (one: string): KnownEntity | undefined => {
+    const known = stored(seen)(one)
+    return known && { ...known, isAsMade: () => false }
+  }
+  const [, sensor] = missingParts(written, later, own).extend
+  expect(sensor?.fragment).toEqual({ [qoi('regexp')]: property('^x'), ...place })
+})
+
+it('puts a declared interval in the place of a learnt one', () => {
+  const known = siteEntities(sighting([reading('Temp', 1)]), own).map((entity) =>
+    entity.id === id('Sensor') ? { ...entity, ...learntInterval(10) } : entity,
+  )
+  const more = { ...declared, fields: { Temp: { updateInterval: 60 } }, name: undefined, location: undefined }
+  const { extend } = missingParts(stored(known), sighting([reading('Temp', 2)], { declared: more }), own)
+  expect(extend).toMatchObject([{ id: id('Sensor'), fragment: { [qoi('updateinterval')]: { value: 60 } } }])
+})
+
+it('keeps the sub-attributes of people on a result, and no unit but its own', () => {
+  const first = { observedAt: at, timeSource: 'device' } as const
+  const celsius = simpleResult({ ...first, reading: reading('f', 1, { unitCode: 'CEL' }) })
+  const furlong = simpleResult({ ...first, reading: reading('f', 2, { unitText: 'furlong' }) })
+  const note = { note: property('by hand') }
+  expect(withOthersOf({ ...celsius, ...note }, furlong)).toEqual({ ...furlong, ...note })
+  expect(withOthersOf({ ...furlong, ...note }, celsius)).toEqual({ ...celsius, ...note })
+  expect(withOthersOf({ type: 'Relationship', object: 'urn:a:b', ...note }, celsius)).toEqual(celsius)
+  expect(hasSameForm({ ...celsius, ...note, value: 5 }, celsius)).toBe(true)
+  expect(hasSameForm(celsius, furlong)).toBe(false)
+})
+
+it('lets a late result follow one of the same unit, and a new one only in its form', () => {
+  const result = (seconds: number, timeSource: 'device' | 'gateway', unitCode: string) =>
+    simpleResult({ reading: reading('f', 1, { unitCode }), observedAt: at + seconds * 1000, timeSource })
+  const before = result(0, 'gateway', 'CEL')
+  expect(mayFollow(before, result(1, 'gateway', 'CEL'))).toBe(true)
+  expect(mayFollow(before, result(1, 'device', 'CEL'))).toBe(false)
+  expect(mayFollow(before, result(-1, 'device', 'CEL'))).toBe(true)
+  expect(mayFollow(before, result(-1, 'gateway', 'KEL'))).toBe(false)
+  const { observedAt: _observedAt, ...untimed } = before
+  expect(mayFollow(untimed, result(-1, 'device', 'CEL'))).toBe(false)
 })
 
 it('adds sensors to what a Platform hosts, however that is written', () => {
@@ -234,7 +315,8 @@ it('adds sensors to what a Platform hosts, however that is written', () => {
     type: sosa('Platform'),
     ...(hosts !== undefined && { [sosa('hosts')]: hosts }),
   })
-  const added = (hosts: Entity[string], ...sensors: string[]) => hostingFragment(platform(hosts), sensors)
+  const added = (hosts: Entity[string], ...sensors: string[]) =>
+    hostingFragment(platform(hosts), platform(relationship(sensors)))
   const hosting = (object: string | string[]) => ({ [sosa('hosts')]: relationship(object) })
   expect(added(undefined, 'urn:s:1')).toEqual(hosting('urn:s:1'))
   expect(added(relationship('urn:s:1'), 'urn:s:2')).toEqual(hosting(['urn:s:1', 'urn:s:2']))

@@ -7,9 +7,9 @@
  */
 import type { DeviceSettings, FieldSettings } from '#config/schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
-import { sameJson } from '#ngsi-ld/json.ts'
+import { type JsonObject, sameJson } from '#ngsi-ld/json.ts'
 import { type SiteIds, siteIds } from './site-ids.ts'
 import {
   dctermsFormat,
@@ -189,19 +189,34 @@ export function simpleResult(
   }
 }
 
-/** Members of a result that a frame decides: never what somebody else left there. */
-const formMembers = ['type', 'unitCode', schemaUnitText, selvedgeTimeSource]
+/** Members of a result that a frame decides, its unit first; whatever else somebody left there is not ours. */
+const unitMembers = ['type', 'unitCode', schemaUnitText]
+const formMembers = [...unitMembers, selvedgeTimeSource]
 
-/** Whether a known result has the unit and time source of another; value, time and the rest aside. */
-export const hasSameForm = (known: AttributeInstance, result: AttributeInstance): boolean =>
-  formMembers.every((name) => sameJson(known[name], result[name]))
+const isAlike = (members: readonly string[], a: AttributeInstance, b: AttributeInstance): boolean =>
+  members.every((name) => sameJson(a[name], b[name]))
 
-/** A result in the form of a new one, with the sub-attributes that people put on the known one. */
-export function inFormOf(known: AttributeInstance, result: AttributeInstance): AttributeInstance {
-  const { value: _value, observedAt: _observedAt, ...others } = known
-  const kept = known.type === 'Property' ? others : {}
-  const own = Object.entries(kept).filter(([name]) => !formMembers.includes(name))
-  return { ...Object.fromEntries(own), ...result }
+/** Whether two results have the same unit and time source. */
+export const hasSameForm = (a: AttributeInstance, b: AttributeInstance): boolean => isAlike(formMembers, a, b)
+
+/** Whether the time of one result is before that of another. */
+export const isOlder = (result: AttributeInstance, than: AttributeInstance): boolean =>
+  (dateTimeToMs(result.observedAt ?? '') ?? Number.NaN) < (dateTimeToMs(than.observedAt ?? '') ?? Number.NaN)
+
+/**
+ * Whether a result may be observed in the stream of the one before. A late one may differ in whose clock it is by:
+ * its unit must be right, and nothing becomes current.
+ */
+export const mayFollow = (before: AttributeInstance, result: AttributeInstance): boolean =>
+  hasSameForm(before, result) || (isOlder(result, before) && isAlike(unitMembers, before, result))
+
+/** A result in its own form, with the sub-attributes that people put on the one before. */
+export function withOthersOf(before: AttributeInstance, result: AttributeInstance): AttributeInstance {
+  if (before.type !== result.type) return result
+  const others = Object.entries(before).filter(
+    ([name]) => !formMembers.includes(name) && name !== 'value' && name !== 'observedAt',
+  )
+  return { ...(Object.fromEntries(others) as JsonObject), ...result }
 }
 
 /** sosa:resultTime, always the time of the result. */

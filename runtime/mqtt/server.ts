@@ -105,6 +105,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
   const events: EventEmitter = broker
   events.on('error', (error: Error) => faults.note('', error.message))
   await broker.listen()
+  const closeBroker = (): Promise<void> => new Promise((resolve) => broker.close(() => resolve()))
 
   const partials = createFlow(limits.mqttPartialBytesMax.value)
   const atTurnEnd = createTurnEnd()
@@ -134,9 +135,12 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
 
   const listener = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: probeMs }, accept)
   listener.on('drop', () => faults.note('', 'there are too many clients'))
-  listener.on('error', (error) => faults.note('', error.message))
   listener.maxConnections = settings.clientsMax ?? limits.mqttClientsMax.value
-  const port = await listen(listener, settings)
+  const port = await listen(listener, settings).catch(async (error: unknown) => {
+    await closeBroker()
+    throw error
+  })
+  listener.on('error', (error) => faults.note('', error.message))
   log.info('mqtt.listening', { host: settings.host, port })
 
   const inspection = setInterval(() => {
@@ -173,7 +177,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       await Promise.race([chores.flush(), pause(Math.max(0, deadline - clock.monotonic()))])
       for (const link of presences.links()) link.close()
       parts.admission.close()
-      await new Promise<void>((resolve) => broker.close(() => resolve()))
+      await closeBroker()
     },
   } satisfies MqttServer)
 }

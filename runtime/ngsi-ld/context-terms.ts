@@ -3,6 +3,7 @@
  * algorithms) that NGSI-LD uses. Later definitions replace earlier ones, as JSON-LD has it; that the core wins
  * over all of them is not decided here. Nothing is fetched: what is missing is reported.
  */
+import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { corePrefixes, coreTerms, defaultContextIri, isCoreContextUrl } from './core-context.ts'
@@ -87,7 +88,18 @@ function readDocument(url: string, reading: Reading, depth: number): void {
   }
   const inside = isObject(document) ? document['@context'] : undefined
   if (inside === undefined) throw badRequestData(`the document at ${url} has no @context`, '@context')
-  readContext(inside, reading, url, depth + 1)
+  try {
+    readContext(inside, reading, url, depth + 1)
+  } catch (error) {
+    throw inDocument(error, url)
+  }
+}
+
+/** The error with the address of the document it was found in, told once: by the document itself. */
+function inDocument(error: unknown, url: string): unknown {
+  if (!isGatewayError(error) || error.details['url'] !== undefined) return error
+  const { code, message, details, cause } = error
+  return new GatewayError(code, `${message} (in ${url})`, { ...details, url }, cause)
 }
 
 const ignoredKeywords = new Set([

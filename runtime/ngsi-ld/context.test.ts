@@ -167,6 +167,18 @@ describe('a user context', () => {
 })
 
 describe('documents', () => {
+  it('that are wrong are named, each by its own address', () => {
+    const documents: Record<string, Json> = {
+      'https://x.org/a': { '@context': ['https://x.org/b', { c: 'http://x.org/c' }] },
+      'https://x.org/b': { '@context': { speed: { '@id': 7 } } },
+    }
+    const reason = refusal(() => compile([{ d: 'http://x.org/d' }, 'https://x.org/a'], documents))
+    expect(reason).toBe('bad-request-data @context.speed.@id: must be an IRI (in https://x.org/b)')
+    expect(refusal(() => compile({ speed: { '@id': 7 } }))).toBe(
+      'bad-request-data @context.speed.@id: must be an IRI',
+    )
+  })
+
   it('that are missing are named, all of one level at once', () => {
     expect(compileContext(['https://x.org/a', core, 'https://x.org/b'], none)).toEqual({
       missing: ['https://x.org/a', 'https://x.org/b'],

@@ -3,7 +3,7 @@
  * with [:names:], groups, alternation, ^ and $, the shorthands \d \w \s and their opposites, (?i) in front.
  * Back-references, look-around and other things beyond regular languages do not exist here. Text becomes a tree.
  */
-import { GatewayError } from '#base/errors.ts'
+import { badRequestData } from './problem.ts'
 
 /** Whether a code point fits. */
 export type CharacterTest = (code: number) => boolean
@@ -16,6 +16,7 @@ export type PatternNode =
 
 interface Cursor {
   readonly source: string
+  readonly field: string
   at: number
 }
 
@@ -23,9 +24,9 @@ interface Cursor {
  * Parses a pattern.
  * @throws GatewayError ngsi-ld.bad-request-data that says what is wrong and where.
  */
-export function parsePattern(source: string): { node: PatternNode; ignoreCase: boolean } {
+export function parsePattern(source: string, field: string): { node: PatternNode; ignoreCase: boolean } {
   const ignoreCase = source.startsWith('(?i)')
-  const cursor: Cursor = { source, at: ignoreCase ? 4 : 0 }
+  const cursor: Cursor = { source, field, at: ignoreCase ? 4 : 0 }
   const node = parseChoice(cursor)
   if (cursor.at < source.length) fail(cursor, 'unmatched )')
   return { node, ignoreCase }
@@ -196,8 +197,5 @@ function takeCharacter(cursor: Cursor): string {
 }
 
 function fail(cursor: Cursor, reason: string): never {
-  throw new GatewayError(
-    'ngsi-ld.bad-request-data',
-    `pattern "${cursor.source}": ${reason} (at ${cursor.at})`,
-  )
+  throw badRequestData(`${reason} at character ${cursor.at + 1} of "${cursor.source}"`, cursor.field)
 }

@@ -3,9 +3,9 @@
  * they run on a finite automaton, in time linear in the text. As in POSIX a pattern matches when any part of the
  * text does; `pattern-syntax.ts` says what may be written.
  */
-import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { type CharacterTest, type PatternNode, parsePattern } from './pattern-syntax.ts'
+import { tooComplex } from './problem.ts'
 
 export interface Pattern {
   /** True when some part of the text matches. */
@@ -16,15 +16,16 @@ export interface Pattern {
 
 /**
  * Compiles a pattern.
+ * @param field the member or parameter it stands in, for error texts.
  * @throws GatewayError ngsi-ld.bad-request-data when it is malformed, ngsi-ld.too-complex when it is too large.
  */
-export function compilePattern(source: string): Pattern {
+export function compilePattern(source: string, field = 'pattern'): Pattern {
   if (source.length > limits.patternCharactersMax.value) {
     const most = limits.patternCharactersMax.value
-    throw new GatewayError('ngsi-ld.too-complex', `pattern of ${source.length} characters; at most ${most}`)
+    throw tooComplex(`${field}: a pattern of ${source.length} characters; at most ${most}`)
   }
-  const { node, ignoreCase } = parsePattern(source)
-  const program = compileProgram(node, ignoreCase)
+  const { node, ignoreCase } = parsePattern(source, field)
+  const program = compileProgram(node, ignoreCase, field)
   const prefix = ignoreCase ? '' : literalPrefix(node)
   return Object.freeze({ test: createMatcher(program, prefix), prefix })
 }
@@ -45,17 +46,14 @@ type Instruction =
   | { readonly kind: 'begin' | 'end' | 'match' }
   | { readonly kind: 'split'; targets: readonly number[] }
 
-function compileProgram(root: PatternNode, ignoreCase: boolean): readonly Instruction[] {
+function compileProgram(root: PatternNode, ignoreCase: boolean, field: string): readonly Instruction[] {
   const program: Instruction[] = []
   let steps = 0
 
   const emit = (node: PatternNode): void => {
     // Counted here and not by the program's length alone: repeats of nothing emit nothing.
     if (Math.max(++steps, program.length) > limits.patternStatesMax.value) {
-      throw new GatewayError(
-        'ngsi-ld.too-complex',
-        `pattern with more than ${limits.patternStatesMax.value} states`,
-      )
+      throw tooComplex(`${field}: a pattern with more than ${limits.patternStatesMax.value} states`)
     }
     if (node.kind === 'character') {
       program.push({ kind: 'character', matches: ignoreCase ? foldCase(node.matches) : node.matches })

@@ -106,8 +106,7 @@ function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
 }
 
 function scalarOf(name: string, item: Json): ScalarRow | undefined {
-  // Minus zero equals zero, so it must be one row.
-  if (typeof item === 'number') return [name, scalarKinds.number, item + 0]
+  if (typeof item === 'number') return [name, scalarKinds.number, item]
   if (typeof item === 'string') return [name, scalarKinds.text, indexedText(item)]
   if (typeof item === 'boolean') return [name, scalarKinds.boolean, item ? 1 : 0]
   return undefined

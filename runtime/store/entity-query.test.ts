@@ -3,6 +3,7 @@
  * drives, and that no table is ever scanned.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
@@ -105,6 +106,9 @@ const search = (parts: {
 })
 
 const query = () => createEntityQuery(tables.ports)
+/** Nothing is selective, so answers begin with a walk and end with sets. */
+const walking = () =>
+  createEntityQuery(tables.ports, { selectiveRowsMax: -1, walkedEntitiesMax: 20, ridsAtFirst: 8 })
 const expected = (wanted: EntitySearch): string[] =>
   entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
 
@@ -150,6 +154,12 @@ describe('an entity query', () => {
         .page(wanted, { limit: 1000, offset: 0 })
         .rows.map(({ id }) => id),
     ).toEqual(expected(wanted))
+    expect(walking().count(wanted)).toBe(count)
+    for (const offset of [0, 3, 15, 60]) {
+      const walked = walking().page(wanted, { limit: 7, offset })
+      expect(walked.rows.map(({ id }) => id)).toEqual(expected(wanted).slice(offset, offset + 7))
+      expect(walked.more).toBe(count > offset + 7)
+    }
     const page = query().page(wanted, { limit: 7, offset: 3 })
     expect(page.rows.map(({ id }) => id)).toEqual(expected(wanted).slice(3, 10))
     expect(page.more).toBe(count > 10)
@@ -170,6 +180,43 @@ describe('an entity query', () => {
     expect(count(`note>="${long}!"`)).toBe(399)
     expect(count(`note>"l";note<="${long}"`)).toBe(1)
     expect(count(`note=="l".."${long}"`)).toBe(1)
+  })
+
+  it('misses no text that was cut within a character', () => {
+    const other = createEntityTables()
+    const notes = [`${'x'.repeat(255)}😀`, `${'x'.repeat(254)}😀y`, 'x'.repeat(256)]
+    other.fill(
+      notes.map((value, at) => ({ id: `urn:e:${at}`, type: 'T', note: { type: 'Property', value } })),
+    )
+    const find = (q: string): string[] =>
+      createEntityQuery(other.ports)
+        .page(search({ q }), { limit: 10, offset: 0 })
+        .rows.map(({ id }) => id)
+    expect(find(`note>"${'x'.repeat(256)}"`)).toEqual(['urn:e:0', 'urn:e:1'])
+    expect(find(`note~="^${'x'.repeat(254)}😀y"`)).toEqual(['urn:e:1'])
+    expect(find(`note=="${notes[0]}"`)).toEqual(['urn:e:0'])
+    other.database.close()
+  })
+
+  it('believes newer values and not the index', () => {
+    const away = { type: 'GeoProperty', value: { type: 'Point', coordinates: [100, 0] } }
+    const moved: Entity = { ...entities[200]!, location: away, temperature: { type: 'Property', value: -1 } }
+    const newer: Record<string, Json> = { location: away.value, temperature: -1 }
+    const current = createEntityQuery({
+      ...tables.ports,
+      view: (row) => ({
+        entity: () => (row.rid === 201 ? moved : entities[row.rid - 1]!),
+        times: () => ({ created: 0, modified: 0, attributes: {} }),
+      }),
+      unwritten: (name, fits) => (newer[name] === undefined ? undefined : fits(newer[name]) ? [201] : []),
+    })
+    const find = (wanted: EntitySearch): string[] =>
+      current.page(wanted, { limit: 10, offset: 0 }).rows.map(({ id }) => id)
+    expect(find(search({ q: 'temperature==200' }))).toEqual([])
+    expect(find(search({ q: 'temperature<0' }))).toEqual(['urn:e:200'])
+    expect(find(search({ near: 100 }))).toEqual([])
+    expect(current.count(search({ near: 1200 }))).toBe(2)
+    expect(find(search({ q: 'room=="room 0";temperature<10' }))).toEqual(['urn:e:0', 'urn:e:200'])
   })
 
   it('refuses terms on linked entities', () => {

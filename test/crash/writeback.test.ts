@@ -11,7 +11,7 @@ it('keeps what it acknowledged when it is killed after a write-back', async () =
     name: 'slow',
     dice: createDice(Date.now()),
     slowness: 8,
-    patienceMs: 90_000,
+    patienceMs: 150_000,
   })
   expect(report.complaints).toEqual([])
   expect(report.unnoticed).toEqual([])

@@ -8,12 +8,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '#base/clock.ts'
-import type { GatewayError } from '#base/errors.ts'
+import { GatewayError } from '#base/errors.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
+import type { Verdict } from '#broker/streams.ts'
 import type { Tenant, TenantSettings } from '#broker/tenant.ts'
 import { openTenants, type Tenants } from '#broker/tenants.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract/pipeline.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { createWriter, type Writer } from '#store/writer.ts'
 
@@ -133,4 +135,33 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
       if (options.writer === undefined) await writer.end()
     },
   }
+}
+
+/** An observation as a device makes it: by the stream's own rules about what is new, late and known. */
+export function observe(
+  { main }: Pick<OpenBroker, 'main'>,
+  id: string,
+  name: string,
+  time: number,
+  value: Json,
+  { dataset = '', mirror }: { dataset?: string; mirror?: string } = {},
+): Promise<Verdict> {
+  return main.door.commit((stage) => {
+    const draft = main.documents.find(stage, id)
+    if (draft === undefined) throw new GatewayError('ngsi-ld.not-found', `there is no ${id}`)
+    const stream = main.streams.open(stage, draft, name, dataset, mirror)
+    return main.observer.observeStream(stage, stream, time, value, false)
+  })
+}
+
+/** The history of an attribute by observedAt: time, value and unit of each instance. */
+export function historyOf(
+  { broker }: Pick<OpenBroker, 'broker'>,
+  id: string,
+  name: string,
+): readonly (readonly [time: number, value: unknown, unit: unknown])[] {
+  const history = broker.history(id, { timeproperty: 'observedAt', limit: 10_000 })
+  return (history?.attributes.get(name) ?? []).map(({ observedAt, instance }) => {
+    return [observedAt!, instance.value, instance.unitCode]
+  })
 }

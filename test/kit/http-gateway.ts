@@ -17,8 +17,8 @@ import { guard } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import type { AnswerType } from '#http/negotiate.ts'
-import type { FrameOutcome } from '#http/senml.ts'
 import { createHttpServer } from '#http/server.ts'
+import type { FrameOutcome } from '#intake/intake.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { formatVersion } from '#store/schema.ts'
@@ -101,7 +101,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     {
       broker: tenants.broker,
       contexts,
-      takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, problems: [] })),
+      takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
       clock: systemClock,
       log,

@@ -61,20 +61,45 @@ test('a chunk gives back its instances', () => {
         const back = decodeChunk(encodeChunk({ times, modified, values: values as never, shapes: ['{}'] }))
         expect(back.times).toEqual(times)
         expect(back.modified).toEqual(modified)
-        const given = values.map((value) => (Object.is(value, -0) && !values.every((v) => typeof v === 'number') ? 0 : value))
+        const given = values.map((value) =>
+          Object.is(value, -0) && !values.every((v) => typeof v === 'number') ? 0 : value,
+        )
         expect(Array.from(back.values as ArrayLike<unknown>)).toEqual(given)
       },
     ),
   )
 })
 
+test('numbers of very unlike sizes in one chunk come out bit for bit', () => {
+  const unlike = fc.oneof(
+    fc.constantFrom(7e13, 70_368_744_177_663, 1e-6, 0.000_123, 3.123_456, 2 ** 45 + 0.5, -7e13),
+    fc.tuple(fc.integer(), fc.integer({ min: -8, max: 14 })).map(([digits, power]) => digits * 10 ** power),
+  )
+  fc.assert(
+    fc.property(fc.array(unlike, { minLength: 1, maxLength: 6 }), (list) => {
+      const values = Float64Array.from(list)
+      const times = values.map((_, i) => i * 1000)
+      expect(decodeChunk(encodeChunk({ times, modified: times, values, shapes: ['{}'] })).values).toEqual(
+        values,
+      )
+    }),
+    { numRuns: 1000 },
+  )
+})
+
 test('a regular decimal stream takes less than four bytes an observation', () => {
   let seed = 1
-  const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
+  const random = (): number => {
+    seed = (seed * 16_807) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
   const times = Float64Array.from({ length: 1024 }, (_, i) => 1_760_000_000_000 + i * 1000)
   const modified = times.map((at) => at + 20 + Math.floor(random() * 50))
   let level = 21
-  const values = times.map(() => Math.round((level += random() - 0.5) * 100) / 100)
+  const values = times.map(() => {
+    level += random() - 0.5
+    return Math.round(level * 100) / 100
+  })
   const chunk = encodeChunk({ times, modified, values, shapes: ['{"type":"Property"}'] })
   expect(chunk.codec).toBe(1)
   expect(chunk.body.length / 1024).toBeLessThan(4)

@@ -1,15 +1,26 @@
 /**
- * The folder against a plain model: whatever order instances arrive in, chunks hold each exactly once, ordered and
- * disjoint, through the real SQLite.
+ * The folder against a plain model: whatever order instances arrive in, chunks hold each exactly once, ordered,
+ * disjoint and within their ceilings, and say truly what is in them; through the real SQLite.
  */
 import BetterSqlite3 from 'better-sqlite3'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { footprintOf } from '#base/footprint.ts'
+import { limits } from '#base/limits.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
-import { foldStream } from '#store/fold.ts'
-import { createHistory } from '#store/history.ts'
+import { slotOf } from '#store/chunk-key.ts'
+import { foldEntity, foldStream } from '#store/fold.ts'
+import { type ChunkRow, createHistory, decodeEntityChanges } from '#store/history.ts'
 import { type Row, type SqlValue, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
+
+const ceilings = { ...limits }
+Object.assign(limits, {
+  chunkObservations: { ...ceilings.chunkObservations, value: 20 },
+  chunkPartialMin: { ...ceilings.chunkPartialMin, value: 10 },
+  chunkBytesMax: { ...ceilings.chunkBytesMax, value: 2000 },
+})
+afterAll(() => Object.assign(limits, ceilings))
 
 function openHistory() {
   const database = new BetterSqlite3(':memory:')
@@ -21,47 +32,120 @@ function openHistory() {
   return { history: createHistory(database), run, close: () => database.close() }
 }
 
+type Value = number | string
+type Instance = readonly [time: number, value: Value, shape: string]
+
+function foldOf(instances: readonly Instance[], index: number) {
+  const shapes = [...new Set(instances.map(([, , shape]) => shape))]
+  return {
+    s: 7,
+    folded: index + 1,
+    times: Float64Array.from(instances, ([time]) => time),
+    modified: Float64Array.from(instances, ([time]) => time + index),
+    values: Float64Array.from(instances, ([, value]) => (typeof value === 'number' ? value : Number.NaN)),
+    others: instances.flatMap(([, value], i): [number, string][] =>
+      typeof value === 'string' ? [[i, value]] : [],
+    ),
+    shapes,
+    shapeOf: instances.map(([, , shape]) => shapes.indexOf(shape)),
+  }
+}
+
+/** What the columns of a chunk say of its values. */
+function expectStatistics(chunk: ChunkRow, values: readonly unknown[]): void {
+  const numbers = values.filter((value) => typeof value === 'number')
+  expect(chunk.count).toBe(values.length)
+  if (chunk.codec === 3) {
+    expect([chunk.min, chunk.max, chunk.sum, chunk.sumsq]).toEqual([null, null, null, null])
+    return
+  }
+  expect(numbers).toHaveLength(values.length)
+  expect(chunk.min).toBe(Math.min(...numbers))
+  expect(chunk.max).toBe(Math.max(...numbers))
+  expect(chunk.sum).toBeCloseTo(numbers.reduce((sum, value) => sum + value, 0))
+  expect(chunk.sumsq).toBeCloseTo(numbers.reduce((sum, value) => sum + value * value, 0))
+}
+
 test('folding keeps every instance once, in order, in disjoint chunks', () => {
-  const instance = fc.tuple(
-    fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 50 }).map((i) => i * 100_000)),
-    fc.oneof(fc.integer({ min: 0, max: 5 }), fc.constantFrom('on', 'off')),
-    fc.constantFrom('{}', '{"unitCode":"CEL"}'),
+  const instance: fc.Arbitrary<Instance> = fc.tuple(
+    fc.oneof(
+      fc.integer({ min: 0, max: 5000 }),
+      fc.integer({ min: 0, max: 50 }).map((i) => i * 100_000),
+    ),
+    fc.oneof(
+      { weight: 8, arbitrary: fc.integer({ min: 0, max: 5 }) },
+      { weight: 1, arbitrary: fc.constantFrom('on', 'off', 'x'.repeat(700)) },
+    ),
+    fc.oneof(
+      { weight: 8, arbitrary: fc.constant('{}') },
+      { weight: 1, arbitrary: fc.constant('{"unitCode":"CEL"}') },
+    ),
   )
   fc.assert(
     fc.property(fc.array(fc.array(instance, { minLength: 1, maxLength: 60 }), { maxLength: 8 }), (folds) => {
       const { history, run, close } = openHistory()
-      const expected = new Map<string, number>()
+      const expected = new Map<string, readonly [modified: number, shape: string]>()
       folds.forEach((instances, index) => {
-        const shapes = [...new Set(instances.map(([, , shape]) => shape))]
-        foldStream(
-          {
-            s: 7,
-            folded: index + 1,
-            times: Float64Array.from(instances, ([time]) => time),
-            modified: Float64Array.from(instances, ([time]) => time + index),
-            values: Float64Array.from(instances, ([, value]) => (typeof value === 'number' ? value : Number.NaN)),
-            others: instances.flatMap(([, value], i): [number, string][] => (typeof value === 'string' ? [[i, value]] : [])),
-            shapes,
-            shapeOf: instances.map(([, , shape]) => shapes.indexOf(shape)),
-          },
-          history,
-          run,
-        )
-        for (const [time, value] of instances) expected.set(`${time} ${value}`, time)
+        foldStream(foldOf(instances, index), history, run)
+        // The first of an identity stays.
+        for (const [time, value, shape] of instances) {
+          const key = `${time} ${value}`
+          if (!expected.has(key)) expected.set(key, [time + index, shape])
+        }
       })
-      const chunks = history.chunks(7, -1, 10_000_000)
-      const found: string[] = []
-      let end = -1
-      for (const chunk of chunks) {
-        expect(chunk.t0).toBeGreaterThan(end)
-        end = chunk.t1
-        const series = decodeChunk(chunk)
-        series.times.forEach((time, i) => found.push(`${time} ${series.values[i]}`))
+      const found = new Map<string, readonly [modified: number, shape: string]>()
+      let last: number | undefined
+      for (const chunk of history.chunks(7, -1, 10_000_000)) {
+        if (last !== undefined) expect(slotOf(chunk.t0)).toBeGreaterThan(slotOf(last))
+        last = chunk.t1
+        const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
+        expect([times[0], times.at(-1)]).toEqual([chunk.t0, chunk.t1])
+        expect(times.every((time, i) => i === 0 || time >= times[i - 1]!)).toBe(true)
+        expectStatistics(chunk, [...values])
+        if (slotOf(chunk.t0) < slotOf(chunk.t1)) {
+          const before = [...times].findLastIndex((time) => slotOf(time) < slotOf(chunk.t1))
+          expect(before).toBeLessThan(limits.chunkObservations.value)
+          const bytes = [...values]
+            .slice(0, before)
+            .reduce<number>((sum, value) => sum + footprintOf(value), 0)
+          expect(bytes).toBeLessThan(limits.chunkBytesMax.value)
+        }
+        times.forEach((time, i) => {
+          const key = `${time} ${String(values[i])}`
+          expect(found.has(key)).toBe(false)
+          found.set(key, [modified[i]!, shapes[shapeOf?.[i] ?? 0]!])
+        })
       }
-      expect(found.toSorted()).toEqual([...expected.keys()].toSorted())
+      expect(found).toEqual(expected)
       if (folds.length > 0) expect(history.stream(7)?.folded).toBe(folds.length)
       close()
     }),
     { numRuns: 150 },
+  )
+})
+
+test('records of an entity stay in order, in parts that are neither many nor huge', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.array(fc.string({ maxLength: 40 }), { minLength: 1, maxLength: 30 }), { maxLength: 12 }),
+      (folds) => {
+        const { history, run, close } = openHistory()
+        let n = 0
+        for (const texts of folds) {
+          const records = texts.map((text) => JSON.stringify({ n: ++n, text }))
+          const [n0, n1] = [n - records.length + 1, n]
+          foldEntity({ rid: 3, n0, n1, t0: n0, t1: n1, records }, history, run)
+        }
+        const parts = history.entityChanges(3)
+        const records = parts
+          .flatMap(decodeEntityChanges)
+          .map((text) => (JSON.parse(text) as { n: number }).n)
+        expect(records).toEqual(Array.from({ length: n }, (_, i) => i + 1))
+        expect(parts.length).toBeLessThanOrEqual(1 + n / 64)
+        expect(parts.at(-1)?.n1 ?? 0).toBe(n)
+        close()
+      },
+    ),
+    { numRuns: 50 },
   )
 })

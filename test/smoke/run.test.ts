@@ -108,14 +108,14 @@ describe('selvedge run', () => {
     expect(stderr).toContain('another gateway uses the data folder')
   })
 
-  it('says which port is taken', async () => {
+  it.each(['SELVEDGE_HTTP_PORT', 'SELVEDGE_MQTT_PORT'])('says that the port of %s is taken', async (name) => {
     const other = await listenAnywhere()
     const { port } = other.address() as { port: number }
-    const { code, stdout, stderr } = await run({ SELVEDGE_HTTP_PORT: String(port) })
+    const { code, stdout, stderr } = await run({ [name]: String(port) })
     other.close()
-    expect(code).not.toBe(0)
-    expect(stdout + stderr).toContain(String(port))
-    expect(stderr).not.toContain('    at ')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(new RegExp(`^selvedge run: .*127\\.0\\.0\\.1:${port}: .*EADDRINUSE`))
+    expect(stdout + stderr).not.toMatch(/client-error|^ {4}at /m)
   })
 
   it('ends at the second signal when closing hangs', async () => {

@@ -60,6 +60,13 @@ async function patch(id: string, fragment: object): Promise<void> {
 const entity = async (id: string): Promise<Record<string, unknown>> =>
   (await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json()
 
+/** Value and unit of each observation, in order of their times. */
+async function history(): Promise<[value: number, unitCode: string | undefined][]> {
+  const answer = await gateway.get(`/ngsi-ld/v1/temporal/entities/${ids.observation}`)
+  const instances = (answer.json() as Record<string, { value: number; unitCode?: string }[]>)[result]!
+  return instances.map(({ value, unitCode }) => [value, unitCode])
+}
+
 it('keeps what was patched through observations, further fields and a restart', async () => {
   const devices = { roof: { name: 'Roof', location: [8, 50], fields: { temp: { min: -20, max: 50 } } } }
   await restart(devices)
@@ -97,7 +104,7 @@ it('keeps what was patched through observations, further fields and a restart', 
     type: 'Relationship',
     object: [ids.sensor, 'urn:ngsi-ld:Sensor:roof:humidity'],
   })
-  await restart({})
+  await restart(devices)
   await isKept()
   await observe('temp', 22)
   await observe('co2', 400, { u: 'ppm' })
@@ -116,7 +123,10 @@ it('fills in what is declared after the device was seen, and nothing that somebo
     [qoi('min')]: property(-20),
     [qoi('max')]: property(99),
     [qoi('regexp')]: property('^x'),
-    [qoi('updateinterval')]: property(60, { [qoi('unit')]: property('seconds'), [basis]: property('declared') }),
+    [qoi('updateinterval')]: property(60, {
+      [qoi('unit')]: property('seconds'),
+      [basis]: property('declared'),
+    }),
     location: place(8, 50),
   }
   expect(await entity(ids.sensor)).toMatchObject(filled)
@@ -149,9 +159,7 @@ it('gives each observation the unit of its frame, whatever was patched in betwee
     unitCode: 'CEL',
     note: property('by hand'),
   })
-  const history = await gateway.get(`/ngsi-ld/v1/temporal/entities/${ids.observation}`)
-  const instances = (history.json() as Record<string, { value: number; unitCode?: string }[]>)[result]!
-  expect(instances.map(({ value, unitCode }) => [value, unitCode])).toEqual([
+  expect(await history()).toEqual([
     [20, 'CEL'],
     [7, undefined],
     [21, 'CEL'],
@@ -167,4 +175,36 @@ it('keeps no word of the unit that a device had before', async () => {
   )
   await observe('temp', 3, { u: 'furlong', t: noon + 2 })
   expect((await entity(ids.observation))[result]).not.toHaveProperty('unitCode')
+})
+
+it('keeps the unit of the newest when a frame from before a change of unit comes late', async () => {
+  await observe('temp', 20, { t: noon + 10 })
+  await observe('temp', 290, { u: 'K', t: noon + 5 })
+  await observe('temp', 291, { u: 'K', t: noon + 6 })
+  expect((await entity(ids.observation))[result]).toMatchObject({ value: 20, unitCode: 'CEL' })
+  await observe('temp', 21, { t: noon + 20 })
+  expect((await entity(ids.observation))[result]).toMatchObject({ value: 21, unitCode: 'CEL' })
+  expect(new Map(await history())).toEqual(
+    new Map([
+      [290, 'KEL'],
+      [291, 'KEL'],
+      [20, 'CEL'],
+      [21, 'CEL'],
+    ]),
+  )
+})
+
+it('tells whose clock the newest is by, also when a frame with a time of its own comes late', async () => {
+  await observe('temp', 20)
+  await observe('temp', 10, { t: noon })
+  expect((await entity(ids.observation))[result]).toMatchObject({
+    value: 20,
+    [timeSource]: property('gateway'),
+  })
+  await observe('temp', 30, { t: Date.now() / 1000 + 60 })
+  expect((await entity(ids.observation))[result]).toMatchObject({
+    value: 30,
+    [timeSource]: property('device'),
+  })
+  expect((await history()).map(([value]) => value)).toEqual([10, 20, 30])
 })

@@ -1,182 +1,31 @@
 /**
- * Retention on the real write path: tenant, writer thread and SQLite with a small bound. History is written as folds
- * of noise, which no codec makes small; then groups are made one by one until nothing more goes. Time is passed in.
+ * Retention by size on the real write path: what goes, what stays, what is recorded, and that failure and restart
+ * change nothing about it.
  */
-import { AssertionError } from 'node:assert'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
-import { createRetention, type RetentionSettings } from '#broker/retention.ts'
+import { createRetention } from '#broker/retention.ts'
 import { createGroup } from '#broker/stage.ts'
-import { openTenants } from '#broker/tenants.ts'
-import type { TemporalQuery } from '#broker/types.ts'
-import { decodeChunk } from '#store/chunk-codec.ts'
-import type { StreamFold } from '#store/fold.ts'
 import { createHistory } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
-import { createRetained, type GapRow } from '#store/retention.ts'
-import { createWriter } from '#store/writer.ts'
+import {
+  fill,
+  foldMs,
+  ids,
+  lostOf,
+  megabyte,
+  perFold,
+  type Span,
+  sitesOfFile,
+  spanOf,
+  startMs,
+  sum,
+  wallMs,
+} from '#test/kit/history-site.ts'
 
-const megabyte = 1024 * 1024
-const dayMs = 86_400_000
-const wallMs = Date.UTC(2026, 5, 1)
-const startMs = wallMs - 100 * dayMs
-const latestMs = Date.UTC(9999, 11, 31)
-const everySecond = 1000
-const perFold = 1000
-
-const closers: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).toReversed()) await close()
-})
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'selvedge-retention-'))
-  closers.push(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function openSite(dataFolder: string, retention: RetentionSettings) {
-  const clock = {
-    wall: wallMs,
-    ahead: 0,
-    now: () => clock.wall,
-    monotonic: () => performance.now() + clock.ahead,
-  }
-  const events: Record<string, unknown>[] = []
-  const log = createLog({ level: 'info', clock, write: (line) => events.push(JSON.parse(line)) })
-  const metrics = createMetrics()
-  const writer = createWriter((error) => {
-    throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
-  })
-  const nowhere = { start() {}, committed() {}, reread() {}, close: async () => undefined }
-  const tenants = await openTenants(
-    { dataFolder, writer, clock, log, metrics, attach: () => nowhere },
-    { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: retention },
-  )
-  const { main } = tenants
-  const retained = createRetained(main.database)
-  const history = createHistory(main.database)
-  let isClosed = false
-  const close = async (): Promise<void> => {
-    if (isClosed) return
-    isClosed = true
-    await tenants.close()
-    await writer.end()
-  }
-  closers.push(close)
-
-  const count = (sql: string): number => main.database.prepare<[], number>(sql).pluck().get() ?? 0
-  const streamOf = (id: string): number =>
-    count(`SELECT s FROM stream JOIN entity USING (rid) WHERE id = '${id}'`)
-  /** What is there: changes when anything is removed. */
-  const mark = (): string =>
-    ['chunk', 'entity_history', 'tombstone'].map((table) => count(`SELECT count(*) FROM ${table}`)).join()
-
-  /** One group, a little later. */
-  async function turn(): Promise<void> {
-    clock.ahead += 1100
-    await main.door.commit(() => undefined)
-  }
-  return {
-    ...main,
-    clock,
-    events,
-    metrics,
-    retained,
-    close,
-    count,
-    turn,
-    /** Groups until nothing more goes. */
-    async settle(): Promise<void> {
-      let before = ''
-      for (let calm = 0; calm < 4; calm++) {
-        await turn()
-        if (mark() !== before) calm = 0
-        before = mark()
-      }
-    },
-    create: (id: string) =>
-      main.broker.create({ id, type: 'Store', level: { type: 'Property', value: 0 } }, 'http'),
-    /** Folds so many instances into the stream of an entity's attribute, one a second. */
-    fold: (id: string, from: number, amount = perFold) =>
-      main.door.commit((stage) => {
-        const { s } = main.streams.open(stage, main.documents.find(stage, id)!, 'level', '')
-        stage.foldStream(noise(s, from, amount))
-        return s
-      }),
-    /** The folded instances of an entity's attribute. */
-    span: (id: string): Span =>
-      spanOf(history.chunks(streamOf(id), 0, latestMs).flatMap((chunk) => [...decodeChunk(chunk).times])),
-    /** Times by a temporal query, over chunks and tail. */
-    read(id: string, query: Partial<TemporalQuery> = {}): number[] {
-      const all = { timeproperty: 'observedAt', limit: 1_000_000, ...query } as const
-      const instances = main.broker.history(id, all)?.attributes.get('level') ?? []
-      return instances.flatMap(({ observedAt }) => observedAt ?? [])
-    },
-    streamOf,
-    gaps: (): GapRow[] => main.database.prepare<[], GapRow>('SELECT * FROM gap ORDER BY s, rid, g').all(),
-  }
-}
-
-/** Values of full mantissa: nothing to compress. */
-function noise(s: number, from: number, amount: number): StreamFold {
-  const times = Float64Array.from({ length: amount }, (_, i) => from + i * everySecond)
-  return {
-    s,
-    folded: 0,
-    times,
-    modified: times.slice(),
-    values: times.map((time) => Math.sin(time * s)),
-    others: [],
-    shapes: ['{"type":"Property"}'],
-  }
-}
-
-const ids = ['urn:ngsi-ld:Store:1', 'urn:ngsi-ld:Store:2', 'urn:ngsi-ld:Store:3']
-const foldMs = perFold * everySecond
-
-/** Instances one second apart, none missing between the first and the last. */
-interface Span {
-  readonly t0: number
-  readonly t1: number
-  readonly count: number
-  readonly isWhole: boolean
-}
-
-function spanOf(times: readonly number[]): Span {
-  const [t0, t1] = [times[0] ?? Number.NaN, times.at(-1) ?? Number.NaN]
-  const isWhole = times.every((time, i) => time === t0 + i * everySecond)
-  return { t0, t1, count: times.length, isWhole }
-}
-
-/** What is missing of a span that lost its beginning. */
-const lostOf = (all: Span, kept: Span) => ({
-  t0: all.t0,
-  t1: kept.t0 - everySecond,
-  count: all.count - kept.count,
-})
-
-/** Three streams with so many chunks each, written in order of time, the streams a little apart. */
-async function fill(site: Awaited<ReturnType<typeof openSite>>, chunks: number): Promise<Map<string, Span>> {
-  const start = (offset: number): number => startMs + offset * 10_000
-  for (const id of ids) await site.create(id)
-  for (let i = 0; i < chunks; i++) {
-    for (const [offset, id] of ids.entries()) await site.fold(id, start(offset) + i * foldMs)
-  }
-  const count = chunks * perFold
-  const spans = ids.map((_, offset): Span => {
-    const t0 = start(offset)
-    return { t0, t1: t0 + (count - 1) * everySecond, count, isWhole: true }
-  })
-  return new Map(ids.map((id, i) => [id, spans[i]!]))
-}
-
-const sum = (gaps: readonly GapRow[]): number => gaps.reduce((total, { count }) => total + count, 0)
+const { temporaryFolder, openSite } = sitesOfFile()
 
 test('below the bound nothing is removed, and no gap is recorded', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 2 * megabyte })
@@ -282,116 +131,6 @@ test('a restart keeps gaps and history, and the next eviction goes on where the 
   expect(smaller.count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'")).toBe(0)
 })
 
-test('by age, chunks go that end before the bound; one that reaches over it stays', async () => {
-  const maxAgeDays = 100
-  const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte, maxAgeDays })
-  const written = await fill(site, 40)
-  await site.settle()
-  expect(site.gaps()).toEqual([])
-  site.clock.wall = wallMs + 20.5 * foldMs
-  site.clock.ahead += 3_600_000
-  await site.settle()
-  const cut = site.clock.wall - maxAgeDays * dayMs
-  for (const [i, id] of ids.entries()) {
-    const all = written.get(id)!
-    const kept = site.span(id)
-    expect(kept).toMatchObject({ t1: all.t1, isWhole: true })
-    // The chunk that the bound goes through is whole, the one before it is gone.
-    expect(kept.t0).toBeLessThan(cut)
-    expect(kept.t0).toBeGreaterThan(cut - foldMs)
-    expect(site.gaps()[i]).toMatchObject({ ...lostOf(all, kept), reason: 'age' })
-  }
-  expect(site.gaps().length).toBe(3)
-})
-
-test('size and age are told apart in gaps of the same stream', async () => {
-  const folder = temporaryFolder()
-  const bySize = await openSite(folder, { maxBytes: megabyte })
-  const written = await fill(bySize, 60)
-  await bySize.settle()
-  const [id] = ids as [string]
-  const afterSize = bySize.span(id)
-  await bySize.close()
-
-  const byAge = await openSite(folder, { maxBytes: megabyte, maxAgeDays: 100 })
-  byAge.clock.wall = wallMs + 50 * foldMs
-  await byAge.settle()
-  const kept = byAge.span(id)
-  expect(byAge.retained.gaps(byAge.streamOf(id))).toMatchObject([
-    { reason: 'size', ...lostOf(written.get(id)!, afterSize) },
-    { reason: 'age', ...lostOf(afterSize, kept) },
-  ])
-  expect(kept.count).toBeLessThan(afterSize.count)
-})
-
-test('changes of entities go by their commit time; a deleted entity is forgotten when all of it is gone', async () => {
-  const folder = temporaryFolder()
-  const site = await openSite(folder, { maxBytes: 100 * megabyte, maxAgeDays: 10 })
-  const [gone, stays] = ids as [string, string]
-  await site.create(stays)
-  await site.create(gone)
-  await site.fold(gone, wallMs - dayMs)
-  await site.broker.remove(gone, 'http')
-  const rid = site.count('SELECT rid FROM tombstone')
-  // Records fold when they are half an hour old, and count as settled with the next look at the log.
-  for (let i = 0; i < 4; i++) {
-    site.clock.ahead += 40 * 60_000
-    await site.turn()
-  }
-  expect(site.count('SELECT sum(count) FROM entity_history')).toBe(3)
-  expect(site.read(gone).length).toBe(perFold)
-
-  site.clock.wall = wallMs + 9 * dayMs + foldMs
-  site.clock.ahead += 3_600_000
-  await site.settle()
-  // One day later than the observations: only they are old enough.
-  expect(site.gaps()).toMatchObject([{ s: expect.any(Number), rid, count: perFold, reason: 'age' }])
-  expect(site.broker.history(gone, { timeproperty: 'modifiedAt', limit: 100 })).toBeDefined()
-
-  site.clock.wall = wallMs + 10 * dayMs + 1
-  for (let i = 0; i < 2; i++) {
-    site.clock.ahead += 3_600_000
-    await site.settle()
-  }
-  expect(site.count('SELECT count(*) FROM entity_history')).toBe(0)
-  expect(site.gaps()).toMatchObject([
-    { s: 0, rid: expect.any(Number), count: 1, t0: wallMs, t1: wallMs },
-    { s: 0, rid, count: 2, t0: wallMs, t1: wallMs },
-    { count: perFold },
-  ])
-  expect(site.broker.history(gone, { timeproperty: 'modifiedAt', limit: 100 })).toBeUndefined()
-  expect(site.broker.retrieve(stays)).toBeDefined()
-  expect(site.broker.history(stays, { timeproperty: 'modifiedAt', limit: 100 })).toBeDefined()
-  await site.close()
-
-  const again = await openSite(folder, { maxBytes: 100 * megabyte })
-  await again.create(gone)
-  expect(again.count(`SELECT rid FROM entity WHERE id = '${gone}'`)).toBeGreaterThan(rid)
-  expect(again.read(gone)).toEqual([])
-})
-
-test('what a replay would read again is not removed, whatever the bound', async () => {
-  const site = await openSite(temporaryFolder(), { maxBytes: 1 })
-  for (const id of ids) await site.create(id)
-  await site.broker.remove(ids[0]!, 'http')
-  await site.settle()
-  expect(site.count('SELECT count(*) FROM tombstone')).toBe(1)
-  const folded = (): number => site.count('SELECT sum(count) FROM entity_history')
-  for (let i = 0; i < 9 && folded() === 0; i++) {
-    site.clock.ahead += 40 * 60_000
-    await site.turn()
-  }
-  // This group looks for something to remove, and settles what the one before it folded.
-  site.clock.ahead += 700_000
-  await site.turn()
-  expect(folded()).toBe(4)
-  expect(site.gaps()).toEqual([])
-  site.clock.ahead += 700_000
-  await site.settle()
-  expect(folded()).toBe(0)
-  expect(site.gaps().map(({ count }) => count)).toEqual([2, 1, 1])
-})
-
 test('a bound that documents alone exceed is told once', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 1 })
   for (const id of ids) await site.create(id)
@@ -449,6 +188,29 @@ test('a group that fails leaves everything to the next one', async () => {
   expect(metrics.counter('selvedge_history_evicted_total').value).toBe(0)
 })
 
+test('a commit that fails removes nothing and records nothing; what was due goes later', async () => {
+  const folder = temporaryFolder()
+  const site = await openSite(folder, { maxBytes: 2 * megabyte })
+  const written = await fill(site, 40)
+  await site.close()
+
+  // Read by the writer thread when it starts.
+  process.env['SELVEDGE_FAILPOINTS'] = 'writer:before-commit=throw(1)'
+  const failing = await openSite(folder, { maxBytes: megabyte / 2 })
+  delete process.env['SELVEDGE_FAILPOINTS']
+  await failing.turn()
+  expect(failing.events.map(({ event }) => event)).toContain('store.commit-failed')
+  for (const id of ids) expect(failing.span(id)).toEqual(written.get(id))
+  expect(failing.gaps()).toEqual([])
+  expect(failing.metrics.counter('selvedge_history_evicted_total').value).toBe(0)
+
+  failing.clock.ahead += 11_000
+  await failing.settle()
+  const lost = ids.map((id) => lostOf(written.get(id)!, failing.span(id)))
+  expect(failing.gaps()).toMatchObject(lost)
+  expect(failing.retained.usedBytes(0)).toBeLessThanOrEqual(megabyte / 2)
+})
+
 test('gap records have a ceiling: those untouched for longest become one sum per reason', async () => {
   const folder = temporaryFolder()
   const site = await openSite(folder, { maxBytes: 100 * megabyte })
@@ -463,7 +225,7 @@ test('gap records have a ceiling: those untouched for longest become one sum per
   }
   await site.close()
   const again = await openSite(folder, { maxBytes: 100 * megabyte })
-  for (let i = 0; i < 4; i++) await again.turn()
+  for (let i = 0; i < 6; i++) await again.turn()
   expect(again.retained.gapCount()).toBe(limits.gapsMax.value)
   expect(again.count('SELECT sum(count) FROM gap')).toBe(2 * total)
   expect(again.retained.gapsOfEntity(0)).toMatchObject([

@@ -131,6 +131,31 @@ describe('batch delete', () => {
   })
 })
 
+describe('an item that cannot be read', () => {
+  it('shall be told by its place in the list, for it may have no id', async () => {
+    const id = freshId()
+    const answer = await gateway.send('POST', `${path}/create`, [
+      thing(id),
+      { type: 'Thing' },
+      'text',
+      { id: 7 },
+    ])
+    expect(answer.status).toBe(207)
+    const { success, errors } = answer.json() as {
+      success: string[]
+      errors: { entityId: string; error: { detail: string } }[]
+    }
+    expect(success).toEqual([id])
+    expect(errors.map(({ error }) => error.detail)).toEqual([
+      '[1].id: is missing',
+      '[2]: must be an entity: a JSON object',
+      '[3].id: must be a URI',
+    ])
+    const wrong = await gateway.send('POST', `${path}/delete`, ['no uri'])
+    expect(wrong.text).toContain('[0]: must be a URI')
+  })
+})
+
 describe('a body that is no batch', () => {
   it.each(['create', 'upsert', 'update', 'delete'])('shall be refused whole by %s', async (operation) => {
     for (const body of [{}, [], [null], [thing(freshId()), null], 'text']) {

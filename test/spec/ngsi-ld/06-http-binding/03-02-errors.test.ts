@@ -1,4 +1,5 @@
 /** Errors of the HTTP binding [NGSI-LD 5.5.2, 5.5.3, 6.3.2, 6.3.3]: status, body, and headers beside them. */
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -75,6 +76,17 @@ describe('a body of a media type that is not taken', () => {
     expect(answer.headers['accept']).toContain('application/json')
     expect(answer.text).toContain('application/ld+json')
   })
+})
+
+it('a body in a content coding shall be 415, with the one that is taken', async () => {
+  const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
+  const body = gzipSync('{"id":"urn:x:gzip","type":"T"}')
+  const answer = await gateway.ask('POST', entities, { body, headers })
+  expect([answer.status, answer.headers['accept-encoding']]).toEqual([415, 'identity'])
+  expect(answer.text).toContain('Content-Encoding gzip')
+  const plain = { ...headers, 'Content-Encoding': 'Identity' }
+  const taken = await gateway.ask('POST', entities, { body: { id: 'urn:x:gzip', type: 'T' }, headers: plain })
+  expect(taken.status).toBe(201)
 })
 
 it('a body larger than allowed shall be 413, announced or not, and the gateway goes on', async () => {

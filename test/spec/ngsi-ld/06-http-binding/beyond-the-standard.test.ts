@@ -24,6 +24,7 @@ describe('POST /senml', () => {
       const [accepted, rejected] = JSON.parse(Buffer.from(frame.payload).toString()) as [number, number]
       return {
         accepted,
+        held: 0,
         problems: Array.from({ length: rejected }, (_, i) => ({ field: `[${i}].v`, reason: 'is no number' })),
       }
     },
@@ -119,6 +120,46 @@ describe('a token', () => {
   })
 })
 
+describe('a path with an id or a name that has slashes', () => {
+  const gateway = gatewayOfFile()
+  const id = 'urn:ngsi-ld:Service:boiler:site/boiler/state'
+  const name = 'http://www.w3.org/ns/sosa/hasSimpleResult'
+  const path = `/ngsi-ld/v1/entities/${id}`
+
+  it('shall be understood as it is, as if they were percent-encoded', async () => {
+    const entity = { id, type: 'Service', [name]: { type: 'Property', value: 1 } }
+    expect((await gateway.send('POST', '/ngsi-ld/v1/entities', entity)).status).toBe(201)
+    for (const address of [path, `${path}/`, `/ngsi-ld/v1/entities/${encodeURIComponent(id)}`]) {
+      expect((await gateway.get(`${address}?options=keyValues`)).json()).toEqual({
+        id,
+        type: 'Service',
+        [name]: 1,
+      })
+    }
+    const two = { [name]: { type: 'Property', value: 2 } }
+    expect((await gateway.send('PATCH', `${path}/attrs/`, two)).status).toBe(204)
+    expect((await gateway.send('PATCH', `${path}/attrs/${name}`, { value: 3 })).status).toBe(204)
+    expect((await gateway.get(`${path}?options=keyValues`)).json()).toHaveProperty([name], 3)
+    const history = await gateway.get(`/ngsi-ld/v1/temporal/entities/${id}`)
+    expect([history.status, history.json()]).toEqual([200, expect.objectContaining({ id })])
+    expect((await gateway.ask('DELETE', `${path}/attrs/${name}`)).status).toBe(204)
+    expect((await gateway.ask('DELETE', path)).status).toBe(204)
+    expect((await gateway.get(path)).text).toContain(`no entity ${id}`)
+  })
+
+  it('shall be 405 for a method that it does not know, and 404 where there is nothing', async () => {
+    const refused = await gateway.ask('PUT', path)
+    expect([refused.status, refused.headers['allow']]).toEqual([405, 'GET, DELETE, HEAD, OPTIONS'])
+    for (const nowhere of [
+      '/ngsi-ld/v1/entities/no/uri',
+      '/ngsi-ld/v1/entities//',
+      '/ngsi-ld/v1/types/a/b',
+    ]) {
+      expect([nowhere, (await gateway.get(nowhere)).status]).toEqual([nowhere, 404])
+    }
+  })
+})
+
 describe('a server that closes', () => {
   it('shall finish what is under way, end idle connections, and take no more', async () => {
     let finish = (): void => undefined
@@ -129,7 +170,7 @@ describe('a server that closes', () => {
       async takeFrame() {
         reached()
         await held
-        return { accepted: 1, problems: [] }
+        return { accepted: 1, held: 0, problems: [] }
       },
     })
     const idle = connect(gateway.port, '127.0.0.1')
@@ -185,6 +226,16 @@ describe('bytes that are no HTTP', () => {
       socket.on('close', () => resolve(text))
       socket.on('error', reject)
     })
+
+  it('shall be told how large headers may be', async () => {
+    const text = await raw(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    expect(text).toMatch(/^HTTP\/1.1 431 /)
+    expect(text).toContain(`more than ${limits.httpHeaderBytesMax.value} bytes`)
+  })
+
+  it('shall be answered where they are HTTP/1.0, which needs no Host', async () => {
+    expect(await raw('GET /health/live HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /)
+  })
 
   it.each([
     ['nonsense', 'nonsense\r\n\r\n', 400],

@@ -1,0 +1,325 @@
+/**
+ * Which subscriptions a change concerns (GS CIM 009, 5.8 and 5.2.12), decided in the commit of the change itself: on
+ * exact values before and after, in the order of the door, and undone with its group. Deliveries are read from disk.
+ */
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
+import type { Delivery } from '#store/deliveries.ts'
+import {
+  immortalWriter,
+  type OpenBroker,
+  observe,
+  openBroker,
+  settableClock,
+  temporaryFolder,
+} from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+const id = 'urn:x:room'
+const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
+const full = new GatewayError('store.full', 'the disk is full')
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+let clock: ReturnType<typeof settableClock>
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  clock = settableClock()
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+})
+afterEach(async () => {
+  await open.close()
+  temporary.remove()
+})
+
+async function restart(): Promise<void> {
+  await open.close()
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+}
+
+function subscription(members: Partial<Subscription> = {}): Subscription {
+  return {
+    id: 'urn:x:s',
+    notificationTrigger: defaultTriggers,
+    notification: { endpoint: { uri: 'http://127.0.0.1:9/' } },
+    context: [],
+    ...members,
+  }
+}
+const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
+  open.broker.subscriptions.create(subscription(members))
+const type = (name: string) => ({ entities: [{ types: { kind: 'type', name } as const }] })
+const q = (text: string) => ({ q: parseQuery(text, (term) => term) })
+const property = (value: unknown, s?: number) => ({
+  type: 'Property',
+  value,
+  ...(s === undefined ? {} : { observedAt: msToDateTime(at(s)) }),
+})
+const create = (attributes: object = { t: property(0, 0), name: property('a') }): Promise<void> =>
+  open.broker.create({ id, type: 'Room', ...attributes } as Entity, 'http')
+const patch = (attributes: object): Promise<unknown> =>
+  open.broker.update(id, attributes as Fragment, { appendMissing: true, by: 'http' })
+const remove = (): Promise<void> => open.broker.remove(id, 'http')
+const drop = (name: string): Promise<void> =>
+  open.broker.deleteAttribute(id, name, { deleteAll: true, by: 'http' })
+const seen = (s: number, value: unknown = s) => observe(open, id, 't', at(s), value as never)
+
+const deliveries = (): Delivery[] =>
+  open.main.database.prepare<[], Delivery>('SELECT * FROM delivery ORDER BY d').all()
+const owed = (): number => deliveries().length
+const values = (): unknown[] => deliveries().map(({ value }) => value && JSON.parse(value))
+
+describe('a trigger', () => {
+  const happenings: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['create', () => create()],
+    ['observe', () => seen(1)],
+    ['update', () => patch({ name: property('b') })],
+    ['update as it was', () => patch({ name: property('b') })],
+    ['add', () => patch({ more: property(1) })],
+    ['drop', () => drop('more')],
+    ['late', () => seen(0.5, 7)],
+    ['again', () => seen(1)],
+    ['remove', () => remove()],
+  ]
+  const expected: Record<NotificationTrigger, readonly string[]> = {
+    entityCreated: ['create'],
+    entityUpdated: ['observe', 'update', 'add', 'drop'],
+    entityDeleted: ['remove'],
+    attributeCreated: ['create', 'add'],
+    attributeUpdated: ['observe', 'update'],
+    attributeDeleted: ['drop'],
+  }
+
+  it.each(Object.entries(expected))('%s fires for %j', async (trigger, when) => {
+    await subscribe({ notificationTrigger: [trigger as NotificationTrigger] })
+    const fired: string[] = []
+    for (const [name, happen] of happenings) {
+      const before = owed()
+      await happen()
+      if (owed() > before) fired.push(name)
+    }
+    expect(fired).toEqual(when)
+  })
+
+  it('is looked at for watched attributes only', async () => {
+    await subscribe({ watchedAttributes: ['t'] })
+    await create()
+    await patch({ name: property('b') })
+    expect(owed()).toBe(1)
+    await seen(1)
+    expect(owed()).toBe(2)
+    await drop('name')
+    await patch({ t: property(5, 5), name: property('c') })
+    expect(owed()).toBe(3)
+  })
+})
+
+describe('a selector', () => {
+  it.each([
+    ['a type', type('Room'), 1],
+    ['another type', type('Car'), 0],
+    ['an id', { entities: [{ ids: [id] }] }, 1],
+    ['another id', { entities: [{ ids: ['urn:x:car'] }] }, 0],
+    ['an id of another type', { entities: [{ ids: [id], types: type('Car').entities[0]!.types }] }, 0],
+    ['one of several', { entities: [...type('Car').entities, ...type('Room').entities] }, 1],
+    ['nothing in particular', {}, 1],
+  ] as const)('of %s decides', async (_, members, count) => {
+    await subscribe(members as Partial<Subscription>)
+    await create()
+    await seen(1)
+    expect(owed()).toBe(2 * count)
+  })
+
+  it('sees a type that was added by a work before it in the same group', async () => {
+    await create()
+    await seen(1)
+    await subscribe(type('Car'))
+    await Promise.all([patch({ type: 'Car' }), seen(2)])
+    expect(values()).toEqual([2])
+  })
+})
+
+describe('q', () => {
+  beforeEach(() => create())
+
+  it('is asked of the entity as the change leaves it, in the middle of a group', async () => {
+    await subscribe(q('t>5'))
+    await Promise.all([seen(1, 9), seen(2, 1), seen(3, 7), patch({ name: property('b') }), seen(4, 2)])
+    expect(values()).toEqual([9, 7, null])
+  })
+
+  it('may ask for other attributes, with values that are in no document yet', async () => {
+    await patch({ u: property(0, 0) })
+    await subscribe({ ...q('u==3'), watchedAttributes: ['t'] })
+    await seen(1)
+    await observe(open, id, 'u', at(1), 3)
+    await seen(2)
+    expect(values()).toEqual([2])
+  })
+
+  it('may ask for times of the system', async () => {
+    await subscribe(q('modifiedAt>="2020-01-01T00:00:00Z"'))
+    await seen(1)
+    await patch({ name: property('b') })
+    expect(owed()).toBe(2)
+  })
+})
+
+describe('a group', () => {
+  it('that leaves no trace owes nothing, and what it matched is matched anew', async () => {
+    await create()
+    await subscribe({ throttling: 60 })
+    open.refuseNextGroup(full)
+    await expect(seen(1)).rejects.toThrow('full')
+    expect([owed(), open.owed.length]).toEqual([0, 0])
+    await seen(1)
+    expect([owed(), open.owed.length]).toEqual([1, 1])
+  })
+
+  it('announces what it owes after it is on disk, in order', async () => {
+    await create()
+    await subscribe()
+    await Promise.all([seen(1), seen(2), patch({ name: property('b') })])
+    expect(open.owed.map(({ d }) => d)).toEqual(deliveries().map(({ d }) => d))
+    await restart()
+    await seen(3)
+    const numbers = deliveries().map(({ d }) => d)
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+    expect(new Set(numbers).size).toBe(4)
+  })
+
+  it('notifies of what comes behind the subscription, and of nothing before it', async () => {
+    await create()
+    await Promise.all([seen(1), subscribe(), seen(2), open.broker.subscriptions.delete('urn:x:s'), seen(3)])
+    // Deleted with its subscription again.
+    expect(owed()).toBe(0)
+    expect(open.owed.map(({ value }) => value)).toEqual(['2'])
+  })
+})
+
+describe('throttling', () => {
+  it('lets one match through per period, and counts the others', async () => {
+    await create()
+    await subscribe({ throttling: 60 })
+    for (const s of [1, 2, 3]) await seen(s)
+    clock.pass(61_000)
+    await seen(4)
+    expect(values()).toEqual([1, 4])
+    expect(open.broker.subscriptions.get('urn:x:s')!.stats).toMatchObject({ timesThrottled: 2 })
+  })
+
+  it('does not care for the wall clock', async () => {
+    await create()
+    await subscribe({ throttling: 60 })
+    await seen(1)
+    clock.jump(-3_600_000)
+    clock.pass(61_000)
+    await seen(2)
+    expect(values()).toEqual([1, 2])
+  })
+})
+
+describe('a subscription', () => {
+  const list = () =>
+    open.broker.subscriptions.list({ limit: 10, offset: 0 }).views.map((one) => one.subscription.id)
+
+  it('that was refused is nowhere', async () => {
+    open.refuseNextGroup(full)
+    await expect(subscribe()).rejects.toThrow('full')
+    await create()
+    expect([list(), owed()]).toEqual([[], 0])
+    await subscribe()
+    expect(list()).toEqual(['urn:x:s'])
+  })
+
+  it('is seen by readers once it is on disk, not before', async () => {
+    const created = subscribe()
+    let isListed = false
+    await open.main.door.commit((stage) => {
+      stage.write('meta.put', 'x', 1)
+      isListed = list().length > 0
+    })
+    await created
+    expect([isListed, list().length]).toEqual([false, 1])
+  })
+
+  it('whose change or deletion was refused goes on as it was', async () => {
+    await create()
+    await subscribe({ ...type('Room'), throttling: 60 })
+    await seen(1)
+    open.refuseNextGroup(full)
+    const patched = open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, isActive: false }))
+    await expect(patched).rejects.toThrow('full')
+    open.refuseNextGroup(full)
+    await expect(open.broker.subscriptions.delete('urn:x:s')).rejects.toThrow('full')
+    expect(open.broker.subscriptions.get('urn:x:s')!.subscription.isActive).toBeUndefined()
+    await seen(2)
+    clock.pass(61_000)
+    await seen(3)
+    expect(values()).toEqual([1, 3])
+  })
+
+  it('is the same after a restart, paused, expired or changed', async () => {
+    await create()
+    await subscribe()
+    await subscribe({ id: 'urn:x:paused', isActive: false })
+    await subscribe({ id: 'urn:x:expired', expiresAt: clock.now() + 1000 })
+    await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, watchedAttributes: ['t'] }))
+    const { modifiedAt } = open.broker.subscriptions.get('urn:x:s')!.stats
+    clock.pass(2000)
+    await restart()
+    expect(list()).toEqual(['urn:x:s', 'urn:x:paused', 'urn:x:expired'])
+    expect(open.broker.subscriptions.get('urn:x:s')!.stats.modifiedAt).toBe(modifiedAt)
+    await patch({ name: property('b') })
+    await seen(1)
+    expect(values()).toEqual([1])
+  })
+
+  it('takes what is owed along to another endpoint, and to its grave', async () => {
+    await create()
+    await subscribe()
+    await seen(1)
+    const uri = 'http://127.0.0.1:10/'
+    await open.broker.subscriptions.patch('urn:x:s', (before) => ({
+      ...before,
+      notification: { endpoint: { uri } },
+    }))
+    expect(deliveries().map(({ endpoint }) => endpoint)).toEqual([uri])
+    await open.broker.subscriptions.delete('urn:x:s')
+    expect(owed()).toBe(0)
+  })
+
+  it('on disk whose q cannot be compiled neither keeps the gateway from starting nor matches', async () => {
+    await create()
+    await subscribe(q('t>5'))
+    await subscribe({ id: 'urn:x:good' })
+    const [row] = open.main.records.subscriptions()
+    const doc = JSON.stringify({ ...(JSON.parse(row!.doc) as object), ...q('is{name}=="x"') })
+    await open.main.door.commit((stage) => stage.write('subscription.update', doc, row!.i))
+    await restart()
+    expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
+    expect(list()).toEqual(['urn:x:s', 'urn:x:good'])
+    await seen(1, 9)
+    expect(deliveries().map(({ sub }) => sub)).toEqual([2])
+    await open.broker.subscriptions.delete('urn:x:s')
+    await restart()
+    expect(list()).toEqual(['urn:x:good'])
+  })
+
+  it('on disk that is no JSON keeps nobody from starting either', async () => {
+    await subscribe()
+    await open.main.door.commit((stage) => stage.write('subscription.update', '{', 1))
+    await restart()
+    expect(list()).toEqual([])
+    expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
+    await subscribe({ id: 'urn:x:other' })
+    await create()
+    expect(owed()).toBe(1)
+  })
+})

@@ -1,0 +1,120 @@
+/** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+const ceilings = { ...limits }
+function setLimit(name: keyof typeof limits, value: number): void {
+  Object.assign(limits, { [name]: { ...ceilings[name], value } })
+}
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
+})
+afterEach(async () => {
+  Object.assign(limits, ceilings)
+  await open.close()
+  temporary.remove()
+})
+
+const entity = (id: number | string, value: unknown = 1): Entity =>
+  ({ id: `urn:x:${id}`, type: 'T', a: { type: 'Property', value } }) as Entity
+const many = (count: number): Entity[] => Array.from({ length: count }, (_, i) => entity(i))
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'ok',
+    (error: unknown) => (isGatewayError(error) ? error.code : String(error)),
+  )
+const value = (id: number | string): unknown => open.broker.retrieve(`urn:x:${id}`)?.entity()['a']
+
+describe('a write', () => {
+  it('weighs in the queue what it holds in memory', async () => {
+    setLimit('queueBytesMax', 100_000)
+    const large = (id: string) => codeOf(open.broker.create(entity(id, 'x'.repeat(40_000)), 'http'))
+    expect(await Promise.all([large('a'), large('b')])).toEqual(['ok', 'store.busy'])
+  })
+
+  it('that is too large is refused alone, and costs the others no second decision', async () => {
+    setLimit('entityBytesMax', 1000)
+    const answers = [1, 2, 3].map((n) =>
+      codeOf(open.broker.create(entity(n, n === 2 ? 'x'.repeat(2000) : n), 'http')),
+    )
+    expect(await Promise.all(answers)).toEqual(['ok', 'http.body-too-large', 'ok'])
+    expect([value(1), value(2), value(3)].map((one) => one !== undefined)).toEqual([true, false, true])
+  })
+
+  it('of what is there already costs no commit and tells nobody', async () => {
+    await open.broker.create(entity(1), 'http')
+    const commits = open.metrics.counter('selvedge_commits_total')
+    const before = commits.value
+    const { id: _id, ...fragment } = entity(1)
+    await open.broker.update('urn:x:1', fragment as never, { appendMissing: true, by: 'http' })
+    expect(commits.value).toBe(before)
+  })
+})
+
+describe('a batch', () => {
+  it('shares the door: a single write is answered long before its end', async () => {
+    const order: string[] = []
+    const batch = open.broker.batchCreate(many(3000), 'http').then((result) => {
+      order.push('batch')
+      return result
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    await open.broker.create(entity('single'), 'http')
+    order.push('single')
+    expect((await batch).created).toHaveLength(3000)
+    expect(order).toEqual(['single', 'batch'])
+    expect(open.main.status().entities).toBe(3001)
+  })
+
+  it('needs little room in the queue, however many come at once', async () => {
+    setLimit('queueWorksMax', 600)
+    const batches = [0, 1, 2, 3].map((n) =>
+      open.broker.batchCreate(
+        Array.from({ length: 400 }, (_, i) => entity(`${n}-${i}`)),
+        'http',
+      ),
+    )
+    for (const { errors } of await Promise.all(batches)) expect(errors).toEqual([])
+  })
+
+  it('is refused whole when nothing of it can be taken, else item by item', async () => {
+    setLimit('queueWorksMax', 0)
+    expect(await codeOf(open.broker.batchCreate(many(3), 'http'))).toBe('store.busy')
+    setLimit('queueWorksMax', 2)
+    const { success, errors } = await open.broker.batchCreate(many(3), 'http')
+    expect(success).toHaveLength(2)
+    expect(errors.map(({ error }) => (error as GatewayError).code)).toEqual(['store.busy'])
+    setLimit('queueWorksMax', 1000)
+    open.refuseNextGroup(new GatewayError('store.full', 'full'))
+    expect(await codeOf(open.broker.batchDelete(['urn:x:0'], 'http'))).toBe('store.full')
+  })
+
+  it('with an id twice: create takes the first, upsert the last, delete the first', async () => {
+    const twice = [entity(1, 'first'), entity(1, 'last')]
+    const create = await open.broker.batchCreate(twice, 'http')
+    expect([create.success, create.errors.length]).toEqual([['urn:x:1'], 1])
+    expect(value(1)).toMatchObject({ value: 'first' })
+    await open.broker.batchUpsert(twice, { update: false, by: 'http' })
+    expect(value(1)).toMatchObject({ value: 'last' })
+    const history = open.broker.history('urn:x:1', { timeproperty: 'modifiedAt', limit: 10 })!
+    expect(history.attributes.get('a')!.map(({ instance }) => instance.value)).toEqual(['first', 'last'])
+    const deleted = await open.broker.batchDelete(['urn:x:1', 'urn:x:1'], 'http')
+    expect([deleted.success, deleted.errors.length]).toEqual([['urn:x:1'], 1])
+  })
+
+  it('goes on behind an item that is refused', async () => {
+    await open.broker.create(entity(300), 'http')
+    const { success, errors } = await open.broker.batchCreate(many(600), 'http')
+    expect([success.length, errors.map(({ entityId }) => entityId)]).toEqual([599, ['urn:x:300']])
+  })
+})

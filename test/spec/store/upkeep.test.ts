@@ -1,0 +1,244 @@
+/**
+ * Upkeep and replay on the real write path: the log is folded, trimmed and read back, whatever fails in between, and
+ * nobody who asks can tell when.
+ */
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import {
+  ages,
+  historyOf,
+  immortalWriter,
+  type OpenBroker,
+  observe,
+  openBroker,
+  settableClock,
+  temporaryFolder,
+} from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+const ceilings = { ...limits }
+const id = 'urn:x:room'
+const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
+const hours = 3_600_000
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+let clock: ReturnType<typeof settableClock>
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  clock = settableClock()
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+  await open.broker.create(room('start'), 'http')
+})
+afterEach(async () => {
+  Object.assign(limits, ceilings)
+  await open.close()
+  temporary.remove()
+})
+
+async function restart(): Promise<void> {
+  await open.close()
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+}
+
+function room(name: string): Entity {
+  return {
+    id,
+    type: 'Room',
+    t: { type: 'Property', value: 0, observedAt: msToDateTime(at(0)) },
+    name: { type: 'Property', value: name },
+  }
+}
+
+const rename = (value: string): Promise<unknown> =>
+  open.broker.update(id, { name: { type: 'Property', value } } as Fragment, {
+    appendMissing: true,
+    by: 'http',
+  })
+const seen = (s: number) => observe(open, id, 't', at(s), s)
+const seconds = (broker = open): number[] => historyOf(broker, id, 't').map(([time]) => (time - at(0)) / 1000)
+const names = (broker = open): unknown[] =>
+  broker.broker
+    .history(id, { timeproperty: 'modifiedAt', limit: 10_000 })!
+    .attributes.get('name')!
+    .map(({ instance }) => instance.value)
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
+const rows = (table: string): number =>
+  open.main.database.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get()!
+
+describe('the log', () => {
+  it('is trimmed by size, piece by piece', async () => {
+    Object.assign(limits, { logBytesMax: { ...ceilings.logBytesMax, value: 1000 } })
+    let s = 0
+    for (let piece = 0; piece < 12; piece++) {
+      while (s < piece * 20) await seen(++s)
+      await open.upkeep()
+    }
+    const bytes = open.main.database.prepare('SELECT sum(length(body)) FROM log').pluck().get()
+    expect(bytes).toBeGreaterThan(500)
+    expect(bytes).toBeLessThan(1500)
+    expect(open.main.status().logBytes).toBe(bytes)
+    expect(seconds()).toEqual(upTo(221))
+  })
+
+  it('is trimmed by age, but for its last row, which says what numbers are taken', async () => {
+    for (const s of [1, 2]) await seen(s)
+    const { number } = open.main.door.status()
+    for (let i = 0; i < 3; i++) await open.upkeep()
+    expect(rows('log')).toBe(number)
+    await open.upkeep(7 * hours)
+    expect(open.main.records.logAfter(0, 10).map(({ n }) => n)).toEqual([number])
+    await restart()
+    expect(open.main.door.status().number).toBe(number)
+    await seen(3)
+    expect(open.main.door.status().number).toBe(number + 1)
+    await restart()
+    expect(seconds()).toEqual([0, 1, 2, 3])
+    expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 3 })
+  })
+
+  it('is trimmed of what there was before a restart, too', async () => {
+    for (let s = 1; s <= 20; s++) await seen(s)
+    Object.assign(limits, { logBytesMax: { ...ceilings.logBytesMax, value: 200 } })
+    for (let i = 0; i < 4; i++) {
+      await restart()
+      await open.upkeep()
+    }
+    expect(rows('log')).toBe(1)
+    expect(seconds()).toEqual(upTo(21))
+  })
+
+  it('keeps what a tail or a document still needs', async () => {
+    Object.assign(limits, {
+      logBytesMax: { ...ceilings.logBytesMax, value: 1 },
+      foldsPerGroup: { ...ceilings.foldsPerGroup, value: 0 },
+      writebacksPerGroup: { ...ceilings.writebacksPerGroup, value: 0 },
+    })
+    await rename('x')
+    for (let s = 1; s <= 5; s++) await seen(s)
+    for (let i = 0; i < 3; i++) await open.upkeep(7 * hours)
+    await restart()
+    expect(seconds()).toEqual(upTo(6))
+    expect(names()).toEqual(['start', 'x'])
+    expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 5 })
+  })
+
+  it('is read back from where it is needed only', async () => {
+    for (let s = 1; s <= 5; s++) await seen(s)
+    for (let i = 0; i < 3; i++) await open.upkeep()
+    await seen(6)
+    await restart()
+    expect(open.logged.find(({ event }) => event === 'store.replayed')).toMatchObject({
+      rows: 1,
+      observations: 1,
+    })
+  })
+})
+
+describe('folding', () => {
+  it('changes nothing of what is told, whenever it happens', async () => {
+    for (let s = 1; s <= 8; s++) {
+      await Promise.all([seen(s), rename(`n${s}`)])
+      if (s % 3 === 0) await open.upkeep()
+      if (s % 4 === 0) await restart()
+      expect(seconds()).toEqual(upTo(s + 1))
+      expect(names()).toEqual([
+        'start',
+        ...upTo(s + 1)
+          .slice(1)
+          .map((n) => `n${n}`),
+      ])
+    }
+    expect(rows('chunk')).toBe(1)
+    expect(rows('entity_history')).toBe(1)
+  })
+
+  it('rides along with works that observe, rename and delete what is being folded', async () => {
+    for (let s = 1; s <= 3; s++) await Promise.all([seen(s), rename(`n${s}`)])
+    clock.pass(ages)
+    await Promise.all([seen(4), rename('n4'), seen(5)])
+    await restart()
+    expect(seconds()).toEqual(upTo(6))
+    clock.pass(ages)
+    await Promise.all([seen(6), open.broker.remove(id, 'http')])
+    await open.upkeep()
+    await restart()
+    expect(seconds()).toEqual(upTo(7))
+  })
+
+  it('that fails halfway is done later, and nothing is lost or doubled', async () => {
+    for (let s = 1; s <= 3; s++) await seen(s)
+    process.env['SELVEDGE_FAILPOINTS'] = 'writer:mid-fold=throw(1)'
+    await open.close()
+    open = await openBroker(temporary.folder, { clock })
+    delete process.env['SELVEDGE_FAILPOINTS']
+    clock.pass(ages)
+    expect(await seen(4)).toBe('new')
+    expect(open.logged.map(({ event }) => event)).toContain('store.commit-failed')
+    expect([rows('chunk'), open.main.status().tail]).toEqual([0, 4])
+    await open.upkeep()
+    expect([rows('chunk'), open.main.status().tail]).toEqual([1, 0])
+    expect(seconds()).toEqual(upTo(5))
+    await restart()
+    expect(seconds()).toEqual(upTo(5))
+  })
+})
+
+describe('the files of a moment', () => {
+  it('are a broker as it was at that moment: nothing waits for an orderly end', async () => {
+    const image = temporaryFolder()
+    try {
+      for (let s = 1; s <= 12; s++) {
+        if (s % 4 === 0) clock.pass(ages)
+        await Promise.all([seen(s), rename(`n${s}`)])
+        cpSync(temporary.folder, join(image.folder, `${s}`), { recursive: true })
+      }
+      for (let s = 1; s <= 12; s++) {
+        const then = await openBroker(join(image.folder, `${s}`), { clock })
+        try {
+          expect(seconds(then)).toEqual(upTo(s + 1))
+          expect(names(then)).toEqual([
+            'start',
+            ...upTo(s + 1)
+              .slice(1)
+              .map((n) => `n${n}`),
+          ])
+          expect(then.broker.retrieve(id)!.entity()).toMatchObject({
+            t: { value: s },
+            name: { value: `n${s}` },
+          })
+          expect(then.main.database.pragma('integrity_check', { simple: true })).toBe('ok')
+        } finally {
+          await then.close()
+        }
+      }
+    } finally {
+      image.remove()
+    }
+  })
+})
+
+describe('commit times', () => {
+  it('never decrease, whatever the clock does, also over a restart', async () => {
+    const modified = (): number => open.broker.retrieve(id)!.times().modified
+    await rename('a')
+    const first = modified()
+    clock.jump(-24 * hours)
+    await rename('b')
+    expect(modified()).toBeGreaterThanOrEqual(first)
+    clock.jump(48 * hours)
+    await rename('c')
+    const last = modified()
+    expect(last).toBeGreaterThan(first + 12 * hours)
+    clock.jump(-48 * hours)
+    await restart()
+    await seen(1)
+    expect(modified()).toBeGreaterThanOrEqual(last)
+  })
+})

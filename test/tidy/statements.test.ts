@@ -1,0 +1,142 @@
+/**
+ * No statement walks a table that grows: every write and every read is asked for its plan, on the real schema. What
+ * reads a whole table does so on purpose, and says why here.
+ */
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import type { Database } from '#store/database.ts'
+import { createDeliveries } from '#store/deliveries.ts'
+import { createEntities } from '#store/entities.ts'
+import { createEntityQuery } from '#store/entity-query.ts'
+import { createHistory } from '#store/history.ts'
+import { createRecords } from '#store/records.ts'
+import { createRetained } from '#store/retention.ts'
+import { writeStatements } from '#store/rows.ts'
+import { migrations } from '#store/schema.ts'
+import { createSessionRows } from '#store/sessions.ts'
+
+/** Whole tables that are read once, at start; a table that is not here is not read whole by anything. */
+const readAtStart: Readonly<Record<string, string>> = {
+  'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',
+  'SELECT sum(length(body)) AS bytes FROM log': 'the log is bounded; lengths alone read no body',
+  'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',
+  'SELECT url, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched':
+    'some hundred contexts',
+  'SELECT id, state, seen, facts FROM device': 'decisions on devices live in memory',
+  'SELECT q, length(payload) AS size FROM quarantine ORDER BY q': 'a thousand frames at most',
+  'SELECT count(*) AS c FROM entity': 'counted once, along the smallest index',
+  'SELECT DISTINCT endpoint FROM delivery': 'goes along the index, once per start',
+  'SELECT s, client, seen, sent FROM session ORDER BY s': 'sessions live in memory',
+  'SELECT s, filter, qos FROM session_filter': 'filters live in memory',
+  'SELECT s, message_id FROM incoming': 'receipts live in memory',
+  'SELECT topic, qos, payload FROM retained': 'retained messages live in memory',
+  'SELECT client, topic, qos, retain, payload FROM will': 'wills live in memory',
+}
+
+function openSchema(): { database: Database; texts: string[]; recording: Database } {
+  const database = new BetterSqlite3(':memory:')
+  for (const { sql } of migrations) database.exec(sql)
+  const texts: string[] = []
+  const recording = new Proxy(database, {
+    get(target, member) {
+      if (member !== 'prepare') {
+        const value = Reflect.get(target, member) as unknown
+        return typeof value === 'function' ? value.bind(target) : value
+      }
+      return (sql: string) => {
+        texts.push(sql)
+        return target.prepare(sql)
+      }
+    },
+  })
+  return { database, texts, recording }
+}
+
+/** Lines of the plan that go through a whole table. */
+function scans(database: Database, sql: string): string[] {
+  const lines = database.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+  const parameters = Array.from({ length: sql.split('?').length - 1 }, () => 0)
+  return (
+    lines
+      .all(...parameters)
+      .map(({ detail }) => detail)
+      .filter((detail) => detail.startsWith('SCAN'))
+      // Virtual tables with an index, and what a part of the statement has selected already.
+      .filter((detail) => !/VIRTUAL TABLE INDEX|CONSTANT ROW|^SCAN \(subquery-/.test(detail))
+  )
+}
+
+describe('every statement', () => {
+  it('that writes finds its rows by an index', () => {
+    const { database } = openSchema()
+    const found = Object.entries(writeStatements).flatMap(([name, sql]) =>
+      scans(database, sql).map((line) => `${name}: ${line}`),
+    )
+    expect(found).toEqual([
+      // Skips what stays, along the key; the table has a ceiling.
+      'dead_letter.trim: SCAN dead_letter',
+    ])
+  })
+
+  it('that reads finds its rows by an index, or is read at start', () => {
+    const { database, texts, recording } = openSchema()
+    createRecords(recording).quarantineLast()
+    createEntities(recording)
+    createHistory(recording)
+    createDeliveries(recording)
+    createSessionRows(recording)
+    createRetained(recording)
+    expect(texts.length).toBeGreaterThan(30)
+    const walking = texts.filter((sql) => scans(database, sql).length > 0)
+    expect(walking.filter((sql) => !Object.hasOwn(readAtStart, sql))).toEqual([])
+    expect(Object.keys(readAtStart).filter((sql) => !walking.includes(sql))).toEqual([])
+  })
+})
+
+describe('a search', () => {
+  const term = (name: string): string => name
+  const q = (text: string) => ({ q: parseQuery(text, term) })
+  const geo = parseGeoQuery(
+    { georel: 'near;maxDistance==1000', geometry: 'Point', coordinates: '[0,0]', geoproperty: 'place' },
+    term,
+  )
+  const numbers: Readonly<Record<string, number>> = { T: 1, a: 2, place: 3 }
+  const searches = {
+    type: { selection: { kind: 'type', name: 'T' } },
+    id: { ids: ['urn:x:1'] },
+    pattern: { idPattern: compilePattern('urn:x:.*') },
+    attrs: { attrs: ['a'] },
+    equality: q('a==1'),
+    range: q('a>1'),
+    match: q('a~="x.*"'),
+    either: q('a==1|a>5'),
+    absence: q('!a'),
+    geo: { geo },
+    all: { selection: { kind: 'type', name: 'T' }, ...q('a>1'), geo },
+  } as const
+
+  it.each(Object.entries(searches))('by %s never walks anything but entities in order', (_, search) => {
+    const { database, texts, recording } = openSchema()
+    const entities = createEntities(database)
+    const query = createEntityQuery({
+      database: recording,
+      entities,
+      nameOf: (text) => numbers[text],
+      view: (row) => ({
+        entity: () => JSON.parse(row.doc) as Entity,
+        times: () => ({ created: 0, modified: 0, attributes: {} }),
+      }),
+    })
+    query.page(search as never, { limit: 10, offset: 0 })
+    query.count(search as never)
+    expect(texts.length).toBeGreaterThan(0)
+    // In the order of creation until the page is full.
+    const isWalk = (sql: string, line: string): boolean => line === 'SCAN d' && sql.includes('FROM entity d')
+    const found = texts.flatMap((sql) => scans(database, sql).filter((line) => !isWalk(sql, line)))
+    expect(found).toEqual([])
+  })
+})
