@@ -161,6 +161,7 @@ export const limits = {
   bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that are arriving', '503'),
   contextBytesMax: limit(1024 * 1024, 'bytes', 'Largest public context is 300 kB', '504'),
   contextsCachedMax: limit(200, 'contexts', 'Compiled term maps in memory', 'least recently used leaves'),
+  uriCharactersMax: limit(8192, 'characters', 'An id has to fit in the first line of a request', '400'),
   nameCharactersMax: limit(512, 'characters', 'IRIs of ontologies stay below 200', '400'),
   contextDepthMax: limit(8, 'documents', 'Contexts that name contexts', '400'),
   contextDocumentsMax: limit(64, 'documents', 'Read for one @context', '400'),

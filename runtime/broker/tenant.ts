@@ -16,14 +16,14 @@ import { createConsume } from './consume.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
-import { createLiveState } from './live.ts'
+import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
-import { createStreams } from './streams.ts'
+import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
 import type { EntityView, TenantBroker } from './types.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -83,7 +83,8 @@ const upkeepEveryMs = 1000
 
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
-  const { database, records, entities, history, retained, deliveries } = await openFile(ports, settings)
+  const stored = await openFile(ports, settings)
+  const { database, records, entities, history, deliveries } = stored
 
   const names = createNames(records)
   const live = createLiveState(clock)
@@ -97,35 +98,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   })
   const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
   const observer = createObserver({ streams, matcher, metrics })
-  const retention = createRetention(
-    { tenant: name, retained, history, records, clock, log, metrics },
-    settings.history,
-  )
-  const upkeep = createUpkeep(
-    { live, streams, records, clock, metrics, retention, documents: () => documents },
-    settings,
-  )
-
-  const read = replay({ records, entities, history, live, streams })
-  log.info('store.replayed', { tenant: name, rows: read.rows, observations: read.observations })
-  const door = createDoor(
-    {
-      tenant: name,
-      writer,
-      clock,
-      log,
-      metrics,
-      number: records.logLast(),
-      at: read.at,
-      upkeep: upkeep.attach,
-    },
-    settings,
-  )
-  const timer = setInterval(() => {
-    if (upkeep.isDue()) door.nudge()
-  }, upkeepEveryMs)
-  timer.unref()
-
+  const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const subscriptions = createSubscribe({
     door,
     records,
@@ -173,13 +146,46 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     }),
     /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
-      clearInterval(timer)
+      stop()
       await outside.close()
       await door.close()
       database.close()
       await writer.close(name)
     },
   })
+}
+
+/** What the door writes and upkeep works on. */
+interface Parts extends Awaited<ReturnType<typeof openFile>> {
+  readonly names: Names
+  readonly live: LiveState
+  readonly streams: Streams
+  readonly documents: Documents
+}
+
+/** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
+function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
+  const { name: tenant, writer, clock, log, metrics } = ports
+  const { records, history, retained, live, streams, documents } = parts
+  const retention = createRetention(
+    { tenant, retained, history, records, clock, log, metrics },
+    settings.history,
+  )
+  const upkeep = createUpkeep(
+    { live, streams, records, clock, metrics, retention, documents: () => documents },
+    settings,
+  )
+  const read = replay(parts)
+  log.info('store.replayed', { tenant, rows: read.rows, observations: read.observations })
+  const number = records.logLast()
+  const door = createDoor(
+    { tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
+    settings,
+  )
+  const timer = setInterval(() => {
+    if (upkeep.isDue()) door.nudge()
+  }, upkeepEveryMs).unref()
+  return { door, upkeep, stop: () => clearInterval(timer) }
 }
 
 function streamName(

@@ -105,6 +105,10 @@ function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
     sum((status) => status.number),
   )
   metrics.gauge(
+    'selvedge_log_bytes',
+    sum((status) => status.logBytes),
+  )
+  metrics.gauge(
     'selvedge_tail_observations',
     sum((status) => status.tail),
   )

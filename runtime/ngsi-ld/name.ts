@@ -13,8 +13,11 @@ const scopePath = /^(?:\/[\p{L}\p{N}_-]+)+$/u
 /** A scheme, a colon, and no character that RFC 3986 (and 3987 beyond ASCII) excludes. */
 export const isUri = (text: string): boolean => uri.test(text)
 
-/** @throws ngsi-ld.bad-request-data unless `value` is a URI. */
+/** @throws ngsi-ld.bad-request-data unless `value` is a URI of bounded length. */
 export function checkUri(value: Json | undefined, field: string): string {
+  if (typeof value === 'string' && value.length > limits.uriCharactersMax.value) {
+    throw badRequestData(`is longer than ${limits.uriCharactersMax.value} characters`, field)
+  }
   if (typeof value === 'string' && isUri(value)) return value
   throw badRequestData('must be a URI', field)
 }

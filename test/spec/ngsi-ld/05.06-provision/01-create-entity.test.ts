@@ -105,6 +105,12 @@ describe('a body that is no entity', () => {
     ['is null', 'null', 'BadRequestData', /object/],
     ['has no id', { type }, 'BadRequestData', /^id/],
     ['has an id that is no URI', { id: 'room 1', type }, 'BadRequestData', /^id/],
+    [
+      'has an id that fits in no URL',
+      { id: `urn:x:${'x'.repeat(8187)}`, type },
+      'BadRequestData',
+      /^id: .*8192/,
+    ],
     ['has an id that is no text', { id: 7, type }, 'BadRequestData', /^id/],
     ['has no type', { id }, 'BadRequestData', /^type/],
     ['has an empty list of types', { id, type: [] }, 'BadRequestData', /^type/],
