@@ -35,6 +35,12 @@ export const limits = {
     'About 20 MB of waiting frames',
     'QoS 0 dropped, QoS 1 waits, HTTP 503',
   ),
+  groupRowsMax: limit(
+    4096,
+    'rows',
+    'The same where works make many rows, as first frames of devices do',
+    'next group',
+  ),
   batchSlicesMax: limit(
     2,
     'slices',
@@ -178,6 +184,7 @@ export const limits = {
   contextsBytesMax: limit(16 * 1024 * 1024, 'bytes', 'Kept on disk', 'the longest unfetched leaves'),
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),
+  subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
   tenantsMax: limit(64, 'tenants', 'One database file and cache each', '403'),
   // MQTT
@@ -328,4 +335,3 @@ export const limits = {
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 } as const satisfies Record<string, Limit>
 
-export type LimitName = keyof typeof limits

@@ -12,17 +12,9 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
+import { createWorkQueue, type Work } from './work-queue.ts'
 
-/** One thing to be written. `decide` runs synchronously in FIFO order and may throw to refuse itself alone. */
-export interface Work {
-  /** False for observations of sensors, which may linger for company; everything else ends the linger. */
-  readonly urgent: boolean
-  /** Bytes it holds in memory while it waits. */
-  readonly bytes: number
-  decide(stage: Stage): void
-  /** Called once, after the flush (no argument), or with why it was refused or could not be written. */
-  answer(error?: GatewayError): void
-}
+export type { Work } from './work-queue.ts'
 
 export interface Door {
   /** Queues a work; false when the queue is full (nothing was taken). */
@@ -75,10 +67,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   const retries = metrics.counter('selvedge_commit_retries_total')
   const seconds = metrics.histogram('selvedge_commit_seconds')
 
-  let queue: Work[] = []
-  let head = 0
-  let queuedBytes = 0
-  let urgent = 0
+  const queue = createWorkQueue()
+  /** Since when the oldest of them waits, as far as lingering goes. */
   let firstAt = 0
   let inFlight = false
   /** Groups whose works are still being answered. */
@@ -95,15 +85,12 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   /** Works to be tried one by one after a failed group; they come before the queue. */
   const singly: Work[] = []
 
-  const waiting = (): number => queue.length - head + singly.length
+  const waiting = (): number => queue.length() + singly.length
 
   function submit(work: Work): boolean {
-    if (closed || waiting() >= limits.queueWorksMax.value) return false
-    if (queuedBytes + work.bytes > limits.queueBytesMax.value && queuedBytes > 0) return false
-    if (waiting() === 0) firstAt = now()
-    queue.push(work)
-    queuedBytes += work.bytes
-    if (work.urgent) urgent++
+    const isFirst = waiting() === 0
+    if (closed || !queue.put(work)) return false
+    if (isFirst) firstAt = now()
     if (!inFlight) schedule()
     return true
   }
@@ -116,7 +103,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       return
     }
     const ready =
-      nudged || closed || urgent > 0 || singly.length > 0 || waiting() >= limits.lingerObservationsMax.value
+      nudged ||
+      closed ||
+      queue.hasUrgent() ||
+      singly.length > 0 ||
+      waiting() >= limits.lingerObservationsMax.value
     const lingerMs = ready ? 0 : firstAt + settings.lingerMs - now()
     if (lingerMs > 0) {
       lingerTimer ??= setTimeout(() => {
@@ -135,7 +126,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   function start(): void {
     nudged = false
-    send(decide(singly.length > 0 ? [singly.shift()!] : take()))
+    const next = singly.shift()
+    const works = next === undefined ? queue.take() : [next]
+    if (queue.length() > 0) firstAt = now()
+    send(decide(works))
   }
 
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
@@ -156,44 +150,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     return { group, works, refused, hasUpkeep: group.mark() !== mark }
   }
 
-  function take(): Work[] {
-    const taken: Work[] = []
-    let entityWorks = 0
-    let bytes = 0
-    while (head < queue.length) {
-      const work = queue[head]!
-      if (
-        taken.length >= limits.groupObservationsMax.value ||
-        bytes + work.bytes > limits.groupBytesMax.value
-      ) {
-        if (taken.length > 0) break
-      }
-      if (work.urgent && ++entityWorks > limits.groupEntityWorksMax.value) break
-      head++
-      bytes += work.bytes
-      queuedBytes -= work.bytes
-      if (work.urgent) urgent--
-      taken.push(work)
-    }
-    if (head === queue.length) {
-      queue = []
-      head = 0
-    } else if (head > 4096) {
-      queue = queue.slice(head)
-      head = 0
-    }
-    if (head < queue.length) firstAt = now()
-    return taken
-  }
-
-  /** Puts works back at the head of the queue. */
-  function giveBack(works: readonly Work[]): void {
-    queue = [...works, ...queue.slice(head)]
-    head = 0
-    for (const work of works) {
-      queuedBytes += work.bytes
-      if (work.urgent) urgent++
-    }
+  /** Ends a group before these works. They have lingered long enough. */
+  function postpone(works: readonly Work[]): void {
+    if (works.length === 0) return
+    queue.giveBack(works)
+    nudged = true
   }
 
   /**
@@ -209,11 +170,12 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       const mark = group.mark()
       try {
         work.decide(group.stage)
+        if (group.rowCount() > limits.groupRowsMax.value) postpone(works.splice(i + 1))
       } catch (error) {
         refused.set(work, toGatewayError(error))
         if (group.mark() === mark) continue
         undo(group)
-        if (++restarts > restartsMax) giveBack(works.splice(i + 1))
+        if (++restarts > restartsMax) postpone(works.splice(i + 1))
         i = -1
       }
     }
@@ -298,8 +260,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       rest()
     }
     slice()
-    const hasRoom = waiting() < limits.queueWorksMax.value / 2 && queuedBytes < limits.queueBytesMax.value / 2
-    if (hasRoom) for (const waiter of roomWaiters.splice(0)) waiter()
+    if (queue.hasRoom()) for (const waiter of roomWaiters.splice(0)) waiter()
   }
 
   /** One answer that throws must not keep the others from theirs. */

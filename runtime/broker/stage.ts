@@ -36,6 +36,8 @@ export interface Group {
   /** Changes whenever something is staged. */
   mark(): number
   isEmpty(): boolean
+  /** Rows staged so far, blobs and folds aside. */
+  rowCount(): number
   number(): number
   /** The first log number this group may give. */
   firstNumber(): number
@@ -121,6 +123,7 @@ export function createGroup(start: { at: number; number: number }): Group {
     mark: () => staged,
     isEmpty: () =>
       rows.length === 0 && blobs.length === 0 && streamFolds.length === 0 && entityFolds.length === 0,
+    rowCount: () => rows.length,
     number: () => number,
     firstNumber: () => start.number + 1,
     foldEntity(fold) {

@@ -15,6 +15,7 @@ import type { History, StreamRow } from '#store/history.ts'
 import type { LiveEntity, LiveState, LiveStream, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
+import { createUnfolded } from './unfolded.ts'
 
 /** What a stream needs to know of its entity to enter memory. */
 export interface StreamOwner {
@@ -35,9 +36,6 @@ export interface StreamsPorts {
 
 export function createStreams({ history, names, live }: StreamsPorts) {
   let lastStream = history.lastStream()
-  /** Log numbers of entity records not yet folded, by entity. */
-  const unfolded = new Map<number, number[]>()
-  let unfoldedCount = 0
 
   /** The stream of an instance if there is one; it enters memory. */
   function existing(stage: Stage, owner: StreamOwner, name: string, dataset: string): LiveStream | undefined {
@@ -72,7 +70,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       value: (instance?.value ?? null) as Json,
       modified: 0,
       number: owner.number,
-      newestTime: Math.max(time, history.lastChunk(row.s)?.t1 ?? Number.NEGATIVE_INFINITY),
+      newestTime: Math.max(time, history.lastTime(row.s) ?? Number.NEGATIVE_INFINITY),
     })
   }
 
@@ -256,30 +254,8 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       setTypes(entity, types)
       stage.undone(() => setTypes(entity, before))
     },
-    /** A change record was logged: remembered until folded into the entity's history. */
-    recorded(stage: Stage, rid: number, number: number): void {
-      stage.published(() => remember(rid, number))
-    },
-    remember,
-    unfolded: (rid: number): readonly number[] => unfolded.get(rid) ?? [],
-    unfoldedEntities: () => unfolded as ReadonlyMap<number, readonly number[]>,
-    unfoldedCount: () => unfoldedCount,
-    /** The first `count` records of an entity are folded. The entity goes to the end: what is left of it is young. */
-    forget(rid: number, count: number): void {
-      const numbers = unfolded.get(rid)
-      if (numbers === undefined) return
-      unfoldedCount -= numbers.splice(0, count).length
-      unfolded.delete(rid)
-      if (numbers.length > 0) unfolded.set(rid, numbers)
-    },
+    ...createUnfolded(),
   })
-
-  function remember(rid: number, number: number): void {
-    const numbers = unfolded.get(rid)
-    if (numbers === undefined) unfolded.set(rid, [number])
-    else numbers.push(number)
-    unfoldedCount++
-  }
 }
 
 export type Streams = ReturnType<typeof createStreams>

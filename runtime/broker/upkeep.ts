@@ -204,4 +204,3 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   })
 }
 
-export type Upkeep = ReturnType<typeof createUpkeep>

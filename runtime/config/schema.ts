@@ -249,7 +249,6 @@ export type Settings = Frozen<v.InferOutput<typeof settingsSchema>>
 export type ListenPort = Settings['http']['port']
 export type DeviceSettings = Settings['provisioning']['devices'][string]
 export type FieldSettings = DeviceSettings['fields'][string]
-export type BridgeInSettings = Settings['bridgeIn'][number]
 
 type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]

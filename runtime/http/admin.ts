@@ -23,12 +23,16 @@ export interface AdminSettings {
 export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts, settings: AdminSettings) {
   const noStore = { 'Cache-Control': 'no-store' }
   return Object.freeze({
-    live: () => answers.json({ status: 'up' }, 200, noStore),
+    live: () => answers.json({ status: 'up', version }, 200, noStore),
 
     ready() {
       const reasons = unreadiness()
       const status = reasons.length === 0 ? 'ready' : 'not ready'
-      return answers.json({ status, reasons: [...reasons] }, reasons.length === 0 ? 200 : 503, noStore)
+      return answers.json(
+        { status, version, reasons: [...reasons] },
+        reasons.length === 0 ? 200 : 503,
+        noStore,
+      )
     },
 
     metrics: () =>

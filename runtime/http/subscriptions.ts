@@ -4,7 +4,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { SubscriptionView } from '#broker/types.ts'
+import type { Json } from '#contract'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { renderSubscription } from '#ngsi-ld/subscription.ts'
@@ -42,6 +45,7 @@ export function createSubscriptionRoutes({ asks, answers, clock, rules }: Subscr
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.body(c, { creates: true })
+      checkSize(ask.body)
       const newId = () => `urn:ngsi-ld:Subscription:${randomUUID()}`
       const subscription = parseSubscription(ask.body, { context: ask.context, nowMs: clock.now(), newId })
       await (await ask.enter()).subscriptions.create(subscription)
@@ -69,6 +73,7 @@ export function createSubscriptionRoutes({ asks, answers, clock, rules }: Subscr
     async patch(c: HttpContext): Promise<Response> {
       const id = idOf(c)
       const ask = await asks.body(c)
+      checkSize(ask.body)
       const options = { context: ask.context, nowMs: clock.now() }
       const { subscriptions } = await ask.enter()
       await subscriptions.patch(id, (before) => patchSubscription(before, ask.body, options))
@@ -81,4 +86,11 @@ export function createSubscriptionRoutes({ asks, answers, clock, rules }: Subscr
       return answers.noContent(ask)
     },
   })
+}
+
+/** @throws http.body-too-large */
+function checkSize(body: Json): void {
+  const most = limits.subscriptionBytesMax.value
+  if (JSON.stringify(body).length <= most) return
+  throw new GatewayError('http.body-too-large', `a subscription has at most ${most} bytes`)
 }

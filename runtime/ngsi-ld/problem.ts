@@ -23,9 +23,6 @@ export const alreadyExists = (detail: string): GatewayError =>
 
 export const tooComplex = (detail: string): GatewayError => new GatewayError('ngsi-ld.too-complex', detail)
 
-export const tooManyResults = (detail: string): GatewayError =>
-  new GatewayError('ngsi-ld.too-many-results', detail)
-
 export const notSupported = (detail: string): GatewayError =>
   new GatewayError('ngsi-ld.not-supported', detail)
 

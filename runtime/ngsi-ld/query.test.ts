@@ -270,7 +270,7 @@ describe('parsing q', () => {
     ['a b', /unexpected b/],
   ])('refuses %s', (text, reason) => {
     expect(() => parse(text)).toThrow(reason)
-    expect(() => parse(text)).toThrow(/^q: |^pattern /)
+    expect(() => parse(text)).toThrow(/^q: |^pattern: /)
   })
 
   it.each([

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
 import {
-  interestOf,
   isActive,
   notificationOf,
   renderSubscription,
@@ -273,23 +272,6 @@ describe('a fragment', () => {
 })
 
 describe('what others ask a subscription', () => {
-  it('tells its interest', () => {
-    const interest = interestOf(parse(full))
-    expect(interest.watched).toEqual(new Set(['https://s.org/temperature', 'name']))
-    expect(interest.triggers).toEqual(new Set(['entityCreated', 'attributeUpdated']))
-    expect(interest.needsEntity).toBe(true)
-    expect(interest.filtered).toEqual(['https://s.org/temperature', 'name', 'https://s.org/place'])
-    const everything = interestOf(
-      parse({ type: 'Subscription', watchedAttributes: ['a'], notification: { endpoint } }),
-    )
-    expect(everything).toEqual({
-      watched: new Set(['a']),
-      triggers: new Set(['attributeCreated', 'attributeUpdated']),
-      needsEntity: false,
-      filtered: [],
-    })
-  })
-
   it('makes the body of a notification', () => {
     expect(
       notificationOf(parse(full), { id: 'urn:n:1', notifiedAtMs: nowMs, data: [{ id: 'urn:e:1' }] }),

@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
 import { type GeoQuery, renderGeoQuery } from './geo.ts'
 import type { JsonObject } from './json.ts'
-import { attributesOf, printQuery, type QueryTree } from './query.ts'
+import { printQuery, type QueryTree } from './query.ts'
 import { type EntitySelector, renderEntitySelector } from './selection.ts'
 
 export const notificationTriggers = [
@@ -98,33 +98,6 @@ export function statusOf(subscription: Subscription, nowMs: number): Subscriptio
 /** Whether it may notify at a moment (ms UTC). */
 export function isActive(subscription: Subscription, nowMs: number): boolean {
   return statusOf(subscription, nowMs) === 'active'
-}
-
-/** What an index needs to find the subscriptions that a change may concern. Absent lists mean everything. */
-export interface SubscriptionInterest {
-  readonly selectors?: readonly EntitySelector[]
-  readonly watched?: ReadonlySet<string>
-  readonly triggers: ReadonlySet<NotificationTrigger>
-  /** True when the whole entity is needed to decide. */
-  readonly needsEntity: boolean
-  /** Attributes that q and geoQ look at. */
-  readonly filtered: readonly string[]
-}
-
-export function interestOf(subscription: Subscription): SubscriptionInterest {
-  const { entities, watchedAttributes, notificationTrigger, q, geoQ } = subscription
-  return {
-    ...(entities === undefined ? {} : { selectors: entities }),
-    ...(watchedAttributes === undefined ? {} : { watched: new Set(watchedAttributes) }),
-    triggers: new Set(notificationTrigger),
-    needsEntity: q !== undefined || geoQ !== undefined,
-    filtered: [
-      ...new Set([
-        ...(q === undefined ? [] : attributesOf(q)),
-        ...(geoQ === undefined ? [] : [geoQ.property]),
-      ]),
-    ],
-  }
 }
 
 /** The body that tells `data` (rendered entities) to the subscriber [NGSI-LD 5.3.1]. */

@@ -7,7 +7,6 @@ const slotMs = 256
 /** 0000-01-01T00:00:00Z */
 const slotEpochMs = -62_167_219_200_000
 
-export const streamBits = 22
 /** SQL that builds the key from a stream number and a slot. */
 export const keySql = (stream: string, slot: string): string => `((${stream} << 41) | ${slot})`
 

@@ -67,6 +67,9 @@ export function createHistory(database: Database) {
   const lastChunk = database.prepare<[number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', String(slotMax))} ORDER BY k DESC LIMIT 1`,
   )
+  const lastTime = database.prepare<[number, number], { t1: number }>(
+    `SELECT t1 FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', String(slotMax))} ORDER BY k DESC LIMIT 1`,
+  )
   const before = database.prepare<[number, number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', '?')} ORDER BY k DESC LIMIT 1`,
   )
@@ -85,6 +88,8 @@ export function createHistory(database: Database) {
     streamOf: (rid: number, name: number, dataset: string) => ofInstance.get(rid, name, dataset),
     lastStream: () => last.get()?.s ?? 0,
     lastChunk: (s: number) => lastChunk.get(s, s),
+    /** The last observedAt in the chunks of a stream. */
+    lastTime: (s: number) => lastTime.get(s, s)?.t1,
     /** The chunk that would contain `ms`: the last one that begins at or before its slot. */
     chunkAt: (s: number, ms: number) => before.get(s, s, slotOf(ms)),
     /** All chunks that may hold instances with from <= observedAt <= to, in order of time. */

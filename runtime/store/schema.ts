@@ -31,7 +31,7 @@ CREATE TABLE entity (
   created INTEGER NOT NULL, modified INTEGER NOT NULL, sys TEXT NOT NULL, doc TEXT NOT NULL
 ) STRICT;
 CREATE TABLE entity_type (type INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (type, rid)) STRICT, WITHOUT ROWID;
--- First-level scalars: number, text, boolean as 0/1 in kind; kind orders unlike types apart.
+-- First-level scalars: kind 1 number, 2 text, 3 boolean as 0/1, 4 a point on the globe as its Z-order cell.
 CREATE TABLE scalar (
   name INTEGER NOT NULL, kind INTEGER NOT NULL, value ANY NOT NULL, rid INTEGER NOT NULL,
   PRIMARY KEY (name, kind, value, rid)

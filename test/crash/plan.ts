@@ -40,7 +40,7 @@ const inTraffic: Partial<Record<Failpoint, readonly [from: number, to: number]>>
   'delivery:after-send': [60, 400],
   'delivery:before-settle': [1, 2],
   'mqtt:after-puback': [20, 120],
-  'http:internal': [100, 160],
+  'http:internal': [180, 320],
 }
 
 /** `count` kills: every failpoint of traffic and of replay in turn, and between them some at any instant. */

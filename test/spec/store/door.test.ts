@@ -381,6 +381,32 @@ describe('a full queue', () => {
     expect(await commit(1000)).toBe('ok')
   })
 
+  it('empties in groups that are bounded by rows, in order', async () => {
+    setLimit('groupRowsMax', 10)
+    const { door, commits, records } = await open({ lingerMs: 1000 })
+    const order: number[] = []
+    const start = performance.now()
+    await new Promise<void>((resolve) => {
+      for (let i = 0; i < 30; i++) {
+        door.submit({
+          urgent: false,
+          bytes: 1,
+          decide(stage) {
+            order.push(i)
+            for (let row = 0; row < 6; row++) put(`k${i}-${row}`, i)(stage)
+          },
+          answer: () => i === 29 && resolve(),
+        })
+      }
+      door.nudge()
+    })
+    expect(order).toEqual(Array.from({ length: 30 }, (_, i) => i))
+    expect(commits.value).toBe(15)
+    expect(records.meta('k29-5')).toBe(29)
+    // They lingered once.
+    expect(performance.now() - start).toBeLessThan(900)
+  })
+
   it('empties in groups that are bounded by works and by bytes', async () => {
     const { door, commits } = await open()
     const entityWorks = limits.groupEntityWorksMax.value + 1

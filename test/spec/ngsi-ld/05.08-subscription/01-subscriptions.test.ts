@@ -1,5 +1,6 @@
 /** Subscriptions [NGSI-LD 5.8, 6.10, 6.11]: what may be asked for, and how it is shown. Deliveries are told elsewhere. */
 import { describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { freshId, gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()
@@ -116,6 +117,15 @@ describe('a changed subscription', () => {
     const read = (await gateway.get(at)).json()
     expect(read).toMatchObject({ status: 'active' })
     expect(read).not.toHaveProperty('throttling')
+  })
+
+  it('shall stay as it was when it would be too large, and be refused like that when created', async () => {
+    const description = 'x'.repeat(limits.subscriptionBytesMax.value)
+    expect((await gateway.send('POST', path, { ...minimal, description })).status).toBe(413)
+    const { headers } = await gateway.send('POST', path, minimal)
+    const refused = await gateway.send('PATCH', headers['location']!, { description })
+    expect([refused.status, refused.text]).toEqual([413, expect.stringContaining('65536 bytes')])
+    expect((await gateway.get(headers['location']!)).json()).not.toHaveProperty('description')
   })
 
   it('shall be refused when it would be none any more', async () => {

@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits.ts'
+import { version } from '#base/version.ts'
 import type { Frame } from '#contract'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, httpClient, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -66,11 +67,11 @@ describe('health', () => {
   it('shall be live, and ready unless there is a reason', async () => {
     const reasons: string[] = ['replaying the log']
     const gateway = await start({ unreadiness: () => reasons })
-    expect((await gateway.get('/health/live')).status).toBe(200)
+    expect((await gateway.get('/health/live')).json()).toEqual({ status: 'up', version })
     const waiting = await gateway.get('/health/ready')
     expect([waiting.status, waiting.json()]).toEqual([
       503,
-      { status: 'not ready', reasons: ['replaying the log'] },
+      { status: 'not ready', version, reasons: ['replaying the log'] },
     ])
     reasons.pop()
     expect((await gateway.get('/health/ready/')).status).toBe(200)
