@@ -39,7 +39,9 @@ function connectPacket(id: string): Buffer {
 function publishPacket(device: number, id: number, sequence: number): Buffer {
   const topic = `senml/d${device}`
   const at = (startedAt + sequence) / 1000
-  const value = Math.round((20 + 5 * Math.sin(sequence / 100 + device)) * 100) / 100
+  // A daily curve with a sensor's noise, two decimals.
+  const noise = ((sequence * 7919 + device) % 21) - 10
+  const value = Math.round(2000 + 500 * Math.sin(sequence / 100 + device) + noise) / 100
   const payload = `[{"bn":"d${device}:","n":"temp","u":"Cel","v":${value},"t":${at.toFixed(3)}}]`
   const length = 2 + topic.length + 2 + payload.length
   const head = length < 128 ? [0x32, length] : [0x32, (length & 127) | 128, length >> 7]

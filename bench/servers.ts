@@ -31,7 +31,7 @@ export function layOutGateway(): string {
   execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
   const home = temporaryFolder()
   process.once('exit', () => rmSync(home, { recursive: true, force: true }))
-  for (const part of ['bin', 'dist']) cpSync(join(root, part), join(home, part), { recursive: true })
+  for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(home, part), { recursive: true })
   mkdirSync(join(home, 'node/bin'), { recursive: true })
   symlinkSync(process.execPath, join(home, 'node/bin/node'))
   symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'))
@@ -51,6 +51,8 @@ export async function startGateway(
       SELVEDGE_DATA: folder,
       SELVEDGE_MQTT_PORT: String(port),
       SELVEDGE_HTTP_PORT: String(httpPort),
+      // As systemd's CacheDirectory= does.
+      CACHE_DIRECTORY: join(command, '../../cache'),
       ...env,
     },
     quiet: false,

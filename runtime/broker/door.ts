@@ -11,10 +11,9 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
+import { createAnswers } from './answers.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
 import { createWorkQueue, type Work } from './work-queue.ts'
-
-export type { Work } from './work-queue.ts'
 
 export interface Door {
   /** Queues a work; false when the queue is full (nothing was taken). */
@@ -62,17 +61,14 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   const { clock, log, metrics } = ports
   const now = clock.monotonic
   const commits = metrics.counter('selvedge_commits_total')
-  const answered = metrics.counter('selvedge_commit_works_total')
-  const refusedTotal = metrics.counter('selvedge_commit_works_refused_total')
   const retries = metrics.counter('selvedge_commit_retries_total')
   const seconds = metrics.histogram('selvedge_commit_seconds')
 
+  const answers = createAnswers({ log, metrics, onAnswered: rest })
   const queue = createWorkQueue()
   /** Since when the oldest of them waits, as far as lingering goes. */
   let firstAt = 0
   let inFlight = false
-  /** Groups whose works are still being answered. */
-  let answering = 0
   let nudged = false
   let closed = false
   let diskFull = false
@@ -135,7 +131,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
   function decide(works: Work[]): Decided {
     const group = createGroup({ at: Math.max(clock.now(), lastAt), number: lastNumber })
-    const refused = decideAll(works, group)
+    const refused = decideAll(works, group, { undo, postpone })
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
     try {
@@ -155,31 +151,6 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     if (works.length === 0) return
     queue.giveBack(works)
     nudged = true
-  }
-
-  /**
-   * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
-   * group is undone and decided again without it, because nothing less would take its traces back.
-   */
-  function decideAll(works: Work[], group: Group): Map<Work, GatewayError> {
-    const refused = new Map<Work, GatewayError>()
-    let restarts = 0
-    for (let i = 0; i < works.length; i++) {
-      const work = works[i]!
-      if (refused.has(work)) continue
-      const mark = group.mark()
-      try {
-        work.decide(group.stage)
-        if (group.rowCount() > limits.groupRowsMax.value) postpone(works.splice(i + 1))
-      } catch (error) {
-        refused.set(work, toGatewayError(error))
-        if (group.mark() === mark) continue
-        undo(group)
-        if (++restarts > restartsMax) postpone(works.splice(i + 1))
-        i = -1
-      }
-    }
-    return refused
   }
 
   function send(decided: Decided): void {
@@ -242,42 +213,44 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     for (const error of group.undo()) log.error('gateway.fault', { error, during: 'undo' })
   }
 
-  /** Answers in slices, so that a thousand acknowledgements never hold the event loop. The next group starts at once. */
+  /** The next group does not wait until all are answered. */
   function answer(works: readonly Work[], refused: ReadonlyMap<Work, GatewayError>): void {
     inFlight = false
-    answering++
+    answers.give(works, refused)
     schedule()
-    let next = 0
-    const slice = (): void => {
-      const end = Math.min(next + limits.answersPerTurn.value, works.length)
-      for (; next < end; next++) answerOne(works[next]!, refused.get(works[next]!))
-      failpoint('door:mid-answer')
-      if (next < works.length) {
-        setImmediate(slice)
-        return
-      }
-      answering--
-      rest()
-    }
-    slice()
     if (queue.hasRoom()) for (const waiter of roomWaiters.splice(0)) waiter()
-  }
-
-  /** One answer that throws must not keep the others from theirs. */
-  function answerOne(work: Work, error: GatewayError | undefined): void {
-    answered.value++
-    if (error !== undefined) refusedTotal.value++
-    try {
-      work.answer(error)
-    } catch (fault) {
-      log.error('gateway.fault', { error: fault, during: 'answer' })
-    }
   }
 
   /** Lets go of whoever waits for the door to come to rest. */
   function rest(): void {
-    if (inFlight || answering > 0 || waiting() > 0) return
+    if (inFlight || !answers.isDone() || waiting() > 0) return
     for (const waiter of idleWaiters.splice(0)) waiter()
+  }
+
+  function commit<T>(
+    decide: (stage: Stage) => T,
+    { urgent = true, bytes = 256 }: { urgent?: boolean; bytes?: number } = {},
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let result: T
+      const isTaken = submit({
+        urgent,
+        bytes,
+        decide(stage) {
+          result = decide(stage)
+        },
+        answer(error) {
+          if (error === undefined) resolve(result)
+          else reject(error)
+        },
+      })
+      if (isTaken) return
+      reject(
+        closed
+          ? new GatewayError('store.closed', 'the gateway is stopping')
+          : new GatewayError('store.busy', 'the write queue is full', { retryAfterSeconds: 1 }),
+      )
+    })
   }
 
   return Object.freeze({
@@ -287,29 +260,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       if (waiting() === 0) setImmediate(action)
       else roomWaiters.push(action)
     },
-    commit<T>(decide: (stage: Stage) => T, options: { urgent?: boolean; bytes?: number } = {}): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        let result: T
-        const taken = submit({
-          urgent: options.urgent ?? true,
-          bytes: options.bytes ?? 256,
-          decide(stage) {
-            result = decide(stage)
-          },
-          answer(error) {
-            if (error === undefined) resolve(result)
-            else reject(error)
-          },
-        })
-        if (!taken) {
-          reject(
-            closed
-              ? new GatewayError('store.closed', 'the gateway is stopping')
-              : new GatewayError('store.busy', 'the write queue is full', { retryAfterSeconds: 1 }),
-          )
-        }
-      })
-    },
+    commit,
     status: () => ({ waiting: waiting(), number: lastNumber, full: diskFull }),
     nudge() {
       if (closed) return
@@ -325,4 +276,34 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       })
     },
   } satisfies Door)
+}
+
+/**
+ * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
+ * group is undone and decided again without it, because nothing less would take its traces back. Works that are too
+ * many for one group are postponed, and taken out of `works`.
+ */
+function decideAll(
+  works: Work[],
+  group: Group,
+  { undo, postpone }: { undo: (group: Group) => void; postpone: (works: readonly Work[]) => void },
+): Map<Work, GatewayError> {
+  const refused = new Map<Work, GatewayError>()
+  let restarts = 0
+  for (let i = 0; i < works.length; i++) {
+    const work = works[i]!
+    if (refused.has(work)) continue
+    const mark = group.mark()
+    try {
+      work.decide(group.stage)
+      if (group.rowCount() > limits.groupRowsMax.value) postpone(works.splice(i + 1))
+    } catch (error) {
+      refused.set(work, toGatewayError(error))
+      if (group.mark() === mark) continue
+      undo(group)
+      if (++restarts > restartsMax) postpone(works.splice(i + 1))
+      i = -1
+    }
+  }
+  return refused
 }

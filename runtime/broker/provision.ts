@@ -102,7 +102,8 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     const errors: BatchItemError[] = []
     for (let from = 0; from < items.length; from += sliceSize) {
       const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), decide))
-      if (from === 0 && outcomes.length > 0 && outcomes.every(isShortage)) throw outcomes[0]
+      const [first] = outcomes
+      if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first
       outcomes.forEach((outcome, i) => {
         const id = idOf(items[from + i]!)
         if (outcome instanceof GatewayError) errors.push({ entityId: id, error: outcome })
@@ -206,13 +207,13 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
 /** The attributes of an entity as a fragment; types and scopes go along. */
 function fragmentOf(entity: Entity): Fragment {
   const { id: _id, ...fragment } = entity
-  return fragment as Fragment
+  return fragment
 }
 
 /** What became of one item; an error may come with a part that was written. */
 type Outcome = 'created' | 'done' | GatewayError
 
-const isShortage = (outcome: Outcome): outcome is GatewayError =>
+const isShortage = (outcome: Outcome): boolean =>
   outcome instanceof GatewayError && outcome.entry.fault === 'resource'
 
 interface Observed {

@@ -67,7 +67,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       shape: row.shape,
       mirror: row.mirror === null ? undefined : names.text(row.mirror),
       time,
-      value: (instance?.value ?? null) as Json,
+      value: instance?.value ?? null,
       modified: 0,
       number: owner.number,
       newestTime: Math.max(time, history.lastTime(row.s) ?? Number.NEGATIVE_INFINITY),

@@ -3,7 +3,8 @@
  * refuses a commit, those refused are tried again before those that came later. How long a message may be tried is
  * said by whoever owns it.
  */
-import type { Door, Work } from '#broker/door.ts'
+import type { Door } from '#broker/door.ts'
+import type { Work } from '#broker/work-queue.ts'
 
 export interface Admission {
   /** Hands a work to the door, now or as soon as there is room. False when it may not wait and would have to. */

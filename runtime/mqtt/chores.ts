@@ -3,8 +3,9 @@
  * a newer one takes the place of an older one. They share one work at a time, which may linger for company, and are
  * tried again until they are on disk.
  */
-import type { Door, Work } from '#broker/door.ts'
+import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
+import type { Work } from '#broker/work-queue.ts'
 
 export interface Chores {
   set(key: string, decide: (stage: Stage) => void): void

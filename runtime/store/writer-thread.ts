@@ -71,7 +71,7 @@ function openTenant(database: Database): Tenant {
         statement = (...parameters) => compiled.run(...parameters)
         prepared.set(name, statement)
       }
-      statement(...(row.slice(1) as SqlValue[]))
+      statement(...row.slice(1))
     },
     begin: () => begin.run(),
     commit: () => commit.run(),

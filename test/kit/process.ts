@@ -69,7 +69,11 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     env['SELVEDGE_CONFIG'] = join(folder, 'selvedge.json')
     writeFileSync(env['SELVEDGE_CONFIG'], JSON.stringify(options.config))
   }
-  const running = startSelvedge(['run', ...(options.flags ?? [])], { env, prefix: options.prefix })
+  const running = startSelvedge(['run', ...(options.flags ?? [])], {
+    env,
+    prefix: options.prefix,
+    program: options.program,
+  })
   const logLines = (): LogLine[] =>
     running
       .output()
@@ -125,11 +129,12 @@ export function startSelvedge(
   options: {
     env?: Readonly<Record<string, string>>
     prefix?: readonly string[] | undefined
+    program?: readonly string[] | undefined
     cwd?: string
   } = {},
 ): RunningCommand {
-  const [program, ...rest] = [...(options.prefix ?? []), selvedge, ...args]
-  const child = spawn(program!, rest, {
+  const [first, ...rest] = [...(options.prefix ?? []), ...(options.program ?? [selvedge]), ...args]
+  const child = spawn(first!, rest, {
     env: { ...cleanEnvironment(), ...options.env },
     cwd: options.cwd,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,7 +6,6 @@
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
@@ -19,6 +18,7 @@ import {
   settableClock,
   temporaryFolder,
 } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import {
   type Attributes,
   apply,
@@ -33,19 +33,15 @@ import {
 
 // ---- Ceilings so low that everything they bring about happens
 
-const before = { ...limits }
-function set(name: keyof typeof limits, value: number): void {
-  Object.assign(limits, { [name]: { ...before[name], value } })
-}
-set('streamsLiveMax', 2)
-set('chunkObservations', 6)
-set('chunkPartialMin', 4)
-set('foldsPerGroup', 2)
-set('writebacksPerGroup', 2)
-set('logBytesMax', 2000)
+setLimit('streamsLiveMax', 2)
+setLimit('chunkObservations', 6)
+setLimit('chunkPartialMin', 4)
+setLimit('foldsPerGroup', 2)
+setLimit('writebacksPerGroup', 2)
+setLimit('logBytesMax', 2000)
 // Batches of one step are to share its group.
-set('batchSlicesMax', 100)
-afterAll(() => Object.assign(limits, before))
+setLimit('batchSlicesMax', 100)
+afterAll(restoreLimits)
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
@@ -73,8 +69,7 @@ const fragment = (attributes: Attributes): Fragment =>
     Object.entries(attributes).map(([name, given]) => [name, instance(name, given)]),
   ) as unknown as Fragment
 
-const entity = (id: string, attributes: Attributes): Entity =>
-  ({ id, type: 'T', ...fragment(attributes) }) as Entity
+const entity = (id: string, attributes: Attributes): Entity => ({ id, type: 'T', ...fragment(attributes) })
 
 function perform({ broker, main }: OpenBroker, model: Model, op: Op): Promise<unknown> {
   const by = 'http'

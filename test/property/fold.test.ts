@@ -13,14 +13,12 @@ import { foldEntity, foldStream } from '#store/fold.ts'
 import { type ChunkRow, createHistory, decodeEntityChanges } from '#store/history.ts'
 import { type Row, type SqlValue, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
-const ceilings = { ...limits }
-Object.assign(limits, {
-  chunkObservations: { ...ceilings.chunkObservations, value: 20 },
-  chunkPartialMin: { ...ceilings.chunkPartialMin, value: 10 },
-  chunkBytesMax: { ...ceilings.chunkBytesMax, value: 2000 },
-})
-afterAll(() => Object.assign(limits, ceilings))
+setLimit('chunkObservations', 20)
+setLimit('chunkPartialMin', 10)
+setLimit('chunkBytesMax', 2000)
+afterAll(restoreLimits)
 
 function openHistory() {
   const database = new BetterSqlite3(':memory:')
@@ -111,7 +109,7 @@ test('folding keeps every instance once, in order, in disjoint chunks', () => {
           expect(bytes).toBeLessThan(limits.chunkBytesMax.value)
         }
         times.forEach((time, i) => {
-          const key = `${time} ${String(values[i])}`
+          const key = `${time} ${values[i] as Value}`
           expect(found.has(key)).toBe(false)
           found.set(key, [modified[i]!, shapes[shapeOf?.[i] ?? 0]!])
         })

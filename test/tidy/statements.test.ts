@@ -131,8 +131,8 @@ describe('a search', () => {
         times: () => ({ created: 0, modified: 0, attributes: {} }),
       }),
     })
-    query.page(search as never, { limit: 10, offset: 0 })
-    query.count(search as never)
+    query.page(search, { limit: 10, offset: 0 })
+    query.count(search)
     expect(texts.length).toBeGreaterThan(0)
     // In the order of creation until the page is full.
     const isWalk = (sql: string, line: string): boolean => line === 'SCAN d' && sql.includes('FROM entity d')

@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Fragment } from '#ngsi-ld/entity.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
@@ -62,7 +62,7 @@ const property = (value: unknown, s?: number) => ({
   ...(s === undefined ? {} : { observedAt: msToDateTime(at(s)) }),
 })
 const create = (attributes: object = { t: property(0, 0), name: property('a') }): Promise<void> =>
-  open.broker.create({ id, type: 'Room', ...attributes } as Entity, 'http')
+  open.broker.create({ id, type: 'Room', ...attributes }, 'http')
 const patch = (attributes: object): Promise<unknown> =>
   open.broker.update(id, attributes as Fragment, { appendMissing: true, by: 'http' })
 const remove = (): Promise<void> => open.broker.remove(id, 'http')
@@ -130,7 +130,7 @@ describe('a selector', () => {
     ['one of several', { entities: [...type('Car').entities, ...type('Room').entities] }, 1],
     ['nothing in particular', {}, 1],
   ] as const)('of %s decides', async (_, members, count) => {
-    await subscribe(members as Partial<Subscription>)
+    await subscribe(members)
     await create()
     await seen(1)
     expect(owed()).toBe(2 * count)

@@ -1,17 +1,12 @@
 /** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
-
-const ceilings = { ...limits }
-function setLimit(name: keyof typeof limits, value: number): void {
-  Object.assign(limits, { [name]: { ...ceilings[name], value } })
-}
 
 let temporary: ReturnType<typeof temporaryFolder>
 let open: OpenBroker
@@ -20,7 +15,7 @@ beforeEach(async () => {
   open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
 })
 afterEach(async () => {
-  Object.assign(limits, ceilings)
+  restoreLimits()
   await open.close()
   temporary.remove()
 })
@@ -56,7 +51,7 @@ describe('a write', () => {
     const commits = open.metrics.counter('selvedge_commits_total')
     const before = commits.value
     const { id: _id, ...fragment } = entity(1)
-    await open.broker.update('urn:x:1', fragment as never, { appendMissing: true, by: 'http' })
+    await open.broker.update('urn:x:1', fragment, { appendMissing: true, by: 'http' })
     expect(commits.value).toBe(before)
   })
 })

@@ -2,7 +2,8 @@
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
-import type { Door, Work } from '#broker/door.ts'
+import type { Door } from '#broker/door.ts'
+import type { Work } from '#broker/work-queue.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

@@ -1,74 +1,31 @@
 /**
- * The door on the real writer thread and SQLite: order, company, refusal of one without harm to others, answers after
- * the flush, ceilings, linger, and its end.
+ * The door on the real writer thread and SQLite: order and company, refusal of one without harm to others, groups that
+ * cannot be written, upkeep, and answers after the flush.
  */
-import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import { createLog } from '#base/log.ts'
-import { createMetrics } from '#base/metrics.ts'
-import { createDoor, type Work } from '#broker/door.ts'
-import type { Group, Stage } from '#broker/stage.ts'
-import { migrate, openReader } from '#store/database.ts'
-import { createRecords } from '#store/records.ts'
-import { immortalWriter, settableClock, temporaryFolder } from '#test/kit/broker.ts'
+import type { Stage } from '#broker/stage.ts'
+import type { Work } from '#broker/work-queue.ts'
+import { type BareDoor, type BareDoorOptions, codeOf, openBareDoor, put } from '#test/kit/bare-door.ts'
+import { immortalWriter } from '#test/kit/broker.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
-const ceilings = { ...limits }
-const closers: (() => Promise<void> | void)[] = []
+const opened: BareDoor[] = []
 afterEach(async () => {
-  Object.assign(limits, ceilings)
-  for (const close of closers.splice(0).toReversed()) await close()
+  for (const bare of opened.splice(0)) await bare.close()
 })
 
-function setLimit(name: keyof typeof limits, value: number): void {
-  Object.assign(limits, { [name]: { ...ceilings[name], value } })
+async function open(options?: BareDoorOptions): Promise<BareDoor> {
+  const bare = await openBareDoor(writer, options)
+  opened.push(bare)
+  return bare
 }
 
-async function open(options: { lingerMs?: number; upkeep?: (group: Group) => void } = {}) {
-  const { folder, remove } = temporaryFolder()
-  const file = join(folder, 'tenant.db')
-  migrate(file)
-  const clock = settableClock()
-  await writer.open('', file, 'NORMAL')
-  const database = openReader(file)
-  const records = createRecords(database)
-  const events: string[] = []
-  const metrics = createMetrics()
-  const door = createDoor(
-    {
-      tenant: '',
-      writer,
-      clock,
-      metrics,
-      log: createLog({ level: 'info', clock, write: (line) => events.push(JSON.parse(line).event) }),
-      number: records.logLast(),
-      at: 0,
-      upkeep: options.upkeep ?? (() => undefined),
-    },
-    { lingerMs: options.lingerMs ?? 0 },
-  )
-  closers.push(async () => {
-    await door.close()
-    database.close()
-    await writer.close('')
-    remove()
-  })
-  const commits = metrics.counter('selvedge_commits_total')
-  return { door, records, database, clock, events, commits }
-}
-
-const put = (key: string, value: number) => (stage: Stage) => stage.write('meta.put', key, value)
 /** Breaks the whole group: the columns take no NULL. */
 const spoil = (stage: Stage): void => stage.write('subscription.insert', 1, null, null, null)
-const codeOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => 'ok',
-    (error: unknown) => (isGatewayError(error) ? error.code : String(error)),
-  )
 const refuse = (): never => {
   throw new GatewayError('ngsi-ld.not-found', 'no')
 }
@@ -300,148 +257,5 @@ describe('answers', () => {
     })
     expect(isPublished).toBe(true)
     expect(events).toEqual(['gateway.fault'])
-  })
-})
-
-describe('linger', () => {
-  const observation = (answer: () => void): Work => ({
-    urgent: false,
-    bytes: 1,
-    decide: put('o', 1),
-    answer,
-  })
-  const timed = async (submit: (answer: () => void) => void): Promise<number> => {
-    const start = performance.now()
-    await new Promise<void>((resolve) => submit(resolve))
-    return performance.now() - start
-  }
-
-  it('keeps lone observations waiting for company', async () => {
-    const { door, commits } = await open({ lingerMs: 1000 })
-    const waited = await timed((answer) => {
-      door.submit(observation(() => undefined))
-      setTimeout(() => door.submit(observation(answer)), 50)
-    })
-    expect(waited).toBeGreaterThan(990)
-    expect(commits.value).toBe(1)
-  })
-
-  it('ends with the first work that is none', async () => {
-    const { door } = await open({ lingerMs: 2000 })
-    const waited = await timed((answer) => {
-      door.submit(observation(answer))
-      setImmediate(() => void door.commit(put('a', 1)))
-    })
-    expect(waited).toBeLessThan(1000)
-  })
-
-  it(`ends at ${limits.lingerObservationsMax.value} observations`, async () => {
-    const { door } = await open({ lingerMs: 2000 })
-    const waited = await timed((answer) => {
-      for (let i = 0; i < limits.lingerObservationsMax.value; i++) door.submit(observation(answer))
-    })
-    expect(waited).toBeLessThan(1000)
-  })
-
-  it('ends when the door closes', async () => {
-    const { door, records } = await open({ lingerMs: 2000 })
-    let isAnswered = false
-    door.submit(
-      observation(() => {
-        isAnswered = true
-      }),
-    )
-    const start = performance.now()
-    await door.close()
-    expect(performance.now() - start).toBeLessThan(1000)
-    expect([isAnswered, records.meta('o')]).toEqual([true, 1])
-  })
-})
-
-describe('a full queue', () => {
-  it('takes no more works, and calls back when it has room', async () => {
-    setLimit('queueWorksMax', 10)
-    const { door } = await open()
-    const works = Array.from({ length: 15 }, (_, i) => codeOf(door.commit(put(`k${i}`, i))))
-    const room = new Promise<boolean>((resolve) => {
-      door.whenRoom(() => resolve(door.submit({ urgent: true, bytes: 1, decide() {}, answer() {} })))
-    })
-    const answers = await Promise.all(works)
-    expect(answers.filter((answer) => answer === 'ok')).toHaveLength(10)
-    expect(answers.filter((answer) => answer === 'store.busy')).toHaveLength(5)
-    expect(await room).toBe(true)
-  })
-
-  it('is full by bytes too, but takes a large work when it is empty', async () => {
-    setLimit('queueBytesMax', 1000)
-    const { door } = await open()
-    const commit = (bytes: number) => codeOf(door.commit(put('a', 1), { bytes }))
-    expect(await Promise.all([commit(5000), commit(10)])).toEqual(['ok', 'store.busy'])
-    expect(await Promise.all([commit(600), commit(600)])).toEqual(['ok', 'store.busy'])
-    expect(await commit(1000)).toBe('ok')
-  })
-
-  it('empties in groups that are bounded by rows, in order', async () => {
-    setLimit('groupRowsMax', 10)
-    const { door, commits, records } = await open({ lingerMs: 1000 })
-    const order: number[] = []
-    const start = performance.now()
-    await new Promise<void>((resolve) => {
-      for (let i = 0; i < 30; i++) {
-        door.submit({
-          urgent: false,
-          bytes: 1,
-          decide(stage) {
-            order.push(i)
-            for (let row = 0; row < 6; row++) put(`k${i}-${row}`, i)(stage)
-          },
-          answer: () => i === 29 && resolve(),
-        })
-      }
-      door.nudge()
-    })
-    expect(order).toEqual(Array.from({ length: 30 }, (_, i) => i))
-    expect(commits.value).toBe(15)
-    expect(records.meta('k29-5')).toBe(29)
-    // They lingered once.
-    expect(performance.now() - start).toBeLessThan(900)
-  })
-
-  it('empties in groups that are bounded by works and by bytes', async () => {
-    const { door, commits } = await open()
-    const entityWorks = limits.groupEntityWorksMax.value + 1
-    await Promise.all(Array.from({ length: entityWorks }, (_, i) => door.commit(put('a', i))))
-    expect(commits.value).toBe(2)
-    await Promise.all([1, 2].map(() => door.commit(put('a', 1), { bytes: limits.groupBytesMax.value })))
-    expect(commits.value).toBe(4)
-  })
-})
-
-describe('the end', () => {
-  it('waits for what is queued and for every answer, then refuses', async () => {
-    const { door, database } = await open()
-    const answers: unknown[] = []
-    for (let i = 0; i < 300; i++) {
-      door.submit({
-        urgent: true,
-        bytes: 1,
-        decide: put(`k${i}`, i),
-        answer: () => answers.push(database.prepare('SELECT value FROM meta WHERE key = ?').get(`k${i}`)),
-      })
-    }
-    const closed = door.close()
-    expect(await codeOf(door.commit(put('late', 1)))).toBe('store.closed')
-    await closed
-    expect(answers).toHaveLength(300)
-    expect(answers.every((answer) => answer !== undefined)).toBe(true)
-    await door.close()
-  })
-
-  it('comes although upkeep is due again and again', async () => {
-    const { door } = await open({ upkeep: (group) => group.stage.write('meta.put', 'u', 1) })
-    for (let i = 0; i < 5; i++) door.nudge()
-    await door.close()
-    door.nudge()
-    expect(door.status().waiting).toBe(0)
   })
 })

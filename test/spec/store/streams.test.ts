@@ -4,7 +4,6 @@
  */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
@@ -17,11 +16,11 @@ import {
   settableClock,
   temporaryFolder,
 } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
-const ceilings = { ...limits }
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const full = new GatewayError('store.full', 'the disk is full')
@@ -35,7 +34,7 @@ beforeEach(async () => {
   open = await openBroker(temporary.folder, { writer, clock })
 })
 afterEach(async () => {
-  Object.assign(limits, ceilings)
+  restoreLimits()
   await open.close()
   temporary.remove()
 })
@@ -55,7 +54,7 @@ function property({ s, ...members }: Made): object {
   return { type: 'Property', ...members, ...(s === undefined ? {} : { observedAt: msToDateTime(at(s)) }) }
 }
 
-const room = (attributes: Record<string, unknown>): Entity => ({ id, type: 'Room', ...attributes }) as Entity
+const room = (attributes: Record<string, unknown>): Entity => ({ id, type: 'Room', ...attributes })
 const create = (attributes: Record<string, unknown>): Promise<void> =>
   open.broker.create(room(attributes), 'http')
 const patch = (attributes: Record<string, unknown>): Promise<unknown> =>
@@ -254,7 +253,7 @@ describe('write-back', () => {
   })
 
   it('of a document that became too large for a client still happens', async () => {
-    Object.assign(limits, { entityBytesMax: { ...ceilings.entityBytesMax, value: 2000 } })
+    setLimit('entityBytesMax', 2000)
     await expect(patch({ t: property({ value: 'x'.repeat(3000), s: 1 }) })).rejects.toThrow('exceed')
     await seen(1, 'x'.repeat(3000))
     await open.upkeep(minute)
@@ -352,7 +351,7 @@ describe('memory', () => {
   it('lets idle streams go, and knows all when they come back', async () => {
     await create({ t: property({ value: 0, s: 0 }), u: property({ value: 0, s: 0 }) })
     for (const s of [1, 2]) await Promise.all([seen(s, s), seen(s, s, 'u')])
-    Object.assign(limits, { streamsLiveMax: { ...ceilings.streamsLiveMax, value: 0 } })
+    setLimit('streamsLiveMax', 0)
     await open.upkeep()
     expect(open.main.status().liveStreams).toBe(0)
     expect([await seen(2, 2), await seen(1, 1), await seen(3, 3)]).toEqual(['duplicate', 'duplicate', 'new'])
@@ -360,7 +359,7 @@ describe('memory', () => {
   })
 
   it('of tails is bounded in bytes, also when each of them is short', async () => {
-    Object.assign(limits, { tailBytesMax: { ...ceilings.tailBytesMax, value: 10_000 } })
+    setLimit('tailBytesMax', 10_000)
     const names = Array.from({ length: 8 }, (_, i) => `t${i}`)
     await create(Object.fromEntries(names.map((name) => [name, property({ value: 0, s: 0 })])))
     for (let s = 1; s <= 40; s++) {

@@ -3,14 +3,13 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
-const ceilings = { ...limits }
 let temporary: ReturnType<typeof temporaryFolder>
 let open: OpenBroker
 beforeEach(async () => {
@@ -18,7 +17,7 @@ beforeEach(async () => {
   open = await openBroker(temporary.folder, { writer })
 })
 afterEach(async () => {
-  Object.assign(limits, ceilings)
+  restoreLimits()
   await open.close()
   temporary.remove()
 })
@@ -58,7 +57,7 @@ it('are found again after a restart, and made only by a create', async () => {
 })
 
 it('are opened once, however many ask at the same time', async () => {
-  const [a, b] = await Promise.all([1, 2].map(() => open.tenants.broker.tenantForCreate('other')))
+  const [a, b] = await Promise.all([1, 2].map(async () => open.tenants.broker.tenantForCreate('other')))
   expect(a).toBe(b)
   expect(open.tenants.all()).toHaveLength(2)
 })
@@ -82,7 +81,7 @@ it('have names that are safe in a path, and a ceiling', async () => {
     await expect(made()).rejects.toThrow('NGSILD-Tenant')
   }
   expect(await open.tenants.broker.tenantForCreate('')).toBe(open.broker)
-  Object.assign(limits, { tenantsMax: { ...ceilings.tenantsMax, value: 2 } })
+  setLimit('tenantsMax', 2)
   await open.tenants.broker.tenantForCreate('one')
   await expect(open.tenants.broker.tenantForCreate('two')).rejects.toThrow('already')
   expect(existsSync(join(temporary.folder, 'tenants', 'two.db'))).toBe(false)

@@ -5,9 +5,8 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import {
   ages,
   historyOf,
@@ -18,11 +17,11 @@ import {
   settableClock,
   temporaryFolder,
 } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
-const ceilings = { ...limits }
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const hours = 3_600_000
@@ -37,7 +36,7 @@ beforeEach(async () => {
   await open.broker.create(room('start'), 'http')
 })
 afterEach(async () => {
-  Object.assign(limits, ceilings)
+  restoreLimits()
   await open.close()
   temporary.remove()
 })
@@ -57,10 +56,14 @@ function room(name: string): Entity {
 }
 
 const rename = (value: string): Promise<unknown> =>
-  open.broker.update(id, { name: { type: 'Property', value } } as Fragment, {
-    appendMissing: true,
-    by: 'http',
-  })
+  open.broker.update(
+    id,
+    { name: { type: 'Property', value } },
+    {
+      appendMissing: true,
+      by: 'http',
+    },
+  )
 const seen = (s: number) => observe(open, id, 't', at(s), s)
 const seconds = (broker = open): number[] => historyOf(broker, id, 't').map(([time]) => (time - at(0)) / 1000)
 const names = (broker = open): unknown[] =>
@@ -74,7 +77,7 @@ const rows = (table: string): number =>
 
 describe('the log', () => {
   it('is trimmed by size, piece by piece', async () => {
-    Object.assign(limits, { logBytesMax: { ...ceilings.logBytesMax, value: 1000 } })
+    setLimit('logBytesMax', 1000)
     let s = 0
     for (let piece = 0; piece < 12; piece++) {
       while (s < piece * 20) await seen(++s)
@@ -105,7 +108,7 @@ describe('the log', () => {
 
   it('is trimmed of what there was before a restart, too', async () => {
     for (let s = 1; s <= 20; s++) await seen(s)
-    Object.assign(limits, { logBytesMax: { ...ceilings.logBytesMax, value: 200 } })
+    setLimit('logBytesMax', 200)
     for (let i = 0; i < 4; i++) {
       await restart()
       await open.upkeep()
@@ -115,11 +118,9 @@ describe('the log', () => {
   })
 
   it('keeps what a tail or a document still needs', async () => {
-    Object.assign(limits, {
-      logBytesMax: { ...ceilings.logBytesMax, value: 1 },
-      foldsPerGroup: { ...ceilings.foldsPerGroup, value: 0 },
-      writebacksPerGroup: { ...ceilings.writebacksPerGroup, value: 0 },
-    })
+    setLimit('logBytesMax', 1)
+    setLimit('foldsPerGroup', 0)
+    setLimit('writebacksPerGroup', 0)
     await rename('x')
     for (let s = 1; s <= 5; s++) await seen(s)
     for (let i = 0; i < 3; i++) await open.upkeep(7 * hours)
