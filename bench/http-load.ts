@@ -65,7 +65,7 @@ function receive(connection: Connection, data: Buffer): void {
       connection.head = whole
       return
     }
-    const head = whole.latin1Slice(0, end)
+    const head = whole.toString('latin1', 0, end)
     if (!head.startsWith('HTTP/1.1 20')) throw new TypeError(`refused: ${whole.toString()}`)
     connection.missing = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
     connection.head = Buffer.alloc(0)

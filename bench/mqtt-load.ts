@@ -100,7 +100,10 @@ await Promise.all(
     return new Promise<void>((resolve, reject) => {
       socket.once('error', reject)
       socket.once('data', (data) => {
-        if (data[0] !== 0x20 || data[3] !== 0) reject(new TypeError('the broker refused a publisher'))
+        if (data[0] !== 0x20 || data[3] !== 0) {
+          reject(new TypeError('the broker refused a publisher'))
+          return
+        }
         socket.on('data', (more) => {
           const whole = rest.length === 0 ? more : Buffer.concat([rest, more])
           const usable = whole.length - (whole.length % 4)

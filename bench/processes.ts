@@ -44,7 +44,7 @@ export function startPinned(
     env: { ...process.env, ...options.env },
   })
   let rest = ''
-  child.stdout!.on('data', (data: Buffer) => {
+  child.stdout.on('data', (data: Buffer) => {
     rest += data.toString()
     const lines = rest.split('\n')
     rest = lines.pop()!

@@ -149,7 +149,7 @@ export function createIntake(ports: IntakePorts): Intake {
   }
 
   function observeKnown(stage: Stage, channel: Channel, reading: Reading, stamp: Stamp): void {
-    const verdict = observer.observeStream(stage, channel.stream!, stamp.observedAt, reading.value, false)
+    const verdict = observer.observeStream(stage, channel.stream, stamp.observedAt, reading.value, false)
     if (verdict === 'new' && channel.learning !== undefined) channels.learn(stage, channel, stamp.observedAt)
   }
 
