@@ -59,7 +59,8 @@ function send(publisher: Publisher, index: number, count: number): void {
   if (stopped || count <= 0) return
   const packets: Buffer[] = []
   for (let i = 0; i < count; i++) {
-    const id = (publisher.nextId = (publisher.nextId % 60_000) + 1)
+    const id = (publisher.nextId % 60_000) + 1
+    publisher.nextId = id
     publisher.sentAt[id] = performance.now()
     const device =
       (index + publishers * (publisher.counter % Math.max(1, Math.floor(devices / publishers)))) % devices
@@ -117,7 +118,7 @@ await Promise.all(
 )
 
 if (rate === 0) {
-  all.forEach((publisher, index) => send(publisher, index, window))
+  for (const [index, publisher] of all.entries()) send(publisher, index, window)
 } else {
   let sent = 0
   const begin = performance.now()

@@ -334,4 +334,3 @@ export const limits = {
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 } as const satisfies Record<string, Limit>
-

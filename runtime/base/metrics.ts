@@ -96,7 +96,10 @@ export function createMetrics(): Metrics {
     counter(name) {
       assert(metricRegister[name][0] === 'counter', `${name} is a counter`)
       let counter = counters.get(name)
-      if (counter === undefined) counters.set(name, (counter = { value: 0 }))
+      if (counter === undefined) {
+        counter = { value: 0 }
+        counters.set(name, counter)
+      }
       return counter
     },
     gauge(name, read, labels = '') {
@@ -107,7 +110,8 @@ export function createMetrics(): Metrics {
     histogram(name) {
       let cell = histograms.get(name)
       if (cell === undefined) {
-        histograms.set(name, (cell = { counts: new Float64Array(bucketsSeconds.length + 1), sum: 0 }))
+        cell = { counts: new Float64Array(bucketsSeconds.length + 1), sum: 0 }
+        histograms.set(name, cell)
       }
       const found = cell
       return {

@@ -184,7 +184,7 @@ function addStreams(
 type Add = (name: string, dataset: string, instance: HistoricInstance) => boolean
 
 const keyOf = (name: string, dataset: string, { observedAt, instance }: HistoricInstance): string =>
-  `${name} ${dataset} ${identityOf(observedAt!, (instance.value ?? null))}`
+  `${name} ${dataset} ${identityOf(observedAt!, instance.value ?? null)}`
 
 interface TailInstance {
   readonly time: number

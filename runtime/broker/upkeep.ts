@@ -203,4 +203,3 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     },
   })
 }
-

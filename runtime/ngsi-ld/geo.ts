@@ -84,7 +84,7 @@ function parseRelation(georel: string): GeoRelation {
 }
 
 function parseCoordinates(coordinates: Json | undefined): Json {
-  if (Array.isArray(coordinates)) return coordinates
+  if (Array.isArray(coordinates)) return coordinates as readonly Json[]
   if (typeof coordinates !== 'string')
     throw badRequestData('is needed beside georel and geometry', 'coordinates')
   try {

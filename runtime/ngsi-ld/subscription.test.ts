@@ -1,13 +1,7 @@
 /** Subscriptions as clients write, change and read them; each refusal names the member. */
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
-import {
-  isActive,
-  notificationOf,
-  renderSubscription,
-  type Subscription,
-  statusOf,
-} from './subscription.ts'
+import { isActive, notificationOf, renderSubscription, type Subscription, statusOf } from './subscription.ts'
 import { parseSubscription, patchSubscription } from './subscription-parse.ts'
 
 const context = {

@@ -172,7 +172,6 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   })
 }
 
-
 /** The most rids asked for at once, and the most of a known list that are asked at once. */
 const ridsAtOnce = 65_536
 const listedAtOnce = 256

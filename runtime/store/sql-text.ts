@@ -38,7 +38,7 @@ export function listArm(rids: readonly number[]): Arm {
 
 /** The first text behind all texts that begin so, in code point order; undefined when none is. */
 export function afterPrefix(prefix: string): string | undefined {
-  const characters = [...prefix]
+  const characters = Array.from(prefix)
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
     const code = last.codePointAt(0)!
     // Surrogates are no characters of a text in UTF-8.
