@@ -3,14 +3,22 @@
  * values, time from exec to readiness, bytes at rest per observation. The floor is the same libraries in a process
  * that does nothing with them.
  */
-import { rmSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { build } from 'esbuild'
 import { fill } from './fill.ts'
 import { median, memory, startPinned } from './processes.ts'
-import { end, layOutGateway, type Server, startFloor, startGateway, temporaryFolder } from './servers.ts'
+import {
+  end,
+  layOutGateway,
+  removeFolder,
+  type Server,
+  startFloor,
+  startGateway,
+  temporaryFolder,
+} from './servers.ts'
 import { pathOf } from './site.ts'
 
 const mqttLoad = new URL('./mqtt-load.ts', import.meta.url).pathname
@@ -27,7 +35,7 @@ export async function benchFootprint(options: { quick: boolean }): Promise<void>
     await idle(command, floor)
     await startUp(command, floor)
   } finally {
-    rmSync(join(floor, '..'), { recursive: true, force: true })
+    removeFolder(join(floor, '..'))
   }
   await loaded(
     command,
@@ -95,7 +103,7 @@ async function startUp(command: string, floor: string): Promise<void> {
   process.stdout.write(
     `ready after exec: ${ours.toFixed(0)} ms, the floor ${bare.toFixed(0)} ms, median of ${starts}  (goal 300 ms)\n\n`,
   )
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 }
 
 async function loaded(
@@ -121,7 +129,7 @@ async function loaded(
   process.stdout.write('  (goal 140 MB)\n')
   await gateway.stop({ keep: true })
   atRest(file, fileBefore)
-  rmSync(gateway.folder, { recursive: true, force: true })
+  removeFolder(gateway.folder)
 }
 
 /** Publishes from 100 devices at full speed until so many observations are committed. */

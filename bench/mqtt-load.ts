@@ -145,6 +145,6 @@ stopped = true
 latencies.sort((a, b) => a - b)
 const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
 process.stdout.write(
-  `${JSON.stringify({ perSecond: acknowledged / elapsed, acknowledged, p50: at(0.5), p99: at(0.99) })}\n`,
+  `${JSON.stringify({ perSecond: acknowledged / elapsed, done: acknowledged, p50: at(0.5), p99: at(0.99) })}\n`,
 )
 setTimeout(() => process.exit(0), 300)

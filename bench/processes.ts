@@ -72,13 +72,19 @@ export interface LoadFigures {
   readonly allMicros: number
   /** Bytes handed to the disk per operation. */
   readonly bytesEach: number
+  /** 99th percentile of the event-loop delay; NaN for a server that does not tell. */
+  readonly lagP99: number
 }
 
 /**
  * Runs a load process on core 1 and measures the server's CPU and bytes over exactly the measured span. The load
  * prints `measuring`, then `measured`, then one JSON line with perSecond, done, p50 and p99.
  */
-export function underLoad(pid: number, file: string, args: readonly string[]): Promise<LoadFigures> {
+export function underLoad(
+  { pid, httpPort }: { readonly pid: number; readonly httpPort: number },
+  file: string,
+  args: readonly string[],
+): Promise<LoadFigures> {
   const now = () => ({
     main: threadCpuSeconds(pid),
     all: processCpuSeconds(pid),
@@ -87,29 +93,40 @@ export function underLoad(pid: number, file: string, args: readonly string[]): P
   return new Promise((resolve, reject) => {
     let before = { main: 0, all: 0, bytes: 0 }
     let after = before
+    let lag = Promise.resolve(Number.NaN)
     const child = startPinned(1, [process.execPath, file, ...args], {
       quiet: false,
       onLine(line) {
-        if (line === 'measuring') before = now()
-        else if (line === 'measured') after = now()
-        else if (line.startsWith('{')) {
-          const { done, ...result } = JSON.parse(line) as {
-            perSecond: number
-            done: number
-            p50: number
-            p99: number
-          }
-          resolve({
-            ...result,
-            mainMicros: ((after.main - before.main) / done) * 1e6,
-            allMicros: ((after.all - before.all) / done) * 1e6,
-            bytesEach: (after.bytes - before.bytes) / done,
-          })
+        if (line === 'measuring') {
+          before = now()
+          void loopLag(httpPort)
+        } else if (line === 'measured') {
+          after = now()
+          lag = loopLag(httpPort)
+        } else if (line.startsWith('{')) {
+          const { done, ...result } = JSON.parse(line) as Record<'perSecond' | 'done' | 'p50' | 'p99', number>
+          const each = (span: number): number => span / done
+          void lag.then((lagP99) =>
+            resolve({
+              ...result,
+              mainMicros: each(after.main - before.main) * 1e6,
+              allMicros: each(after.all - before.all) * 1e6,
+              bytesEach: each(after.bytes - before.bytes),
+              lagP99,
+            }),
+          )
         }
       },
     })
     child.once('exit', (code) => reject(new TypeError(`the load ended with code ${code}`)))
   })
+}
+
+/** The gateway tells the delay since it was last asked, in ms. */
+async function loopLag(httpPort: number): Promise<number> {
+  if (httpPort === 0) return Number.NaN
+  const text = await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text()
+  return Number(/^selvedge_event_loop_lag_p99_seconds (\S+)/m.exec(text)?.[1]) * 1000
 }
 
 /** The median of each figure. */
@@ -122,6 +139,7 @@ export function medians(all: readonly LoadFigures[]): LoadFigures {
     mainMicros: of('mainMicros'),
     allMicros: of('allMicros'),
     bytesEach: of('bytesEach'),
+    lagP99: of('lagP99'),
   }
 }
 

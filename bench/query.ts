@@ -3,14 +3,14 @@
  * thousand entities are written each second; and one entity read inside the store. The floor is the same documents
  * read by better-sqlite3 in a process that does nothing else.
  */
-import { copyFileSync, rmSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { openReader } from '#store/database.ts'
 import { createEntities } from '#store/entities.ts'
 import { fill } from './fill.ts'
 import { type LoadFigures, medians, percentile, underLoad } from './processes.ts'
-import { layOutGateway, type Server, startGateway, temporaryFolder } from './servers.ts'
+import { layOutGateway, removeFolder, type Server, startGateway, temporaryFolder } from './servers.ts'
 import { pathOf, type RequestKind, stationId } from './site.ts'
 
 const load = new URL('./http-load.ts', import.meta.url).pathname
@@ -45,7 +45,7 @@ export async function benchQuery(options: { quick: boolean }): Promise<void> {
       await gateway.stop()
     }
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 }
 
@@ -65,7 +65,7 @@ function insideTheStore(file: string, stations: number): void {
       `ratio ${(floor.p50 / ours.p50).toFixed(2)} (goal 20 us)\n\n`,
   )
   database.close()
-  rmSync(folder, { recursive: true, force: true })
+  removeFolder(folder)
 }
 
 function timed(read: (id: string) => unknown, stations: number): { p50: number; p99: number } {
@@ -125,7 +125,7 @@ async function measure(
   const run = (
     kind: RequestKind,
     more: { connections: number; seconds: number; rate: number; stations: number },
-  ) => underLoad(gateway.pid, load, [JSON.stringify({ port: gateway.httpPort, kind, ...more })])
+  ) => underLoad(gateway, load, [JSON.stringify({ port: gateway.httpPort, kind, ...more })])
   process.stdout.write(`\n${title}\n`)
   for (const search of searches) {
     const figures: LoadFigures[] = []

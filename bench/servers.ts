@@ -30,7 +30,7 @@ const root = join(import.meta.dirname, '..')
 export function layOutGateway(): string {
   execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
   const home = temporaryFolder()
-  process.once('exit', () => rmSync(home, { recursive: true, force: true }))
+  process.once('exit', () => removeFolder(home))
   for (const part of ['bin', 'dist', 'package.json'])
     cpSync(join(root, part), join(home, part), { recursive: true })
   mkdirSync(join(home, 'node/bin'), { recursive: true })
@@ -68,7 +68,7 @@ export async function startGateway(
     readyMs,
     async stop({ keep } = { keep: false }) {
       await end(child)
-      if (!keep) rmSync(folder, { recursive: true, force: true })
+      if (!keep) removeFolder(folder)
     },
   }
 }
@@ -92,7 +92,7 @@ export async function startFloor(file: string, args: readonly string[] = []): Pr
     readyMs: performance.now() - startedAt,
     async stop() {
       await end(child)
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder(folder)
     },
   }
 }
@@ -107,6 +107,10 @@ export async function freePort(): Promise<number> {
 
 export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'selvedge-bench-'))
+}
+
+export function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
 }
 
 /** SIGTERM, and waits for the end. */

@@ -89,7 +89,7 @@ lay_out() {
   mkdir -p "$new/bin" "$new/dist" "$new/node/bin" "$new/node_modules/better-sqlite3/prebuilds"
   cp "$here/bin/selvedge" "$new/bin/selvedge"
   cp "$here/dist/"*.js "$new/dist/"
-  cp "$here/package.json" "$here/LICENSE" "$new/"
+  cp "$here/package.json" "$here/LICENSE" "$here/deploy/config/selvedge.example.yaml" "$new/"
   cp "$node" "$new/node/bin/node"
   cp -R "$sqlite/package.json" "$sqlite/LICENSE" "$sqlite/lib" "$new/node_modules/better-sqlite3/"
   cp "$prebuilt" "$new/node_modules/better-sqlite3/prebuilds/"
@@ -137,14 +137,16 @@ lay_out
 settings
 unit_and_command
 if [ -n "$root" ]; then
-  echo "staged for $arch below $root; the image needs a system user named selvedge"
+  echo "staged for $arch below $root; the image needs a system user named selvedge, and the unit enabled"
   exit 0
 fi
 [ "$start" = no ] || start_service
 cat <<'TEXT'
 Installed. Look at it:  selvedge status        journalctl -u selvedge
-Settings:               /etc/selvedge/selvedge.yaml, then systemctl restart selvedge
+Settings:               /etc/selvedge/selvedge.yaml, then systemctl restart selvedge; all there are, with
+                        their defaults: /opt/selvedge/selvedge.example.yaml
 Remove:                 systemctl disable --now selvedge
                         rm -r /opt/selvedge /etc/systemd/system/selvedge.service /usr/local/bin/selvedge
-                        (settings in /etc/selvedge and data in /var/lib/selvedge stay until you remove them)
+                        (settings in /etc/selvedge and data in /var/lib/selvedge stay until you remove them;
+                        /var/cache/selvedge holds nothing of worth)
 TEXT

@@ -5,8 +5,8 @@
  * Order: what keeps data opens first and closes last; the MQTT listener opens last and closes first, so that nobody
  * can hand us a frame that we are not ready to keep.
  */
-import { hash, randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -18,7 +18,7 @@ import { renderNotification } from '#broker/notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
 import { openTenants } from '#broker/tenants.ts'
-import { isLoopbackListener, readOrCreateToken, readSecretFile } from '#config/access.ts'
+import { isLoopbackListener, readAuthorities, readOrCreateToken, requireSecretFile } from '#config/access.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
@@ -40,6 +40,7 @@ import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import type { Database } from '#store/database.ts'
+import type { Delivery } from '#store/deliveries.ts'
 import { lockFolder } from '#store/folder-lock.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
@@ -147,7 +148,10 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
       door: tenant.door,
       reads: tenant.deliveries,
       render: (delivery) =>
-        renderNotification({ tenant, contexts: ports.contexts(), clock, newId: randomUUID }, delivery),
+        renderNotification(
+          { tenant, contexts: ports.contexts(), clock, newId: () => notificationId(tenant.name, delivery) },
+          delivery,
+        ),
       send: ports.send,
       subscriptions: statistics,
       clock,
@@ -163,6 +167,11 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     stats: dispatcher.stats,
     close: () => dispatcher.close(limits.closeMs.value / 2),
   })
+}
+
+/** The same each time a delivery is sent; a number comes again after all were settled, but never at the same time. */
+function notificationId(tenant: string, { sub, at, d }: Delivery): string {
+  return hash('sha1', `${tenant} ${sub} ${at} ${d}`)
 }
 
 async function openHttp(
@@ -206,8 +215,8 @@ function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Settings)
         topics,
         clientId: clientId ?? `selvedge-${gatewayId(settings.data)}-${hash('sha1', url).slice(0, 8)}`,
         username,
-        password: passwordFile === undefined ? undefined : readSecretFile(passwordFile),
-        ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'),
+        password: passwordFile === undefined ? undefined : requireSecretFile(passwordFile),
+        ca: caFile === undefined ? undefined : readAuthorities(caFile),
       },
     ),
   )

@@ -53,7 +53,7 @@ export const errorRegister = {
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
   'http.busy': entry('resource', 'later', 503, 'Repeat after the Retry-After time.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
-  'http.no-route': entry('caller', 'never', 404, 'See docs/reference for the paths.'),
+  'http.no-route': entry('caller', 'never', 404, 'See docs/compatibility.md for the paths there are.'),
   // Store
   'store.busy': entry(
     'resource',
@@ -62,8 +62,8 @@ export const errorRegister = {
     'The write queue is full; repeat after the Retry-After time.',
   ),
   'store.full': entry('resource', 'later', 507, 'The disk or the quota is full; free space.'),
-  'store.failed': entry('resource', 'later', 500, 'The disk refused a write; see the log.'),
-  'store.locked': entry('caller', 'never', 500, 'Another gateway uses this data folder.'),
+  'store.failed': entry('resource', 'later', 500, 'Look at the disk, and at who may write there.'),
+  'store.locked': entry('caller', 'never', 500, 'Stop the other one, or give this one a folder of its own.'),
   'store.newer': entry(
     'caller',
     'never',
@@ -90,7 +90,6 @@ export const errorRegister = {
   'mqtt.protocol': entry('caller', 'never', 400, 'The client breaks MQTT 3.1.1; the message says where.'),
   'mqtt.ceiling': entry('caller', 'later', 503, 'A ceiling of docs/reference/limits is reached.'),
   // Delivery
-  'delivery.failed': entry('peer', 'later', 502, 'See the subscription status for the last failure.'),
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),
   'peer.loopback': entry(
     'caller',

@@ -10,7 +10,7 @@ import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { Entities } from '#store/entities.ts'
-import { decodeEntityChanges, type History } from '#store/history.ts'
+import { type ChunkRow, decodeEntityChanges, type History } from '#store/history.ts'
 import type { Records } from '#store/records.ts'
 import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
@@ -71,11 +71,15 @@ export function evolutionOf(
   }
   for (const rid of rids) {
     // A device that sends its first reading again, later, finds it in the record of the creation, not in a stream.
-    const told = new Set<string>()
+    // A record that only says again what another said (a late frame with another unit) tells nothing new.
+    const told = new Map<string, string>()
     addEntityChanges(ports, rid, query, (name, dataset, instance) => {
-      const isAdded = add(name, instance)
-      if (isAdded && instance.observedAt !== undefined) told.add(keyOf(name, dataset, instance))
-      return isAdded
+      if (instance.observedAt === undefined) return add(name, instance)
+      const key = keyOf(name, dataset, instance)
+      const text = JSON.stringify(instance.instance)
+      if (told.get(key) === text || !add(name, instance)) return false
+      told.set(key, text)
+      return true
     })
     addStreams(ports, rid, query, window, (name, dataset, instance) =>
       told.has(keyOf(name, dataset, instance)) ? false : add(name, instance),
@@ -164,9 +168,18 @@ function addStreams(
       const instance = fromShape(shape, value, time)
       return add(name, row.dataset, { instance, observedAt: time, modifiedAt, instanceId })
     }
-    const tail = tailOf(ports.live.stream(row.s)?.tail)
+    const span = narrow ? window : { from: earliest, to: latest }
+    const tail = tailOf(ports.live.stream(row.s)?.tail, span, query)
     let added = 0
-    for (const chunk of chunksFor(ports.history.chunks(row.s, from, to), query.lastN)) {
+    const isLast = query.lastN !== undefined && (narrow || window.to === latest)
+    const chunks = isLast
+      ? lastChunks(
+          ports.history.chunksBackwards(row.s, from, to),
+          Math.min(query.lastN, query.limit + 1),
+          window.to,
+        )
+      : ports.history.chunks(row.s, from, to)
+    for (const chunk of chunks) {
       const series = decodeChunk(chunk)
       for (let i = 0; i < series.times.length; i++) {
         const [time, value] = [series.times[i]!, series.values[i]!]
@@ -174,7 +187,7 @@ function addStreams(
         tail.delete(identityOf(time, value))
         if (put(time, series.modified[i]!, value, series.shapes[series.shapeOf?.[i] ?? 0]!)) added++
       }
-      if (added > query.limit) break
+      if (added > query.limit && query.lastN === undefined) break
     }
     if (added > query.limit && query.lastN === undefined) continue
     for (const { time, modified, value, shape } of tail.values()) put(time, modified, value, shape)
@@ -193,11 +206,22 @@ interface TailInstance {
   readonly shape: string
 }
 
-/** Committed instances of a tail, each identity once. */
-function tailOf(tail: Tail | undefined): Map<string, TailInstance> {
+/**
+ * Committed instances of a tail within a span of observedAt, each identity once: the oldest that an answer can hold,
+ * or the newest where the query asks for the last ones. A tail is in order of arrival.
+ */
+function tailOf(tail: Tail | undefined, span: Window, query: TemporalQuery): Map<string, TailInstance> {
   const instances = new Map<string, TailInstance>()
   if (tail === undefined) return instances
+  const positions: number[] = []
   for (let i = 0; i < tail.committed; i++) {
+    if (tail.times[i]! >= span.from && tail.times[i]! < span.to) positions.push(i)
+  }
+  positions.sort((a, b) => tail.times[a]! - tail.times[b]!)
+  const most = query.limit + 1
+  const kept =
+    query.lastN === undefined ? positions.slice(0, most) : positions.slice(-Math.min(most, query.lastN))
+  for (const i of query.timeproperty === 'observedAt' ? kept : positions) {
     const [time, value] = [tail.times[i]!, tail.values[i]!]
     const shape = tail.shapes.findLast(({ from }) => from <= i)!.shape
     instances.set(identityOf(time, value), { time, modified: tail.modified[i]!, value, shape })
@@ -215,16 +239,15 @@ const hashOf = (value: Json): string => hash('sha1', JSON.stringify(value)).slic
 const earliestChunkTime = -62_167_219_200_000
 const latestChunkTime = 253_402_300_799_999
 
-/** All chunks, or as many of the last as hold so many instances. */
-function chunksFor<T extends { count: number }>(
-  chunks: readonly T[],
-  lastN: number | undefined,
-): readonly T[] {
-  if (lastN === undefined) return chunks
+/** As many chunks, the last first, as surely hold so many instances before `to`. */
+function* lastChunks(chunks: Iterable<ChunkRow>, lastN: number, to: number): Generator<ChunkRow> {
   let rest = lastN
-  let first = chunks.length
-  while (first > 0 && rest > 0) rest -= chunks[--first]!.count
-  return chunks.slice(first)
+  for (const chunk of chunks) {
+    yield chunk
+    // Of a chunk that reaches beyond the end, any number may lie within.
+    if (chunk.t1 < to) rest -= chunk.count
+    if (rest <= 0) return
+  }
 }
 
 /** Orders each attribute by the time property, keeps the newest `lastN`, and bounds the whole by `limit`. */

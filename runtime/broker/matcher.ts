@@ -39,6 +39,8 @@ export interface OwedEntity {
   /** The entity after the change; only id and type when it was deleted. */
   readonly entity: Entity
   readonly times: SystemTimes
+  /** Attributes that the change took away whole. */
+  readonly deleted?: readonly string[]
   readonly deletedAt?: number
 }
 
@@ -294,6 +296,13 @@ function triggersWatched(
 }
 
 function owedOf(happened: EntityChange, entity: Entity, times: SystemTimes, at: number): OwedEntity {
-  if (happened.kind !== 'deleted') return { entity, times }
+  if (happened.kind !== 'deleted') {
+    const gone = happened.changes.filter(
+      ({ name, after }) => after === undefined && entity[name] === undefined,
+    )
+    return gone.length === 0
+      ? { entity, times }
+      : { entity, times, deleted: [...new Set(gone.map(({ name }) => name))] }
+  }
   return { entity: { id: entity.id, type: entity.type }, times, deletedAt: at }
 }

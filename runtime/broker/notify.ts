@@ -5,9 +5,11 @@
  */
 import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { ngsiLdNull } from '#ngsi-ld/attribute-kind.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { fromShape } from '#ngsi-ld/merge.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
 import { notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
@@ -65,9 +67,16 @@ function observedEntity(tenant: Inside, delivery: Delivery): OwedEntity | undefi
   const stream = tenant.streamName(delivery.stream!)
   const view = tenant.entityOf(delivery.entity)
   if (stream === undefined || view === undefined) return undefined
+  const [time, value] = [delivery.t!, JSON.parse(delivery.value!) as Json]
   const entity = view.entity()
-  layValue(entity, stream, delivery.t!, JSON.parse(delivery.value!) as Json)
-  return { entity, times: view.times() }
+  const instances = instancesOf(entity, stream.name)
+  if (instances.some(({ datasetId = '' }) => datasetId === stream.dataset)) {
+    layValue(entity, stream, time, value)
+    return { entity, times: view.times() }
+  }
+  // It matched, so it is told, although the attribute has been deleted since.
+  const all = [...instances, fromShape(stream.shape, value, time)]
+  return { entity: { ...entity, [stream.name]: all.length === 1 ? all[0] : all }, times: view.times() }
 }
 
 function renderData(subscription: Subscription, owed: OwedEntity, context: Context, asLd: boolean): Json {
@@ -77,13 +86,16 @@ function renderData(subscription: Subscription, owed: OwedEntity, context: Conte
     const gone = renderEntity(bare(owed.entity), undefined, { context, format: 'normalized', atContext })
     return { ...gone, deletedAt: msToDateTime(owed.deletedAt) }
   }
-  return renderEntity(owed.entity, owed.times, {
+  const attrs = attributes === undefined ? undefined : new Set(attributes)
+  const gone = (owed.deleted ?? []).filter((name) => attrs?.has(name) ?? true)
+  const data = renderEntity(owed.entity, owed.times, {
     context,
     format: format === 'keyValues' || format === 'simplified' ? 'simplified' : (format ?? 'normalized'),
     sysAttrs: sysAttrs ?? false,
-    attrs: attributes === undefined ? undefined : new Set(attributes),
+    attrs,
     atContext,
   })
+  return { ...data, ...Object.fromEntries(gone.map((name) => [context.compact(name), ngsiLdNull])) }
 }
 
 const bare = ({ id, type }: Entity): Entity => ({ id, type })

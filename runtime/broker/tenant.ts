@@ -48,9 +48,7 @@ export interface Inside {
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
   /** Which attribute instance a stream is. */
-  readonly streamName: (
-    s: number,
-  ) => { name: string; dataset: string; mirror: string | undefined } | undefined
+  readonly streamName: (s: number) => StreamName | undefined
 }
 
 /** Which attribute instance a stream is. */
@@ -58,6 +56,8 @@ export interface StreamName {
   readonly name: string
   readonly dataset: string
   readonly mirror: string | undefined
+  /** The instance without value and observedAt, as JSON text. */
+  readonly shape: string
 }
 
 /** What a tenant needs of it. */
@@ -195,7 +195,7 @@ function streamName(
   const row = history.stream(s)
   if (row === undefined) return undefined
   const mirror = row.mirror === null ? undefined : names.text(row.mirror)
-  return { name: names.text(row.name)!, dataset: row.dataset, mirror }
+  return { name: names.text(row.name)!, dataset: row.dataset, mirror, shape: row.shape }
 }
 
 /** Brings the file to the current format, hands it to the writer, and opens it for reading. */

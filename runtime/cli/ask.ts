@@ -18,7 +18,7 @@ export interface Answer {
 
 const deadlineMs = 5000
 
-/** @throws delivery.failed when there is no answer; an answer of failure is an answer. */
+/** @throws peer.unavailable when there is no answer; an answer of failure is an answer. */
 export async function ask(
   url: string,
   { method = 'GET', body, accept, token }: Question = {},
@@ -38,7 +38,7 @@ export async function ask(
   } catch (error) {
     const { message, cause } = error as Error
     const why = cause instanceof Error ? cause.message : message
-    throw new GatewayError('delivery.failed', `no answer from ${url}: ${why}`, { url }, error)
+    throw new GatewayError('peer.unavailable', `no answer from ${url}: ${why}`, { url }, error)
   }
 }
 

@@ -2,13 +2,14 @@
  * `selvedge check`: everything that would keep a start from succeeding, all of it at once, without starting. Exit
  * code 78 for wrong settings, 1 when the settings are right and something else is in the way.
  */
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync } from 'node:fs'
 import { toGatewayError } from '#base/errors.ts'
-import { isLoopbackListener, readSecretFile } from '#config/access.ts'
+import { isLoopbackListener, readAuthorities, readSecretFile, requireSecretFile } from '#config/access.ts'
 import type { ListenPort, Settings } from '#config/schema.ts'
+import { listUsers } from '#mqtt/password-file.ts'
 import { inspectFolder } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
+import { folderProblem } from './data-folder.ts'
 import { whyTaken } from './ports.ts'
 import { mistakesText, settingsOf } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -76,52 +77,31 @@ function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
   return { findings: [{ what, ok: true, text: folder + use }, ...tenants, ...unreadable], inUse: facts.inUse }
 }
 
-function folderProblem(folder: string): string | undefined {
-  let existing = folder
-  while (!existsSync(existing)) existing = dirname(existing)
-  const facts = statSync(existing)
-  if (!facts.isDirectory())
-    return existing === folder ? 'is no folder' : `cannot be made: ${existing} is no folder`
-  if (existing === folder && (facts.mode & 0o022) !== 0)
-    return 'may be written by others; take that right away'
-  try {
-    accessSync(existing, constants.R_OK | constants.W_OK | constants.X_OK)
-    return undefined
-  } catch {
-    return existing === folder ? 'cannot be written' : `cannot be made: ${existing} cannot be written`
-  }
-}
-
 function credentials({ host, http, mqtt, bridgeIn }: Settings): Finding[] {
-  const needed = !isLoopbackListener(host)
-  const made = needed ? 'will be made at the first start' : 'not needed on loopback'
+  const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be made at the first start'
+  const { tokenFile } = http
+  const { passwordFile } = mqtt
+  const token = (): string => (readSecretFile(tokenFile) === undefined ? absent : tokenFile)
+  const users = (): string =>
+    existsSync(passwordFile) ? `${listUsers(passwordFile).length} users in ${passwordFile}` : absent
   return [
-    ...(http.port === 'off' ? [] : [secretFinding('HTTP token', http.tokenFile, made)]),
-    ...(mqtt.port === 'off' ? [] : [secretFinding('MQTT passwords', mqtt.passwordFile, made)]),
+    ...(http.port === 'off' ? [] : [finding('HTTP token', token)]),
+    ...(mqtt.port === 'off' ? [] : [finding('MQTT passwords', users)]),
     ...bridgeIn.flatMap(({ passwordFile, caFile }, i) => [
       ...(passwordFile === undefined
         ? []
-        : [secretFinding(`password of bridgeIn[${i}]`, passwordFile, undefined)]),
-      ...(caFile === undefined ? [] : [readableFinding(`authorities of bridgeIn[${i}]`, caFile)]),
+        : [finding(`password of bridgeIn[${i}]`, () => requireSecretFile(passwordFile) && passwordFile)]),
+      ...(caFile === undefined
+        ? []
+        : [finding(`authorities of bridgeIn[${i}]`, () => readAuthorities(caFile) && caFile)]),
     ]),
   ]
 }
 
-/** `ifAbsent` says what the absence of the file means; without it the file has to be there. */
-function secretFinding(what: string, file: string, ifAbsent: string | undefined): Finding {
+/** What `look` returns is fine; what it throws is not. */
+function finding(what: string, look: () => string): Finding {
   try {
-    const found = readSecretFile(file) !== undefined
-    if (found) return { what, ok: true, text: file }
-    return { what, ok: ifAbsent !== undefined, text: ifAbsent ?? `${file} does not exist` }
-  } catch (error) {
-    return { what, ok: false, text: toGatewayError(error).message }
-  }
-}
-
-function readableFinding(what: string, file: string): Finding {
-  try {
-    readFileSync(file)
-    return { what, ok: true, text: file }
+    return { what, ok: true, text: look() }
   } catch (error) {
     return { what, ok: false, text: toGatewayError(error).message }
   }

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 
-/** Everything throws delivery.failed once the connection has ended. */
+/** Everything throws peer.unavailable once the connection has ended. */
 export interface Publisher {
   /** Sends at QoS 1; settles when another message may be sent. */
   publish(topic: string, payload: string, options?: { retain?: boolean }): Promise<void>
@@ -23,7 +23,7 @@ const packetIdentifierMax = 65_535
 const connack = 2
 const puback = 4
 
-/** @throws delivery.failed when there is no connection or the broker refuses it. */
+/** @throws peer.unavailable when there is no connection or the broker refuses it. */
 export async function createPublisher(
   address: { host: string; port: number },
   clientId: string,
@@ -80,7 +80,7 @@ export async function createPublisher(
 }
 
 function failure(message: string): GatewayError {
-  return new GatewayError('delivery.failed', message)
+  return new GatewayError('peer.unavailable', message)
 }
 
 function openSocket({ host, port }: { host: string; port: number }): Promise<Socket> {

@@ -28,7 +28,7 @@ const pastStepMs = 10 * 60_000
 const staleMs = 3 * 24 * 3_600_000
 const tickMs = 100
 
-/** Settles when the signal comes. @throws delivery.failed when the gateway goes away. */
+/** Settles when the signal comes. @throws peer.unavailable when the gateway goes away. */
 export async function simulate(ports: SitePorts): Promise<void> {
   const { publisher, clock, tell, signal } = ports
   const start = clock.now()

@@ -17,7 +17,7 @@ export interface Look {
 
 const latestShown = 3
 
-/** @throws delivery.failed when the gateway does not answer. */
+/** @throws peer.unavailable when the gateway does not answer. */
 export async function lookAt(httpUrl: string, clock: Clock): Promise<Look> {
   const metrics = metricValues((await ask(`${httpUrl}/metrics`)).text)
   const type = encodeURIComponent(iotStream.StreamObservation)

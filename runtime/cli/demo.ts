@@ -17,7 +17,7 @@ import { replay, type SitePorts, simulate } from './demo-site.ts'
 import { type Look, lookAt, lookLine } from './demo-watch.ts'
 import { invitation } from './demo-words.ts'
 import { portOrAny } from './ports.ts'
-import { readSeriesFolder } from './series-folder.ts'
+import { csvFiles, readSeriesFolder } from './series-folder.ts'
 import { endSignal } from './signals.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
@@ -29,6 +29,7 @@ const endWithinMs = 10_000
 
 export async function demo(given: Given, terminal: Terminal): Promise<number> {
   const options = demoOptions(given)
+  if (options.data !== undefined) csvFiles(options.data)
   const ending = new AbortController()
   void endSignal(systemClock).then(() => ending.abort())
   return options.site === undefined

@@ -4,15 +4,18 @@
  * token is shown here, once, and never enters the log.
  */
 import { systemClock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { createLog, type Log } from '#base/log.ts'
 import { version } from '#base/version.ts'
 import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
 import type { LoadedSettings } from '#config/load.ts'
 import type { Settings } from '#config/schema.ts'
+import { markVersion } from '#config/version-mark.ts'
 import { createGateway } from '#gateway'
 import { ensurePasswordFile } from '#mqtt/password-file.ts'
 import type { Given } from './arguments.ts'
+import { folderProblem } from './data-folder.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { endSignal } from './signals.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -21,6 +24,9 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
+  const problem = folderProblem(settings.data)
+  if (problem !== undefined)
+    throw new GatewayError('store.failed', `the data folder ${settings.data} ${problem}`)
   const log = createLog({ level: settings.log.level, clock: systemClock, write: terminal.out })
   const onFault = (error: unknown): void => {
     log.error('gateway.fault', { error })
@@ -36,6 +42,7 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   // Until the gateway is ready there is nothing to close: what is on disk is in order at every instant.
   const gateway = await Promise.race([starting, ending])
   if (typeof gateway === 'string') process.exit(exitCodes.ok)
+  markVersion(settings.data)
   log.info('gateway.ready', { version, httpPort: gateway.httpPort, mqttPort: gateway.mqttPort })
   const signal = await ending
   log.info('gateway.stopping', { signal })

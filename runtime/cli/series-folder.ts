@@ -32,24 +32,23 @@ export function readSeriesFolder(folder: string, pace: Pace): Recording {
     else for (const sample of table.samples) samples.push(sample)
   }
   if (samples.length === 0) {
-    const why = skipped.length === 0 ? 'no CSV file' : skipped.join('; ')
-    throw new GatewayError('cli.usage', `${folder} holds no series: ${why}`, { folder })
+    throw new GatewayError('cli.usage', `${folder} holds no series: ${skipped.join('; ')}`, { folder })
   }
   samples.sort((a, b) => a.at - b.at)
   return { samples, places, skipped }
 }
 
-function csvFiles(folder: string): string[] {
+/** Names of the CSV files of a folder. @throws cli.usage when it cannot be read or has none. */
+export function csvFiles(folder: string): string[] {
+  const refusal = (why: string, cause?: unknown): GatewayError =>
+    new GatewayError('cli.usage', `${folder} ${why}`, { folder }, cause)
+  let names: string[]
   try {
-    return readdirSync(folder)
-      .filter((name) => /\.csv$/i.test(name))
-      .sort()
+    names = readdirSync(folder)
   } catch (error) {
-    throw new GatewayError(
-      'cli.usage',
-      `${folder} cannot be read: ${(error as Error).message}`,
-      { folder },
-      error,
-    )
+    throw refusal(`cannot be read: ${(error as Error).message}`, error)
   }
+  const files = names.filter((name) => /\.csv$/i.test(name)).sort()
+  if (files.length === 0) throw refusal('holds no CSV file')
+  return files
 }

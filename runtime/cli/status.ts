@@ -4,8 +4,10 @@
  * ready, 1 when it runs and is not ready, or does not run.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { isLoopbackListener, readSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
+import { markedVersion } from '#config/version-mark.ts'
 import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
@@ -26,6 +28,8 @@ interface RunningStatus {
 interface StoppedStatus {
   readonly running: false
   readonly data: string
+  /** Which last ran there, such as `selvedge/1.2.3`. */
+  readonly lastVersion: string | undefined
   /** Undefined where there is no data folder yet. */
   readonly folder: FolderFacts | undefined
 }
@@ -81,7 +85,12 @@ function member<T>(text: string, name: string, otherwise: T): T {
 }
 
 function readFolder({ data }: Settings): StoppedStatus {
-  return { running: false, data, folder: inspectFolder(data) }
+  try {
+    return { running: false, data, lastVersion: markedVersion(data), folder: inspectFolder(data) }
+  } catch (error) {
+    if (isGatewayError(error)) throw error
+    throw new GatewayError('store.failed', `${data} cannot be read: ${(error as Error).message}`, {}, error)
+  }
 }
 
 function runningText({
@@ -117,13 +126,14 @@ function runningText({
   ].join('')
 }
 
-function stoppedText({ data, folder }: StoppedStatus): string {
+function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
   if (folder === undefined) return `Selvedge does not run, and ${data} does not exist yet.\n`
   const head = folder.inUse
     ? 'Selvedge uses the data folder, but does not answer over HTTP'
     : 'Selvedge does not run'
   return [
     `${head}. In ${data} (${bytes(folder.bytes)}):\n`,
+    ...(lastVersion === undefined ? [] : [table([['Last version', lastVersion]])]),
     ...folder.tenants.map(({ name, format, counts }) => {
       const rows = Object.entries(counts).map(([what, count]) => [
         words[what as keyof typeof counts],

@@ -68,6 +68,27 @@ export function readSecretFile(file: string): string | undefined {
   }
 }
 
+/** As `readSecretFile`, for a file that has to be there. @throws config.invalid also when it is absent. */
+export function requireSecretFile(file: string): string {
+  const line = readSecretFile(file)
+  if (line === undefined) throw new GatewayError('config.invalid', `${file} does not exist`, { file })
+  return line
+}
+
+/** Certificate authorities in PEM, as text. @throws config.invalid when the file cannot be read or holds none. */
+export function readAuthorities(file: string): string {
+  const invalid = (why: string, cause?: unknown): GatewayError =>
+    new GatewayError('config.invalid', `${file} ${why}`, { file }, cause)
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw invalid(`cannot be read: ${(error as Error).message}`, error)
+  }
+  if (!text.includes('-----BEGIN CERTIFICATE-----')) throw invalid('holds no certificate in PEM')
+  return text
+}
+
 /** @throws config.invalid when anybody but the owner has any right. */
 export function refuseOpenMode(file: string, mode: number): void {
   if ((mode & 0o077) === 0) return

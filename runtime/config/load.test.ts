@@ -562,7 +562,7 @@ describe('settings that do not stand', () => {
 
   it('names the file that is missing, too large, or no text', async () => {
     const expected = async (file: string) => (await loadSettings({ file, env: {} })).mistakes?.[0]?.expected
-    expect(await expected(join(folder, 'none.yaml'))).toBe('a settings file, which does not exist')
+    expect(await expected(join(folder, 'none.yaml'))).toBe('a settings file that exists')
     expect(await expected(folder)).toMatch(/^a readable file/)
     writeFileSync(join(folder, 'large.yaml'), Buffer.alloc(5 * 1024 * 1024, '#'))
     expect(await expected(join(folder, 'large.yaml'))).toMatch(/^a file of at most/)

@@ -65,11 +65,14 @@ export async function loadSettings(sources: Sources): Promise<Loaded> {
   const raw = await gather(file, sources)
   const { mistakes } = raw
   const result = v.safeParse(settingsSchema, raw.value)
-  if (!result.success) mistakes.push(...valueMistakes(result.issues, raw))
-  if (!result.success) return { mistakes }
-  const settings = withFullNames(result.output, folder)
+  const issues = result.issues ?? []
+  mistakes.push(...valueMistakes(issues, raw))
+  const sound = result.success ? result : v.safeParse(settingsSchema, withoutWrong(raw.value, issues))
+  if (!sound.success) return { mistakes }
+  const settings = withFullNames(sound.output, folder)
   mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
-  mistakes.push(...relationMistakes(settings, raw.sourceOf))
+  const wrongSections = new Set(issues.map((issue) => String(issue.path?.[0].key)))
+  mistakes.push(...relationMistakes(settings, { sourceOf: raw.sourceOf, wrongSections }))
   if (mistakes.length > 0) return { mistakes }
   return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
 }
@@ -152,6 +155,19 @@ function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mista
     if (!byPlace.has(mistake.path)) byPlace.set(mistake.path, mistake)
   }
   return [...byPlace.values()]
+}
+
+/** What is left when wrong values are taken out, a list as a whole: rules between settings can be judged there. */
+function withoutWrong(value: unknown, issues: readonly v.BaseIssue<unknown>[]): unknown {
+  const left = structuredClone(value)
+  for (const { path = [] } of issues) {
+    const keys = path.map(({ key }) => key)
+    const inList = keys.findIndex((key) => typeof key === 'number')
+    const named = inList < 0 ? keys : keys.slice(0, inList)
+    const parent = named.slice(0, -1).reduce((at, key) => (isGroup(at) ? at[String(key)] : at), left)
+    if (isGroup(parent)) delete parent[String(named.at(-1))]
+  }
+  return left
 }
 
 /** Relative file names start in the data folder, which itself starts in the working folder. */

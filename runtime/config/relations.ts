@@ -8,8 +8,16 @@ import type { Settings } from './schema.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
 
-export function relationMistakes(settings: Settings, sourceOf: (keys: Keys) => string): Mistake[] {
-  const found = [...portMistakes(settings), ...deviceMistakes(settings), ...brokerMistakes(settings)]
+interface Told {
+  readonly sourceOf: (keys: Keys) => string
+  /** Where values are wrong by themselves, and defaults stand in for them. */
+  readonly wrongSections: ReadonlySet<string>
+}
+
+export function relationMistakes(settings: Settings, { sourceOf, wrongSections }: Told): Mistake[] {
+  const arePortsSound = !wrongSections.has('http') && !wrongSections.has('mqtt')
+  const ports = arePortsSound ? portMistakes(settings) : []
+  const found = [...ports, ...deviceMistakes(settings), ...brokerMistakes(settings)]
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }
 

@@ -26,7 +26,7 @@ export async function readSettingsFile(file: string): Promise<FileResult> {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return refuse('a settings file, which does not exist')
+    if (code === 'ENOENT') return refuse('a settings file that exists')
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return refuse('text in UTF-8')
     return refuse(`a readable file (${code ?? String(error)})`)
   }

@@ -36,13 +36,17 @@ export function createBodies(): Bodies {
   return Object.freeze({ raw, json: async (c) => parseJson(await raw(c)) } satisfies Bodies)
 }
 
+/** Some programs write it before every text; it may be ignored [RFC 8259 8.1]. */
+const byteOrderMark = 0xfeff
+
 /** Bytes as JSON of bounded depth. @throws GatewayError ngsi-ld.invalid-request */
 function parseJson(body: Buffer): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
   let value: Json
   try {
-    value = JSON.parse(body.toString('utf8')) as Json
+    const text = body.toString('utf8')
+    value = JSON.parse(text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text) as Json
   } catch (cause) {
     throw new GatewayError(
       'ngsi-ld.invalid-request',

@@ -58,7 +58,10 @@ function extraHeaders({ code, entry, details }: GatewayError): Record<string, st
   if (code === 'http.method-not-allowed') return { Allow: String(details['allow']) }
   if (code === 'http.unauthorized') return { 'WWW-Authenticate': 'Bearer realm="selvedge"' }
   if (code === 'http.unsupported-media-type') {
-    const { allowed, codings } = details as { readonly allowed?: readonly string[]; readonly codings?: string }
+    const { allowed, codings } = details as {
+      readonly allowed?: readonly string[]
+      readonly codings?: string
+    }
     return allowed === undefined ? { 'Accept-Encoding': codings ?? '' } : { Accept: allowed.join(', ') }
   }
   if (entry.status === 503) return { 'Retry-After': String(Number(details['retryAfterSeconds'] ?? 1)) }

@@ -8,6 +8,7 @@ import { limits } from '#base/limits.ts'
 import { productToken } from '#base/version.ts'
 import type { Frame } from '#contract'
 import type { FrameOutcome } from '#intake/intake.ts'
+import { notSupported } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { bodyType } from './negotiate.ts'
@@ -29,6 +30,9 @@ export function createSenmlRoutes(ports: {
   return Object.freeze({
     /** 204 when everything was taken, 200 with counts when not, 400 when nothing could be decoded. */
     async push(c: HttpContext): Promise<Response> {
+      if ((headerOf(c, 'ngsild-tenant') ?? '') !== '') {
+        throw notSupported('NGSILD-Tenant: devices belong to the default tenant')
+      }
       const contentType = bodyType(headerOf(c, 'content-type'), [
         'application/senml+json',
         'application/senml+cbor',

@@ -71,28 +71,43 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   const channels = new Map<string, Channel>()
 
   /**
-   * Makes what a field's first reading needs and remembers its channel. Answers the channel to observe the reading
-   * in, or undefined when the reading was written with its entities.
+   * Makes what the first readings of a device's fields need and does not exist, in one go. Answers the readings that
+   * are thereby written: each with the StreamObservation that it made.
    */
-  function provision(stage: Stage, first: FirstReading, frame: Frame, format: string): Channel | undefined {
-    const { reading } = first
-    const declared = declaredDevice(settings.devices, reading.device)
-    const metadata = declaredField(declared, reading.field)
-    const ids = idsOf(reading, frame.topic, metadata, settings)
-    const address = ports.addressOf(frame, format)
-    const sighting = { device: reading.device, fields: [first], address, declared }
+  function provision(
+    stage: Stage,
+    firsts: readonly FirstReading[],
+    frame: Frame,
+    format: string,
+  ): readonly Reading[] {
+    const { device } = firsts[0]!.reading
+    const declared = declaredDevice(settings.devices, device)
+    const sighting = { device, fields: firsts, address: ports.addressOf(frame, format), declared }
     const { create, extend } = missingParts((id) => known(stage, id), sighting, settings)
     for (const entity of create) documents.create(stage, entity, 'provisioning')
     for (const { id, fragment } of extend) append(stage, documents.find(stage, id)!, fragment)
-    const isNew = create.some(({ id }) => id === ids.observation)
-    if (isNew) {
-      stage.published(() =>
-        ports.log.info('intake.provisioned', { device: reading.device, field: reading.field }),
-      )
-    }
+    const made = new Set(create.map(({ id }) => id))
+    const written = firsts.flatMap(({ reading }) => {
+      const { observation } = idsOf(reading, frame.topic, declaredField(declared, reading.field), settings)
+      return made.delete(observation) ? [reading] : []
+    })
+    stage.published(() => {
+      for (const { field } of written) ports.log.info('intake.provisioned', { device, field })
+    })
+    return written
+  }
+
+  /**
+   * Opens the channel of a reading whose entities exist, and remembers it. Answers the channel to observe the reading
+   * in, or undefined when it had to be written, because its unit or time source is another than before.
+   */
+  function open(stage: Stage, first: FirstReading, frame: Frame): Channel | undefined {
+    const { reading } = first
+    const metadata = declaredField(declaredDevice(settings.devices, reading.device), reading.field)
+    const ids = idsOf(reading, frame.topic, metadata, settings)
     const draft = documents.find(stage, ids.observation)!
     const result = simpleResult(first, metadata)
-    const before = instancesOf(draft.entity, sosa.hasSimpleResult)[0]
+    const before = resultOf(draft.entity)
     const fits = before !== undefined && mayFollow(before, result)
     const owner = fits ? draft : writeResult(stage, draft, before, result)
     const stream = streams.open(stage, owner, sosa.hasSimpleResult, '', sosa.resultTime)
@@ -105,9 +120,8 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
       timeSource: first.timeSource,
       learning: metadata?.updateInterval === undefined ? [first.observedAt] : undefined,
     }
-    const [current] = instancesOf(owner.entity, sosa.hasSimpleResult)
-    if (hasSameForm(current!, result)) remember(stage, channelKey(reading), channel)
-    return isNew || !fits ? undefined : channel
+    if (hasSameForm(resultOf(owner.entity)!, result)) remember(stage, channelKey(reading), channel)
+    return fits ? channel : undefined
   }
 
   /** The StreamObservation with a result whose form is another than that of the one before. */
@@ -189,11 +203,16 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
       channel.unitText === reading.unitText &&
       channel.timeSource === stamp.timeSource,
     provision,
+    open,
     learn,
   })
 }
 
 export type Channels = ReturnType<typeof createChannels>
+
+/** The result that observations go to; people may have put others beside it, with a datasetId. */
+const resultOf = (entity: Entity): AttributeInstance | undefined =>
+  instancesOf(entity, sosa.hasSimpleResult).find(({ datasetId }) => datasetId === undefined)
 
 function isChanged(before: Entity, after: Entity): boolean {
   return changesBetween(before, after).some(

@@ -12,11 +12,12 @@ import type { Observer } from '#broker/observer.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
 import type { Records } from '#store/records.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, Decision } from './admission.ts'
 import { type Channel, type Channels, channelKey } from './channels.ts'
 import type { Claimant, Claims } from './claims.ts'
 import { createDigestWindow } from './digest-window.ts'
 import { createQuarantine } from './quarantine.ts'
+import type { FirstReading } from './site-model.ts'
 import { hasOwnTime, judgeReading, type Stamp } from './time-rules.ts'
 
 /** A frame that a bridge claimed, decoded, ready to be decided as part of a work. */
@@ -153,34 +154,65 @@ export function createIntake(ports: IntakePorts): Intake {
     if (verdict === 'new' && channel.learning !== undefined) channels.learn(stage, channel, stamp.observedAt)
   }
 
-  /** The slow way, for fields not in memory: admitted devices are provisioned, the others' frame is kept. */
+  /** The slow way, when a field is not in memory: admitted devices are provisioned, the others' frame is kept. */
   function provisionAndObserve(
     stage: Stage,
     frame: Frame,
     claimant: Claimant,
     timed: readonly Timed[],
   ): readonly DecodeProblem[] {
-    const held: DecodeProblem[] = []
-    let isKept = false
-    for (const { reading, stamp } of timed) {
-      const { device, field } = reading
-      const decision = admission.of(stage, device)
-      if (decision === 'ignored') {
-        rejected.value++
-        held.push({ field, reason: `readings of the device ${device} are not taken` })
-      } else if (decision === 'waiting') {
-        if (!isKept) quarantine.put(stage, frame, claimant.name, `the device ${device} is not accepted`)
-        isKept = true
-        const reason = `the device ${device} is not accepted yet; the frame waits in quarantine`
-        held.push({ field, reason })
-      } else {
-        const first = { reading, observedAt: stamp.observedAt, timeSource: stamp.timeSource }
-        const channel = channels.provision(stage, first, frame, claimant.format)
-        if (channel === undefined) observations.value++
-        else observeKnown(stage, channel, reading, stamp)
-      }
+    const { admitted, held } = sift(stage, frame, claimant, timed)
+    const written = new Set<Reading>()
+    for (const firsts of strangersOf(admitted).values()) {
+      for (const reading of channels.provision(stage, firsts, frame, claimant.format)) written.add(reading)
+    }
+    for (const { reading, stamp } of admitted) {
+      const known = channels.find(channelKey(reading))
+      const isOpen = known !== undefined && channels.fits(known, reading, stamp)
+      const channel = isOpen ? known : channels.open(stage, firstOf(reading, stamp), frame)
+      if (channel === undefined || written.has(reading)) observations.value++
+      else observeKnown(stage, channel, reading, stamp)
     }
     return held
+  }
+
+  /** The readings of admitted devices, and what is to be told of the rest. */
+  function sift(
+    stage: Stage,
+    frame: Frame,
+    claimant: Claimant,
+    timed: readonly Timed[],
+  ): { admitted: readonly Timed[]; held: readonly DecodeProblem[] } {
+    const decisions = new Map<string, Decision>()
+    const held: DecodeProblem[] = []
+    const admitted = timed.filter(({ reading: { device, field } }) => {
+      const decision = decisions.get(device) ?? admission.of(stage, device)
+      decisions.set(device, decision)
+      if (decision === 'admitted') return true
+      if (decision === 'ignored') rejected.value++
+      held.push({ field, reason: reasonOf(device, decision) })
+      return false
+    })
+    const waiting = [...decisions].find(([, decision]) => decision === 'waiting')?.[0]
+    if (waiting !== undefined)
+      quarantine.put(stage, frame, claimant.name, `the device ${waiting} is not accepted`)
+    return { admitted, held }
+  }
+
+  /** By device, the first reading of each field that is not in memory. */
+  function strangersOf(timed: readonly Timed[]): ReadonlyMap<string, FirstReading[]> {
+    const seen = new Set<string>()
+    const byDevice = new Map<string, FirstReading[]>()
+    for (const { reading, stamp } of timed) {
+      const key = channelKey(reading)
+      const known = channels.find(key)
+      if (seen.has(key) || (known !== undefined && channels.fits(known, reading, stamp))) continue
+      seen.add(key)
+      const firsts = byDevice.get(reading.device)
+      if (firsts === undefined) byDevice.set(reading.device, [firstOf(reading, stamp)])
+      else firsts.push(firstOf(reading, stamp))
+    }
+    return byDevice
   }
 
   function refusal(
@@ -223,6 +255,17 @@ export function createIntake(ports: IntakePorts): Intake {
 
 const reasonCharactersMax = 1000
 const noProblems: readonly DecodeProblem[] = Object.freeze([])
+
+const firstOf = (reading: Reading, { observedAt, timeSource }: Stamp): FirstReading => ({
+  reading,
+  observedAt,
+  timeSource,
+})
+
+const reasonOf = (device: string, decision: 'waiting' | 'ignored'): string =>
+  decision === 'ignored'
+    ? `readings of the device ${device} are not taken`
+    : `the device ${device} is not accepted yet; the frame waits in quarantine`
 
 /** A frame of which nothing is to be written. */
 function nothing(bytes: number, accepted = 0): AcceptedFrame {

@@ -173,7 +173,7 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   // Before the library's own listener, which starts the pause.
   client.prependListener('close', () => {
     if (isUp) {
-      log.warn('bridge-in.lost', { url, inFlight })
+      if (!isClosing) log.warn('bridge-in.lost', { url, inFlight })
       if (clock.monotonic() - connectedAt > stableMs) pauseMs = leastMs
     }
     isUp = false

@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import { sessionMark } from './persistence.ts'
 import type { Presence } from './presence.ts'
 import type { MqttParts } from './server.ts'
-import { filterProblem, systemPrefix, topicProblem } from './topics.ts'
+import { filterProblem, sharePrefix, systemPrefix, topicProblem } from './topics.ts'
 import type { Will } from './wills.ts'
 import { asQos, type Message } from './wire.ts'
 
@@ -89,13 +89,17 @@ export function createHooks(ports: HooksPorts) {
     const presence = presences.of(client)
     if (problem !== undefined) {
       done(new GatewayError('mqtt.topic', problem))
-    } else if (topic === sessionMark || (presence !== undefined && presences.reserve(presence, topic))) {
+    } else if (topic === sessionMark || isGranted(presence, topic)) {
       done(null, subscription)
     } else {
       Object.assign(subscription, { qos: failure })
       done(null, null)
     }
   }
+
+  /** Shared subscriptions are not built; taken as plain filters they would never match. */
+  const isGranted = (presence: Presence | undefined, filter: string): boolean =>
+    presence !== undefined && !filter.startsWith(sharePrefix) && presences.reserve(presence, filter)
 
   async function judge(client: Client, username: string | undefined, password: Buffer | undefined) {
     const presence = presences.of(client)

@@ -1,5 +1,5 @@
 /** The password file: who may read it, what its lines are, and how a login is judged. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -30,6 +30,14 @@ describe('the file', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toMatch(/^greenhouse:scrypt\$16384\$8\$1\$[\w+/=]+\$[\w+/=]+\n$/)
     expect(readFileSync(file, 'utf8')).not.toContain('tomato')
+  })
+
+  it('belongs to whoever the folder belongs to, when root writes it', async () => {
+    const isRoot = process.getuid!() === 0
+    const [uid, gid] = isRoot ? [65_534, 65_534] : [process.getuid!(), process.getgid!()]
+    chownSync(folder, uid, gid)
+    await addUser(file, 'a', 'b')
+    expect(statSync(file)).toMatchObject({ uid, gid })
   })
 
   it('is refused when others may read it', async () => {

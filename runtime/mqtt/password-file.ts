@@ -8,6 +8,7 @@ import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import {
   closeSync,
   existsSync,
+  fchownSync,
   fstatSync,
   fsyncSync,
   mkdirSync,
@@ -121,16 +122,17 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
 
 /**
  * Adds a user to a file, which is made when there is none, or gives one another password.
- * @throws config.invalid when the file is open to others or the name has a colon, a control character or no character.
+ * @throws cli.usage when the name has a colon, a control character or no character, or the password none;
+ * config.invalid as `openPasswordFile`.
  */
 export async function addUser(file: string, user: string, password: string): Promise<'added' | 'changed'> {
   if (!/^[^:\u0000-\u001f]{1,256}$/.test(user)) {
     throw new GatewayError(
-      'config.invalid',
+      'cli.usage',
       'a user name has 1 to 256 characters, no colon and no control character',
     )
   }
-  if (password === '') throw new GatewayError('config.invalid', 'a password has at least one character')
+  if (password === '') throw new GatewayError('cli.usage', 'a password has at least one character')
   const salt = randomBytes(16)
   const hash = await derive(Buffer.from(password), salt, cost)
   const { N, r, p } = cost
@@ -214,6 +216,11 @@ function write(file: string, entries: ReadonlyMap<string, Pick<Entry, 'text'>>):
   rmSync(fresh, { force: true })
   const descriptor = openSync(fresh, 'wx', 0o600)
   try {
+    // `sudo selvedge users` must not leave a file that the gateway cannot read.
+    if (process.getuid?.() === 0) {
+      const { uid, gid } = statSync(dirname(file))
+      fchownSync(descriptor, uid, gid)
+    }
     writeSync(descriptor, text)
     fsyncSync(descriptor)
   } finally {

@@ -15,7 +15,12 @@ export interface RetainedSettings {
 }
 
 export function createRetained(
-  ports: { readonly rows: Pick<SessionRows, 'retained'>; readonly log: Log },
+  ports: {
+    readonly rows: Pick<SessionRows, 'retained'>
+    /** What the server itself has to say: in memory only, and not counted. */
+    readonly standing: readonly Message[]
+    readonly log: Log
+  },
   settings: RetainedSettings,
 ) {
   const tree = createTopicTree<Message>()
@@ -45,6 +50,8 @@ export function createRetained(
     tree.set(message.topic, message)
     resize(message.topic, sizeOf(message))
   }
+
+  for (const message of ports.standing) tree.set(message.topic, message)
 
   return Object.freeze({
     has: (topic: string) => sizes.has(topic),

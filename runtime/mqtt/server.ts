@@ -13,6 +13,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import { productToken } from '#base/version.ts'
 import type { Door } from '#broker/door.ts'
 import type { SessionRows } from '#store/sessions.ts'
 import { createAdmission } from './admission.ts'
@@ -30,7 +31,9 @@ import { createRetained } from './retained.ts'
 import { createRoutes } from './routes.ts'
 import { createSessionQueues, type Session } from './session-queue.ts'
 import { createSessions } from './sessions.ts'
+import { systemPrefix } from './topics.ts'
 import { createWills } from './wills.ts'
+import type { Message } from './wire.ts'
 
 export interface MqttPorts {
   readonly door: Pick<Door, 'submit' | 'whenRoom' | 'commit'>
@@ -206,7 +209,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     },
   )
   const retained = createRetained(
-    { rows, log },
+    { rows, log, standing: [versionMessage] },
     {
       retainedMessages: settings.retainedMessagesMax ?? limits.retainedMessagesMax.value,
       retainedBytes: settings.retainedBytesMax ?? limits.retainedBytesMax.value,
@@ -233,6 +236,13 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     metrics,
   })
   return { flow, admission, chores, queues, sessions, retained, receipts, wills, presences, routes, arrivals }
+}
+
+/** As other brokers tell theirs. */
+const versionMessage: Message = {
+  topic: `${systemPrefix}broker/version`,
+  payload: Buffer.from(productToken),
+  qos: 0,
 }
 
 export type MqttParts = ReturnType<typeof createParts>

@@ -6,6 +6,9 @@ import { limits } from '#base/limits.ts'
 /** Topics that only the server itself publishes to (section 4.7.2). */
 export const systemPrefix = '$SYS/'
 
+/** What asks for a share of the messages (MQTT 5, section 4.8.2); clients of 3.1.1 use it with brokers that know it. */
+export const sharePrefix = '$share/'
+
 /** Why a client cannot publish to a topic name, or undefined when it can ([MQTT-3.3.2-2], [MQTT-4.7.3-1] to [MQTT-4.7.3-3]). */
 export function topicProblem(topic: string): string | undefined {
   const problem = textProblem(topic)

@@ -2,7 +2,8 @@
  * Text of the q language to a syntax tree [NGSI-LD 4.9]. `;` (and) binds tighter than `|` (or). Beyond the grammar
  * of the standard: blanks around tokens are skipped, a quoted DateTime beside a time member is a time, and a full
  * IRI may be an attribute name. An IRI that starts with http://, https:// or urn: runs up to the next operator,
- * bracket, parenthesis, `;` or `|`, dots included; to go on to a sub-attribute write it as `<IRI>.sub`. Within the
+ * bracket, parenthesis, `;` or `|`, dots included, but not into `.observedAt` and its like nor into a second IRI
+ * behind a dot; to go on to any other sub-attribute write it as `<IRI>.sub`. Within the
  * braces of a linked entity a colon ends the types, so a name with a colon needs the `<IRI>` form there too.
  */
 import { limits } from '#base/limits.ts'

@@ -15,6 +15,8 @@ describe('parsing q', () => {
   it.each<[string, unknown]>([
     ['a', { kind: 'exists', path: path('a') }],
     ['!a', { kind: 'absent', path: path('a') }],
+    ['http://s.org/a.observedAt', { kind: 'exists', path: path('http://s.org/a', 'observedAt') }],
+    ['http://s.org/a.http://s.org/b', { kind: 'exists', path: path('http://s.org/a', 'http://s.org/b') }],
     ['a==1', { kind: 'compare', path: path('a'), operator: '==', value: number(1) }],
     ['a!=-1.5e3', { kind: 'compare', path: path('a'), operator: '!=', value: number(-1500) }],
     ['a>=1', { kind: 'compare', path: path('a'), operator: '>=', value: number(1) }],

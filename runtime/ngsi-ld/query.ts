@@ -121,7 +121,8 @@ function printScalar(scalar: QueryScalar): string {
 
 /** A term or CURIE; an IRI; a key in brackets. Sticky, so that the parser can read them in place. */
 export const nameSyntax: RegExp = /(?!(?:https?:\/\/|urn:))[^\s.[\]{}()<>=!~;|,"]+/y
-export const iriSyntax: RegExp = /(?:https?:\/\/|urn:)(?:(?!==|!=|~=|!~=)[^\s[\]{}()<>;|"])+/y
+export const iriSyntax: RegExp =
+  /(?:https?:\/\/|urn:)(?:(?!==|!=|~=|!~=|\.(?:https?:\/\/|urn:|(?:observedAt|createdAt|modifiedAt|unitCode|datasetId)\b))[^\s[\]{}()<>;|"])+/y
 export const keySyntax: RegExp = /[^\s.[\]"]+/y
 
 function wholly(sticky: RegExp, text: string): boolean {

@@ -157,7 +157,8 @@ function cutAfter(instances: readonly Instance[], from: number): number {
 }
 
 function chunkFor(s: number, instance: Instance, history: History): ChunkRow | undefined {
-  return history.chunkAt(s, instance.time) ?? history.chunks(s, instance.time, latestMs)[0] ?? undefined
+  const [next] = history.chunks(s, instance.time, latestMs)
+  return history.chunkAt(s, instance.time) ?? next
 }
 
 function instancesOf(fold: StreamFold): Instance[] {

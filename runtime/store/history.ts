@@ -56,6 +56,9 @@ export interface EntityHistoryRow {
 const streamColumns = 's, rid, name, dataset, folded, retired, shape, mirror'
 const chunkColumns = 't0, t1, count, min, max, sum, sumsq, codec, shapes, body'
 
+/** Chunk rows held at once while a long history is read. */
+const chunksPerRead = 32
+
 /** Read access to streams and folded history. */
 export function createHistory(database: Database) {
   const byNumber = database.prepare<[number], StreamRow>(`SELECT ${streamColumns} FROM stream WHERE s = ?`)
@@ -73,8 +76,12 @@ export function createHistory(database: Database) {
   const before = database.prepare<[number, number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', '?')} ORDER BY k DESC LIMIT 1`,
   )
-  const between = database.prepare<[number, number, number, number], ChunkRow>(
-    `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '?')} AND ${keySql('?', '?')} ORDER BY k`,
+  const span = `k BETWEEN ${keySql('?', '?')} AND ${keySql('?', '?')}`
+  const upwards = database.prepare<[number, number, number, number], ChunkRow>(
+    `SELECT ${chunkColumns} FROM chunk WHERE ${span} ORDER BY k LIMIT ${chunksPerRead}`,
+  )
+  const downwards = database.prepare<[number, number, number, number], ChunkRow>(
+    `SELECT ${chunkColumns} FROM chunk WHERE ${span} ORDER BY k DESC LIMIT ${chunksPerRead}`,
   )
   const changes = database.prepare<[number], EntityHistoryRow>(
     'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0',
@@ -92,11 +99,28 @@ export function createHistory(database: Database) {
     lastTime: (s: number) => lastTime.get(s, s)?.t1,
     /** The chunk that would contain `ms`: the last one that begins at or before its slot. */
     chunkAt: (s: number, ms: number) => before.get(s, s, slotOf(ms)),
-    /** All chunks that may hold instances with from <= observedAt <= to, in order of time. */
-    chunks(s: number, from: number, to: number): ChunkRow[] {
+    /** Chunks that may hold instances with from <= observedAt <= to, in order of time, read a few at a time. */
+    *chunks(s: number, from: number, to: number): Generator<ChunkRow> {
       const first = before.get(s, s, slotOf(from))
-      const start = first === undefined ? slotOf(from) : slotOf(first.t0)
-      return between.all(s, start, s, slotOf(to)).filter((chunk) => chunk.t1 >= from && chunk.t0 <= to)
+      let slot = first === undefined ? slotOf(from) : slotOf(first.t0)
+      for (;;) {
+        const rows = upwards.all(s, slot, s, slotOf(to))
+        for (const row of rows) if (row.t1 >= from && row.t0 <= to) yield row
+        if (rows.length < chunksPerRead) return
+        slot = slotOf(rows.at(-1)!.t0) + 1
+      }
+    },
+    /** The same, the last first. */
+    *chunksBackwards(s: number, from: number, to: number): Generator<ChunkRow> {
+      const first = before.get(s, s, slotOf(from))
+      const lowest = first === undefined ? slotOf(from) : slotOf(first.t0)
+      let slot = slotOf(to)
+      while (slot >= lowest) {
+        const rows = downwards.all(s, lowest, s, slot)
+        for (const row of rows) if (row.t1 >= from && row.t0 <= to) yield row
+        if (rows.length < chunksPerRead) return
+        slot = slotOf(rows.at(-1)!.t0) - 1
+      }
     },
     entityChanges: (rid: number) => changes.all(rid),
     lastEntityChanges: (rid: number) => lastChanges.get(rid),

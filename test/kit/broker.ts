@@ -12,7 +12,7 @@ import { GatewayError } from '#base/errors.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import type { Verdict } from '#broker/streams.ts'
-import type { Tenant, TenantSettings } from '#broker/tenant.ts'
+import type { Inside, Tenant, TenantSettings } from '#broker/tenant.ts'
 import { openTenants, type Tenants } from '#broker/tenants.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -46,6 +46,8 @@ export interface OpenBroker {
   readonly tenants: Tenants
   readonly main: Tenant
   readonly broker: TenantBroker
+  /** What the sender of deliveries gets of the main tenant. */
+  readonly inside: Inside
   readonly clock: SettableClock
   readonly metrics: Metrics
   /** What was announced as owed since it was opened. */
@@ -84,6 +86,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   const metrics = createMetrics()
   const owed: Delivery[] = []
   const logged: OpenBroker['logged'] = []
+  let inside: Inside | undefined
   let refusal: GatewayError | undefined
   const refusing: Writer = {
     ...writer,
@@ -101,12 +104,15 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
       clock,
       log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),
       metrics,
-      attach: () => ({
-        start: () => undefined,
-        committed: (deliveries) => owed.push(...deliveries),
-        reread: () => undefined,
-        close: () => Promise.resolve(),
-      }),
+      attach(tenant) {
+        if (tenant.name === '') inside = tenant
+        return {
+          start: () => undefined,
+          committed: (deliveries) => owed.push(...deliveries),
+          reread: () => undefined,
+          close: () => Promise.resolve(),
+        }
+      },
     },
     { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 1e12 }, ...settings },
   )
@@ -115,6 +121,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     tenants,
     main,
     broker: main.broker,
+    inside: inside!,
     clock,
     metrics,
     owed,

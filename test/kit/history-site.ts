@@ -118,7 +118,9 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
       }),
     /** The folded instances of an entity's attribute. */
     span: (id: string): Span =>
-      spanOf(history.chunks(streamOf(id), 0, latestMs).flatMap((chunk) => [...decodeChunk(chunk).times])),
+      spanOf(
+        [...history.chunks(streamOf(id), 0, latestMs)].flatMap((chunk) => [...decodeChunk(chunk).times]),
+      ),
     /** Times by a temporal query, over chunks and tail. */
     read(id: string, query: Partial<TemporalQuery> = {}): number[] {
       const all = { timeproperty: 'observedAt', limit: 1_000_000, ...query } as const

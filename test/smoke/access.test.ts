@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -58,6 +59,16 @@ test('users are listed, added with a given or a made password, and removed', asy
   expect(await runSelvedge(['users', '--remove', 'anna'], { env })).toMatchObject({ code: 1 })
   expect((await runSelvedge(['users'], { env })).stdout).toBe('ben\n')
   await gateway.stop()
+})
+
+test.each([
+  [['--add', 'a:b'], 'a user name has'],
+  [['--add', 'c', '--password-stdin'], 'a password has at least'],
+  [['--add', 'a', '--remove', 'b'], 'do not go together'],
+])('users %j is wrong usage', async (flags, words) => {
+  const env = { SELVEDGE_DATA: join(tmpdir(), 'selvedge-none') }
+  const { code, stderr } = await runSelvedge(['users', ...flags], { env, input: '\n' })
+  expect([code, stderr]).toEqual([64, expect.stringContaining(words)])
 })
 
 describePeer('mosquitto_pub', 'an open MQTT listener', (publisher) => {

@@ -165,7 +165,8 @@ describe('recorded series', () => {
   })
 
   it.each([
-    [['--data', '/nowhere'], 1, '/nowhere cannot be read'],
+    [['--data', '/nowhere'], 64, '/nowhere cannot be read'],
+    [['--data', import.meta.dirname], 64, 'holds no CSV file'],
     [['--speed', 'fast'], 64, '--speed: expected a number greater than 0, or max, not "fast"'],
     [['--step', '0'], 64, '--step: expected a number greater than 0'],
     [['--port', '70000'], 64, '--port: expected a port'],

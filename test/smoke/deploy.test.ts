@@ -6,7 +6,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { connectAsync } from 'mqtt'
 import { afterAll, describe, expect, it } from 'vitest'
 import { describePeer } from '#test/kit/peers.ts'
@@ -34,7 +34,7 @@ describe('install.sh', () => {
 
   it('lays out the program with its Node and only this board’s binary', () => {
     expect(readdirSync(program).toSorted()).toEqual(
-      ['LICENSE', 'bin', 'dist', 'node', 'node_modules', 'package.json'].toSorted(),
+      ['LICENSE', 'bin', 'dist', 'node', 'node_modules', 'package.json', 'selvedge.example.yaml'].toSorted(),
     )
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual(['main.js', 'writer-thread.js'])
     expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
@@ -52,6 +52,20 @@ describe('install.sh', () => {
     expect(readFileSync(settings, 'utf8')).toBe('# mine\n{}\n')
     expect(existsSync(join(program, 'dist', 'left-over.js'))).toBe(false)
     expect(readdirSync(join(root, 'opt'))).toEqual(['selvedge'])
+  })
+
+  it('gives settings that lines can be added to', () => {
+    const settings = join(staged('fresh'), 'etc', 'selvedge', 'selvedge.yaml')
+    writeFileSync(settings, `${readFileSync(settings, 'utf8')}http: {port: 0}\nmqtt: {port: 0}\n`)
+    const deployed = join(scratch, 'fresh', 'opt', 'selvedge')
+    const { status, stdout } = spawnSync(join(deployed, 'bin', 'selvedge'), ['check'], {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'] },
+    })
+    expect(stdout).toContain(`ok, from ${settings}`)
+    expect(stdout).toContain(`${join(scratch, 'fresh', 'var', 'lib', 'selvedge')} will be made`)
+    expect(status).toBe(0)
+    expect(readFileSync(join(deployed, 'selvedge.example.yaml'), 'utf8')).toContain('#data: ')
   })
 
   it('runs the deployed command through the link on the path', () => {
@@ -119,6 +133,8 @@ describePeer('qemu-aarch64', 'a 64-bit ARM board', (qemu) => {
 async function expectWorking(program: readonly string[]): Promise<void> {
   const gateway = await startGatewayProcess({ program, readyWithinMs: 60_000 })
   try {
+    const words = readFileSync(`/proc/${gateway.pid}/cmdline`, 'utf8').split('\0')
+    expect(words).toContain(join(dirname(program.at(-1)!), '..', 'node', 'bin', 'node'))
     expect((await fetch(`${gateway.httpUrl}/health/ready`)).status).toBe(200)
     const posted = await fetch(`${gateway.httpUrl}/senml`, {
       method: 'POST',

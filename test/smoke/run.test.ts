@@ -1,5 +1,15 @@
 /** `selvedge run` as a process: how it starts, what it says, how it ends, and what keeps it from starting. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -108,6 +118,25 @@ describe('selvedge run', () => {
     expect(stderr).toContain('another gateway uses the data folder')
   })
 
+  it.each([
+    ['others may write to it', () => chmodSync(join(folder, 'data'), 0o707), 'may be written by others'],
+    ['it is no folder', () => replaceByFile(join(folder, 'data')), 'is no folder'],
+  ])('does not start in a data folder when %s', async (_, spoil, words) => {
+    mkdirSync(join(folder, 'data'), { mode: 0o700 })
+    spoil()
+    const { code, stdout, stderr } = await run({})
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${join(folder, 'data')} ${words}`)])
+    expect(stdout).not.toContain('gateway.ready')
+  })
+
+  it.each(['passwordFile', 'caFile'])('does not start without the %s of a broker', async (name) => {
+    const broker = { url: 'mqtts://127.0.0.1:1', topics: ['a'], username: 'u', [name]: 'absent' }
+    const { code, stderr } = await run({}, '--set', `bridgeIn=${JSON.stringify([broker])}`)
+    expect(code).toBe(78)
+    expect(stderr).toMatch(/^selvedge run: .*\/data\/absent /)
+    expect(stderr).not.toContain('    at ')
+  })
+
   it.each(['SELVEDGE_HTTP_PORT', 'SELVEDGE_MQTT_PORT'])('says that the port of %s is taken', async (name) => {
     const other = await listenAnywhere()
     const { port } = other.address() as { port: number }
@@ -158,6 +187,11 @@ describe('a listener that is not loopback', () => {
     expect(await ask({ authorization: `Bearer ${token}` })).not.toBe(401)
   })
 })
+
+function replaceByFile(name: string): void {
+  rmdirSync(name)
+  writeFileSync(name, '')
+}
 
 function listenAnywhere(): Promise<Server> {
   return new Promise((resolve) => {

@@ -7,6 +7,7 @@ import {
   absentScripts,
   brokenRecords,
   deadLinks,
+  deadPaths,
   hugeFiles,
   lockedGaps,
   lockedHosts,
@@ -42,6 +43,10 @@ describe('the repository', () => {
     expect(absentScripts(tree, manifest.scripts)).toEqual([])
   })
   it('has no dead links', () => expect(deadLinks(tree)).toEqual([]))
+  it('names no source file that is gone', () => {
+    expect(textOf('docs/architecture.md')).toContain('`broker/door.ts`')
+    expect(deadPaths(tree)).toEqual([])
+  })
   it('has fresh reference pages', () => expect(stalePages(tree)).toEqual([]))
 })
 
@@ -83,6 +88,8 @@ describe('the checks', () => {
       deadLinks([file('docs/a.md', '[b](./b.md) [c](../c/d.md) [web](https://a.example/)')]),
     ).toHaveLength(2)
     expect(deadLinks([file('docs/a.md', '[b](b.md#part)'), file('docs/b.md', '')])).toEqual([])
+    const named = file('docs/a.md', '`room/a.ts`, `room/b.ts` and `test/kit/c.ts`')
+    expect(deadPaths([named, file('runtime/room/a.ts', ''), file('test/kit/c.ts', '')])).toHaveLength(1)
     expect(stalePages([]).length).toBeGreaterThan(3)
   })
 })

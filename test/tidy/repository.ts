@@ -96,6 +96,19 @@ export function deadLinks(files: readonly TreeFile[]): string[] {
     )
 }
 
+/** Source files that a document names, as `room/file.ts` or by their whole path, and that do not exist. */
+export function deadPaths(files: readonly TreeFile[]): string[] {
+  const paths = new Set(files.map(({ path }) => path))
+  return files
+    .filter(({ path }) => path.endsWith('.md'))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/`([a-z-]+\/[\w./-]+\.(?:ts|sh|yaml|service))`/g)]
+        .map(([, named]) => named!)
+        .filter((named) => !paths.has(named) && !paths.has(`runtime/${named}`))
+        .map((named) => `${path} names ${named}, which does not exist`),
+    )
+}
+
 /** Generated pages that differ from what the code says today. */
 export function stalePages(files: readonly TreeFile[]): string[] {
   const texts = new Map(files.map(({ path, text }) => [path, text]))

@@ -1,6 +1,7 @@
 /** MQTT 3.1.1, sections 3.8 to 3.11 and 4.7: SUBSCRIBE, UNSUBSCRIBE, filters; and retained messages, 3.3.1.3. */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { productToken } from '#base/version.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,
@@ -68,6 +69,15 @@ describe('SUBSCRIBE', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['kept y qos1'])
   })
 
+  it('for a share of the messages is refused, since the client would wait for ever', async () => {
+    const client = await connectRaw(broker.port, 'sharing')
+    expect(await subscribe(client, ['$share/group/a', 1], ['b', 1])).toMatchObject({ granted: [128, 1] })
+    await publish('a', 'x')
+    await publish('$share/group/a', 'y')
+    await publish('b', 'z')
+    expect((await client.all(50)).map(textOf)).toEqual(['b z qos1'])
+  })
+
   it('beyond the ceiling of filters is refused filter by filter', async () => {
     const client = await connectRaw(broker.port, 'many')
     const filters = Array.from({ length: 502 }, (_, n): [string, 0] => [`many/${n}`, 0])
@@ -109,6 +119,14 @@ describe('UNSUBSCRIBE', () => {
 })
 
 describe('retained messages', () => {
+  it('tell the version of the server, which # does not match', async () => {
+    const client = await connectRaw(broker.port, 'curious')
+    await subscribe(client, ['#', 1])
+    await subscribe(client, ['$SYS/broker/version', 1])
+    expect((await client.all(50)).map(textOf)).toEqual([`$SYS/broker/version ${productToken} qos0 retain`])
+    expect(broker.server.stats().retained).toBe(0)
+  })
+
   it('[MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8] are the last of each topic, sent with RETAIN and the lower QoS', async () => {
     await publish('r/1', 'old', { retain: true })
     await publish('r/1', 'new', { retain: true })

@@ -165,6 +165,26 @@ describe('the update interval', () => {
   })
 })
 
+describe('a frame with many fields', () => {
+  it('makes the entities of a device in one go, however many fields are new', async () => {
+    const hosts = 'http://www.w3.org/ns/sosa/hosts'
+    const fields = (from: number, to: number, t: number) =>
+      Array.from({ length: to - from }, (_, i) => ({ n: `wide:f${from + i}`, v: from + i, t }))
+    const written = async () => {
+      const path = '/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:Platform:wide?timeproperty=modifiedAt'
+      const evolution = (await gateway.get(path)).json() as Record<string, { object: string[] }[]>
+      return evolution[hosts]!.map(({ object }) => object.length)
+    }
+    expect((await push(fields(0, 200, noon))).status).toBe(204)
+    expect(await written()).toEqual([200])
+    expect((await push([...fields(150, 300, noon + 1), { n: 'other:f', v: 1 }])).status).toBe(204)
+    expect(await written()).toEqual([200, 300])
+    expect((await history('wide:f299')).map(([value]) => value)).toEqual([299])
+    expect((await history('wide:f160')).map(([value]) => value)).toEqual([160, 160])
+    expect((await history('other:f')).map(([value]) => value)).toEqual([1])
+  })
+})
+
 describe('plain JSON', () => {
   it('becomes observations by the declared mapping, and what does not fit is counted', async () => {
     const at = (time: string, more: object) =>

@@ -167,6 +167,20 @@ it('gives each observation the unit of its frame, whatever was patched in betwee
   ])
 })
 
+it('leaves a result alone that somebody put beside its own', async () => {
+  await observe('temp', 20, { t: noon })
+  const estimate = property(19, { datasetId: 'urn:ngsi-ld:dataset:estimate' })
+  await patch(ids.observation, { [result]: [estimate, property(20, { observedAt: '2026-03-01T12:00:00Z' })] })
+  await observe('temp', 21, { t: noon + 1 })
+  const results = (await entity(ids.observation))[result] as { datasetId?: string }[]
+  expect(
+    results.toSorted((a, b) => Number(b.datasetId !== undefined) - Number(a.datasetId !== undefined)),
+  ).toEqual([
+    estimate,
+    property(21, { unitCode: 'CEL', observedAt: '2026-03-01T12:00:01Z', [timeSource]: property('device') }),
+  ])
+})
+
 it('keeps no word of the unit that a device had before', async () => {
   await observe('temp', 1, { u: 'furlong', t: noon })
   await observe('temp', 2, { u: 'Cel', t: noon + 1 })

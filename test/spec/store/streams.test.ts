@@ -132,9 +132,20 @@ describe('an observation of a device', () => {
     expect(history()).toHaveLength(3)
   })
 
-  it('keeps the log no longer than it needs, also when its first was refused', async () => {
-    open.refuseNextGroup(full)
-    await expect(seen(1, 1)).rejects.toThrow('full')
+  it.each([
+    [
+      'that was refused',
+      async () => {
+        open.refuseNextGroup(full)
+        await expect(seen(2, 2)).rejects.toThrow('full')
+      },
+    ],
+    ['whose value a document has', () => patch({ t: property({ value: 2, s: 2, unitCode: 'CEL' }) })],
+    ['that was late', () => seen(0.5, 2)],
+  ] as const)('%s keeps no part of the log from being let go', async (_, happen) => {
+    await seen(1, 1)
+    await open.upkeep()
+    await happen()
     await patch({ name: property({ value: 'x' }) })
     // Old, folded, and then let go of.
     for (let i = 0; i < 3; i++) await open.upkeep()

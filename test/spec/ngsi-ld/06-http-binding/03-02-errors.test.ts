@@ -89,6 +89,12 @@ it('a body in a content coding shall be 415, with the one that is taken', async 
   expect(taken.status).toBe(201)
 })
 
+it('a byte order mark before a body shall be no mistake', async () => {
+  const body = '\ufeff{"id":"urn:x:bom","type":"T"}'
+  const headers = { 'Content-Type': 'application/json' }
+  expect((await gateway.ask('POST', entities, { body, headers })).status).toBe(201)
+})
+
 it('a body larger than allowed shall be 413, announced or not, and the gateway goes on', async () => {
   const headers = { 'Content-Type': 'application/json' }
   const large = Buffer.alloc(9 * 1024 * 1024, ' ')

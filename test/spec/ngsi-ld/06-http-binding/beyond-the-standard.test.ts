@@ -57,6 +57,14 @@ describe('POST /senml', () => {
     expect(none.text.length).toBeLessThan(1000)
   })
 
+  it('shall be refused for a tenant rather than be written to the wrong one', async () => {
+    const before = frames.length
+    const headers = { 'Content-Type': 'application/senml+json', 'NGSILD-Tenant': 'acme' }
+    const answer = await gateway.ask('POST', '/senml', { body: [1, 0], headers })
+    expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('NGSILD-Tenant')])
+    expect(frames).toHaveLength(before)
+  })
+
   it('shall be 415 for another media type and 413 for a frame that is too large', async () => {
     expect((await push([1, 0], 'application/json')).status).toBe(415)
     expect((await push(Buffer.alloc(300_000))).status).toBe(413)

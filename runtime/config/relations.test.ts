@@ -1,0 +1,55 @@
+/** Rules between settings are told together with values that are wrong by themselves, and only when they are certain. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { loadSettings } from './load.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-relations-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function mistakesOf(yaml: string): Promise<string[]> {
+  const file = join(folder, 'selvedge.yaml')
+  writeFileSync(file, yaml)
+  const bridgeChecks = {
+    json: (given: unknown) =>
+      (given as []).length === 0 ? [] : [{ path: '[0].topic', expected: 'a pattern' }],
+  }
+  const { mistakes = [] } = await loadSettings({ file, env: {}, folder, bridgeChecks })
+  return mistakes.map(({ path }) => path)
+}
+
+const wrongRange = 'devices: {"0012": {location: [1, 2, 3, 4], fields: {t: {min: 3, max: 1}}}}'
+
+it('are told beside wrong values', async () => {
+  const yaml = `
+    comit: {}
+    commit: {lingerMs: -1}
+    http: {port: 9000}
+    mqtt: {port: 9000}
+    bridgeIn: [{url: "http://x", topics: []}]
+    bridges: {json: [{topic: 1}]}
+    provisioning: {${wrongRange}, allow: [a, 5], mode: Auto}`
+  expect((await mistakesOf(yaml)).toSorted()).toEqual(
+    [
+      'comit',
+      'commit.lingerMs',
+      'mqtt.port',
+      'bridgeIn[0].url',
+      'bridgeIn[0].topics',
+      'bridges.json[0].topic',
+      'provisioning.devices.0012.location',
+      'provisioning.devices.0012.fields.t.max',
+      'provisioning.allow[1]',
+      'provisioning.mode',
+    ].toSorted(),
+  )
+})
+
+it.each([
+  ['http: {port: web}\nmqtt: {port: 9090}', ['http.port']],
+  ['http: 3\nmqtt: {port: 9090}', ['http']],
+  ['- a list', ['']],
+])('are not guessed from what is wrong: %j', async (yaml, paths) => {
+  expect(await mistakesOf(yaml)).toEqual(paths)
+})
