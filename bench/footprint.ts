@@ -111,9 +111,7 @@ async function loaded(
   { stations, values }: { stations: number; values: number },
 ): Promise<void> {
   const gateway = await startGateway(command)
-  const file = join(gateway.folder, 'selvedge.db')
   const perSecond = await fill(gateway.httpPort, stations)
-  const fileBefore = statSync(file).size
   const startedAt = performance.now()
   await publish(gateway, values)
   const rate = values / ((performance.now() - startedAt) / 1000)
@@ -128,7 +126,12 @@ async function loaded(
   print('75 s later', gateway)
   process.stdout.write('  (goal 140 MB)\n')
   await gateway.stop({ keep: true })
-  atRest(file, fileBefore)
+  const again = await startGateway(command, {}, gateway.folder)
+  await ask(again, pathOf('get', 1, stations))
+  print('the same data after a restart', again)
+  process.stdout.write(`, ready in ${again.readyMs.toFixed(0)} ms\n`)
+  await again.stop({ keep: true })
+  atRest(join(gateway.folder, 'selvedge.db'))
   removeFolder(gateway.folder)
 }
 
@@ -143,20 +146,18 @@ async function publish(gateway: Server, values: number): Promise<void> {
   await end(child)
 }
 
-/** What the observations take on disk, after the gateway folded everything and closed its file. */
-function atRest(file: string, fileBefore: number): void {
+/** What the observations take on disk once they are folded: chunk bodies, and whole pages of their table. */
+function atRest(file: string): void {
   const database = new BetterSqlite3(file, { readonly: true })
   const of = (sql: string): number => database.prepare(sql).pluck().get() as number
   const count = of('SELECT sum(count) FROM chunk')
   const bodies = of('SELECT sum(length(body)) FROM chunk')
-  const log = of('SELECT coalesce(sum(length(body)), 0) FROM log')
-  const free =
-    of('SELECT freelist_count FROM pragma_freelist_count') * of('SELECT page_size FROM pragma_page_size')
-  const growth = statSync(file).size - fileBefore
+  const pages = of("SELECT sum(pgsize) FROM dbstat WHERE name = 'chunk' AND aggregate = TRUE")
+  const log = of("SELECT sum(pgsize) FROM dbstat WHERE name = 'log' AND aggregate = TRUE")
   database.close()
   process.stdout.write(
-    `at rest: ${(bodies / count).toFixed(2)} B per observation in chunks (${count} observations)  (goal 4 B)\n` +
-      `file growth ${megabytes(growth)}: ${((growth - free) / count).toFixed(2)} B per observation without free pages, ` +
-      `of which the bounded log holds ${megabytes(log)}\n`,
+    `at rest: ${(bodies / count).toFixed(2)} B per observation in chunk bodies, ${(pages / count).toFixed(2)} B in pages ` +
+      `of their table (${count} folded)  (goal 4 B)\n` +
+      `file ${megabytes(statSync(file).size)}, of which the bounded log takes ${megabytes(log)}\n`,
   )
 }

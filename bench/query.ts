@@ -16,7 +16,8 @@ import { pathOf, type RequestKind, stationId } from './site.ts'
 const load = new URL('./http-load.ts', import.meta.url).pathname
 const searches = [
   { kind: 'equal', title: 'q=zone==z' },
-  { kind: 'range', title: 'q=temperature>a;temperature<b' },
+  { kind: 'range', title: 'q=temperature==a..b' },
+  { kind: 'between', title: 'q=temperature>a;temperature<b' },
   { kind: 'near', title: 'georel=near, 6 km' },
 ] as const
 const writings = [

@@ -57,7 +57,10 @@ export async function startGateway(
       ...env,
     },
     quiet: false,
-    onLine: (line) => line.includes('gateway.ready') && ready(performance.now()),
+    onLine(line) {
+      if (line.includes('"gateway.ready"')) ready(performance.now())
+      else if (line.includes('"level":"error"')) process.stderr.write(`${line}\n`)
+    },
   })
   const readyMs = (await Promise.race([isReady, deathOf(child)])) - startedAt
   return {

@@ -44,7 +44,17 @@ function spread(i: number, seed: number, range: number): number {
   return ((x ^ (x >>> 15)) >>> 0) % range
 }
 
-export const requestKinds = ['get', 'list', 'observe', 'write', 'equal', 'range', 'near', 'mixed'] as const
+export const requestKinds = [
+  'get',
+  'list',
+  'observe',
+  'write',
+  'equal',
+  'range',
+  'between',
+  'near',
+  'mixed',
+] as const
 export type RequestKind = (typeof requestKinds)[number]
 
 const entities = '/ngsi-ld/v1/entities'
@@ -60,9 +70,12 @@ export function pathOf(kind: RequestKind, n: number, count: number): string {
       return `${entities}?type=${stationType}&limit=20&offset=${20 * spread(n, 29, Math.min(50, count / 20))}`
     case 'equal':
       return `${entities}?type=${stationType}&q=zone==${any % zones}&limit=100`
-    case 'range': {
+    case 'range':
+    case 'between': {
       const low = spread(n, 31, 3970) / 100
-      return `${entities}?type=${stationType}&q=temperature>${low};temperature<${(low + 0.3).toFixed(2)}&limit=100`
+      const high = (low + 0.3).toFixed(2)
+      const q = kind === 'range' ? `temperature==${low}..${high}` : `temperature>${low};temperature<${high}`
+      return `${entities}?type=${stationType}&q=${q}&limit=100`
     }
     case 'near': {
       const [lon, lat] = place(any)

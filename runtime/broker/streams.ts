@@ -6,6 +6,7 @@
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
@@ -85,8 +86,15 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     const known = existing(stage, owner, name, dataset)
     if (known !== undefined) return known
     const instance = instanceOf(owner.entity, name, dataset)
-    if (instance === undefined)
+    if (instance === undefined) {
       throw new GatewayError('ngsi-ld.not-found', `${owner.id} has no attribute ${name}`)
+    }
+    if (kindOf(instance).member !== 'value') {
+      throw new GatewayError(
+        'ngsi-ld.bad-request-data',
+        `${name} is a ${instance.type} and cannot be observed`,
+      )
+    }
     if (lastStream >= limits.streamsMax.value) {
       throw new GatewayError(
         'store.failed',

@@ -1,26 +1,39 @@
 /**
- * The way of MQTT messages to the door. Their order is kept: where the door is full they wait, and when the disk
- * refuses a commit, those refused are tried again before those that came later. How long a message may be tried is
- * said by whoever owns it.
+ * The way of MQTT messages to the door. Their order is kept: where the door is full they wait, and while the disk is
+ * full those refused wait for their next try, and nobody passes them who came later. How long a message may be tried
+ * is said by whoever owns it.
  */
+import { GatewayError } from '#base/errors.ts'
 import type { Door } from '#broker/door.ts'
 import type { Work } from '#broker/work-queue.ts'
 
+/** A work that knows its place among those offered; it is given when it is first offered. */
+export interface Offered extends Work {
+  place: number | undefined
+}
+
 export interface Admission {
   /** Hands a work to the door, now or as soon as there is room. False when it may not wait and would have to. */
-  offer(work: Work, mayWait: boolean): boolean
+  offer(work: Offered, mayWait: boolean): boolean
+  /** Every work asks it first when it is decided. @throws store.full while works wait that the disk had no room for. */
+  assertTurn(): void
   /** Takes a refused work back, to be tried again in a moment. */
-  hold(work: Work): void
+  hold(work: Offered, error: GatewayError): void
   waiting(): number
   /** Forgets what waits; nothing is offered afterwards. */
   close(): void
 }
 
 const retryMs = 250
+/** One for all: there may be thousands. */
+const notYet = new GatewayError('store.full', 'others wait for room on the disk')
 
 export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admission {
-  let queue: Work[] = []
-  let held: Work[] = []
+  let queue: Offered[] = []
+  let held: Offered[] = []
+  let places = 0
+  /** A work is held because the disk is full: what the door has taken since must not overtake it. */
+  let isDiskFull = false
   let timer: NodeJS.Timeout | undefined
   let armed = false
   let closed = false
@@ -42,6 +55,9 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
 
   function retry(): void {
     timer = undefined
+    isDiskFull = false
+    // They were refused group by group, and answered in slices.
+    held.sort((a, b) => a.place! - b.place!)
     queue = held.concat(queue)
     held = []
     drain()
@@ -50,6 +66,7 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
   return Object.freeze({
     offer(work, mayWait) {
       if (closed) return false
+      work.place ??= ++places
       const isFree = queue.length === 0 && timer === undefined
       if (isFree && door.submit(work)) return true
       if (!mayWait) return false
@@ -57,9 +74,13 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
       if (timer === undefined) arm()
       return true
     },
-    hold(work) {
+    assertTurn() {
+      if (isDiskFull) throw notYet
+    },
+    hold(work, error) {
       if (closed) return
       held.push(work)
+      isDiskFull ||= error.code === 'store.full'
       timer ??= setTimeout(retry, retryMs)
     },
     waiting: () => queue.length + held.length,

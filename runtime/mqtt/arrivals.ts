@@ -12,9 +12,8 @@ import { GatewayError, toGatewayError } from '#base/errors.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Stage } from '#broker/stage.ts'
-import type { Work } from '#broker/work-queue.ts'
 import type { Frame } from '#contract'
-import type { Admission } from './admission.ts'
+import type { Admission, Offered } from './admission.ts'
 import type { Flow } from './flow.ts'
 import type { Incoming } from './incoming.ts'
 import type { Link } from './link.ts'
@@ -68,7 +67,7 @@ export interface Handed {
 }
 
 /** A message on its way to disk. */
-interface Arrival extends Work, Taken {
+interface Arrival extends Offered, Taken {
   readonly link: Link | undefined
   readonly handed: Handed | undefined
   readonly route: Route
@@ -120,6 +119,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     (retain && (payload.length > 0 || retained.has(route.topic))) || routes.owedTo(route, qos) > 0
 
   function decide(this: Arrival, stage: Stage): void {
+    admission.assertTurn()
     this.intent?.decide(stage)
     if (isKept(this.route, this.message, this.retain)) keep(stage, this)
     const { receipt, will } = this.handed ?? {}
@@ -158,7 +158,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     const now = clock.monotonic()
     if (arrival.heldAt === 0) arrival.heldAt = now
     if (arrival.message.qos === 0) drop(arrival)
-    else if (now - arrival.heldAt < ports.holdMs) admission.hold(arrival)
+    else if (now - arrival.heldAt < ports.holdMs) admission.hold(arrival, error)
     else settle(arrival, 'refused')
   }
 
@@ -219,6 +219,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       intent: parts.intent,
       kept: undefined,
       heldAt: 0,
+      place: undefined,
       isDropped: false,
       state: 'waiting',
       urgent: false,

@@ -12,6 +12,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import { createAdmission } from './admission.ts'
 import type { IntakePort } from './arrivals.ts'
 import { createFilterTree } from './filter-tree.ts'
@@ -124,10 +125,14 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     const work = {
       urgent: false,
       bytes: intent.bytes,
-      decide: intent.decide,
+      place: undefined,
+      decide(stage: Stage) {
+        admission.assertTurn()
+        intent.decide(stage)
+      },
       answer(error?: GatewayError) {
         if (error === undefined) settle(true)
-        else if (error.entry.fault === 'resource' && qos > 0) admission.hold(work)
+        else if (error.entry.fault === 'resource' && qos > 0) admission.hold(work, error)
         else if (error.entry.fault === 'resource') drop()
         else settle(error.code !== 'store.closed' && refuse(topic, error))
       },

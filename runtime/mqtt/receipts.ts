@@ -81,10 +81,11 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
         const work = {
           urgent: false,
           bytes: 0,
+          place: undefined,
           decide: (stage: Stage) => stage.write('incoming.delete', session.s, receipt.id),
           answer(error?: GatewayError) {
             if (error !== undefined) {
-              admission.hold(work)
+              admission.hold(work, error)
             } else {
               remove(receipt)
               resolve()

@@ -7,12 +7,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '#base/clock.ts'
+import type { GatewayError } from '#base/errors.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
 import { createDoor, type Door } from '#broker/door.ts'
 import { type Database, migrate, openReader } from '#store/database.ts'
 import { createRecords } from '#store/records.ts'
-import { createWriter } from '#store/writer.ts'
+import { createWriter, type Writer } from '#store/writer.ts'
 
 export interface OpenDoor {
   readonly door: Door
@@ -33,8 +34,14 @@ export function temporaryDatabase(): TemporaryDatabase {
   return { file: join(folder, 'tenant.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
+export interface DoorOptions {
+  readonly lingerMs?: number
+  /** Asked before each group is written: why it leaves no trace, if it shall not be. */
+  readonly refuse?: (() => Promise<GatewayError | undefined>) | undefined
+}
+
 /** Opens a file by its own writer thread; a new file is made when there is none. */
-export async function openDoor(file: string, options: { lingerMs?: number } = {}): Promise<OpenDoor> {
+export async function openDoor(file: string, options: DoorOptions = {}): Promise<OpenDoor> {
   migrate(file)
   const writer = createWriter((error) => {
     throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
@@ -44,7 +51,7 @@ export async function openDoor(file: string, options: { lingerMs?: number } = {}
   const door = createDoor(
     {
       tenant: '',
-      writer,
+      writer: options.refuse === undefined ? writer : refusing(writer, options.refuse),
       clock: systemClock,
       log: createLog({ level: 'error', clock: systemClock, write: (line) => process.stderr.write(line) }),
       metrics: createMetrics(),
@@ -62,6 +69,17 @@ export async function openDoor(file: string, options: { lingerMs?: number } = {}
       database.close()
       await writer.close('')
       await writer.end()
+    },
+  }
+}
+
+function refusing(writer: Writer, refuse: NonNullable<DoorOptions['refuse']>): Pick<Writer, 'write'> {
+  return {
+    write(group, done) {
+      void refuse().then((error) => {
+        if (error === undefined) writer.write(group, done)
+        else done(error, { chunks: 0, logBytes: 0 })
+      })
     },
   }
 }

@@ -14,7 +14,7 @@ import type { IntakePort } from '#mqtt/arrivals.ts'
 import { createMqttServer, type MqttPorts, type MqttServer, type MqttSettings } from '#mqtt/server.ts'
 import type { Database } from '#store/database.ts'
 import { createSessionRows } from '#store/sessions.ts'
-import { type OpenDoor, openDoor } from './door.ts'
+import { type DoorOptions, type OpenDoor, openDoor } from './door.ts'
 
 export interface Broker extends OpenDoor {
   readonly server: MqttServer
@@ -32,13 +32,14 @@ export interface BrokerOptions extends Partial<MqttSettings> {
   /** Stands between broker and door, to make the disk fail. */
   readonly wrapDoor?: (door: OpenDoor['door']) => MqttPorts['door']
   readonly lingerMs?: number
+  readonly refuse?: DoorOptions['refuse']
   /** Called in the decision of every claimed frame. */
   readonly onDecide?: (frame: Frame, stage: Stage) => void
 }
 
 /** Opens the broker on a database file; opening the same file again is a restart. */
 export async function openBroker(file: string, options: BrokerOptions = {}): Promise<Broker> {
-  const opened = await openDoor(file, { lingerMs: options.lingerMs ?? 2 })
+  const opened = await openDoor(file, { lingerMs: options.lingerMs ?? 2, refuse: options.refuse })
   const metrics = createMetrics()
   const lines: Record<string, unknown>[] = []
   const log = createLog({
@@ -46,7 +47,7 @@ export async function openBroker(file: string, options: BrokerOptions = {}): Pro
     clock: systemClock,
     write: (line) => void lines.push(JSON.parse(line)),
   })
-  const { authenticate, wrapDoor, lingerMs: _, onDecide, ...settings } = options
+  const { authenticate, wrapDoor, lingerMs: _, refuse: __, onDecide, ...settings } = options
   const server = await createMqttServer(
     {
       door: wrapDoor?.(opened.door) ?? opened.door,

@@ -37,7 +37,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     await outbox.owe(owed(300))
     await new Promise((resolve) => setTimeout(resolve, 4000))
     // The first eight together, then one after each pause.
-    expect(receiver.received.length).toBeGreaterThan(8 + 3)
+    expect(receiver.received.length).toBeGreaterThan(8)
     expect(receiver.received.length).toBeLessThan(8 + 12)
     expect(outbox.dispatcher.stats()[0]).toMatchObject({
       state: 'backing-off',

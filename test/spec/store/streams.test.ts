@@ -146,7 +146,7 @@ describe('an observation of a device', () => {
     await seen(1, 1)
     await open.upkeep()
     await happen()
-    await patch({ name: property({ value: 'x' }) })
+    await open.broker.create({ id: 'urn:x:other', type: 'Room' }, 'http')
     // Old, folded, and then let go of.
     for (let i = 0; i < 3; i++) await open.upkeep()
     expect(open.main.records.meta('replay')).toBe(open.main.door.status().number)
@@ -219,6 +219,7 @@ describe('a write by a client', () => {
     await open.upkeep()
     await restart()
     expect(current()).toEqual(relationship)
+    await expect(seen(2, 2)).rejects.toThrow('cannot be observed')
     expect(history()).toEqual([0, 1].map((s) => [s, s, undefined]))
   })
 })
