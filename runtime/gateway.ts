@@ -116,10 +116,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
-  opened.defer(() => mqtt?.close(limits.closeMs.value / 4))
+  opened.defer(() => mqtt?.close(limits.drainMs.value))
   const bridgesIn = openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings)
   opened.defer(async () => {
-    await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.closeMs.value / 4)))
+    await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.drainMs.value)))
   })
 
   isReady = true
@@ -165,7 +165,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     committed: dispatcher.committed,
     reread: dispatcher.reread,
     stats: dispatcher.stats,
-    close: () => dispatcher.close(limits.closeMs.value / 2),
+    close: () => dispatcher.close(limits.drainMs.value),
   })
 }
 

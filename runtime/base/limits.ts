@@ -327,6 +327,12 @@ export const limits = {
   // Process
   settingsBytesMax: limit(4 * 1024 * 1024, 'bytes', 'About 20,000 declared devices', 'settings are refused'),
   settingsDepthMax: limit(64, 'levels', 'Recursion stays within the stack', 'settings are refused'),
+  drainMs: limit(
+    2000,
+    'ms',
+    'Each of the four parts that drain one after the other',
+    'open connections are cut; what they owe is on disk',
+  ),
   closeMs: limit(8000, 'ms', 'systemd kills after ten seconds', 'open work is abandoned; it is on disk'),
   httpConnectionsMax: limit(1000, 'connections', 'File descriptors', 'refused'),
   httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),

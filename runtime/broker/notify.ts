@@ -31,7 +31,7 @@ export interface NotifyPorts {
   readonly tenant: Inside
   readonly contexts: Contexts
   readonly clock: Clock
-  /** A fresh identifier, unique for ever. */
+  /** Identifies the delivery: the same at every try, unique for ever. */
   readonly newId: () => string
 }
 

@@ -35,7 +35,7 @@ export interface HttpServer {
   /** The port that is really open. */
   readonly port: number
   readonly url: string
-  /** Settles when every connection is gone: after the last answer, at the latest after `limits.closeMs`. */
+  /** Settles when every connection is gone: after the last answer, at the latest after `limits.drainMs`. */
   close(): Promise<void>
 }
 
@@ -117,7 +117,7 @@ function listen(server: Server, { host, port }: HttpAddress): Promise<number> {
 function drain(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const step = setInterval(() => server.closeIdleConnections(), drainStepMs)
-    const deadline = setTimeout(() => server.closeAllConnections(), limits.closeMs.value)
+    const deadline = setTimeout(() => server.closeAllConnections(), limits.drainMs.value)
     server.close(() => {
       clearInterval(step)
       clearTimeout(deadline)

@@ -12,9 +12,10 @@ import { cellOf } from './place-cell.ts'
 
 /**
  * The column `kind` of a scalar: values of unlike kinds never meet in a range. A point on the globe is kept as the
- * number of its cell; every other geometry is a box in the R-tree.
+ * number of its cell; every other geometry is a box in the R-tree. `several` marks an attribute with more than one
+ * value or instance: two comparisons may hold for different ones of them.
  */
-export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4 } as const
+export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4, several: 5 } as const
 
 /** Characters of a text that the index keeps. */
 export const indexedTextMax = 256
@@ -92,7 +93,8 @@ function keyOf([name, kind, value]: ScalarRow): string {
 
 function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
   const rows = new Map<string, ScalarRow>()
-  for (const instance of instancesOf(entity, name)) {
+  const instances = instancesOf(entity, name)
+  for (const instance of instances) {
     const cell = instance.type === 'GeoProperty' ? pointCell(instance.value) : undefined
     if (cell !== undefined) rows.set(`cell ${cell}`, [name, scalarKinds.cell, cell])
     const content = contentOf(instance)
@@ -102,6 +104,7 @@ function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
       if (row !== undefined) rows.set(keyOf(row), row)
     }
   }
+  if (rows.size > 1 || instances.length > 1) rows.set('several', [name, scalarKinds.several, 1])
   return [...rows.values()]
 }
 

@@ -1,11 +1,11 @@
 /**
  * One log blob: the observations of one commit in arrival order, delta-coded, about 6 to 10 bytes each.
- * In memory they are a flat Float64Array of triples (stream and late flag, observedAt ms, value), which a worker thread takes over
- * without copying; values that are no numbers are NaN there and stand in `others` by position.
+ * In memory they are a flat Float64Array of triples (stream and late flag, observedAt ms, value), which a worker
+ * thread takes over without copying; values that are no numbers are NaN there and stand in `others` by position.
  *
  * The first of a triple is stream * 2, plus 1 for a late one that must not become current at replay.
  *
- * Bytes: version 1, count, then per observation: first (signed delta), time (signed delta), time (signed delta), value as
+ * Bytes: version 1, count, then per observation: first (signed delta), time (signed delta), value as
  * zigzag(integer) * 8 + scale for decimals, or 7 followed by a float64; then `others` as JSON.
  */
 import { GatewayError } from '#base/errors.ts'

@@ -12,7 +12,7 @@ import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import { scalarKinds } from './entity-index.ts'
 import { boxOfCell, cellRanges } from './place-cell.ts'
-import { comparisonArms, matchArms } from './scalar-sql.ts'
+import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
 import { type Arm, type ArmRow, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
 
 export interface Condition {
@@ -33,11 +33,16 @@ export interface Condition {
 export interface SqlPorts {
   /** The number of an interned name; undefined when no entity has it. */
   readonly nameOf: (text: string) => number | undefined
-  /**
-   * The rids of entities whose newest value of this attribute is not in the index yet and whose value fits; undefined
-   * when the index is current for this attribute.
-   */
-  readonly unwritten?: (attribute: string, fits: (value: Json) => boolean) => readonly number[] | undefined
+  /** What the index does not know yet of an attribute; undefined when it is current. */
+  readonly unwritten?: (attribute: string, fits: (value: Json) => boolean) => Unwritten | undefined
+}
+
+/** Entities whose newest value of an attribute is not in the index yet. */
+export interface Unwritten {
+  /** Those whose newest value fits. */
+  readonly rids: readonly number[]
+  /** True for any of them: what the index says of it may be of yesterday. */
+  readonly has: (rid: number) => boolean
 }
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
@@ -49,7 +54,7 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
     ...(q === undefined
       ? []
       : q.kind === 'and'
-        ? q.parts.map((part) => treeCondition(part, ports))
+        ? conjunctConditions(q.parts, ports)
         : [treeCondition(q, ports)]),
     ...(geo === undefined ? [] : [geoCondition(geo, ports)]),
     ...(attrs === undefined ? [] : [anyOf(attrs.map((name) => existenceCondition(name, ports)))]),
@@ -62,7 +67,7 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
 /** Compound statements have a limit of their own, and each arm repeats all probes. */
 const armsMax = 32
 
-const ranks = { id: 0, equality: 1, place: 2, range: 3, prefix: 4, existence: 5, type: 6 } as const
+const ranks = { id: 0, equality: 1, place: 2, between: 3, range: 4, prefix: 5, existence: 6, type: 7 } as const
 
 /** Nothing satisfies it: its name is in no entity. */
 const never: Condition = {
@@ -197,8 +202,34 @@ function keyCondition(table: string, column: string, key: number | undefined, ra
 
 function treeCondition(tree: QueryTree, ports: SqlPorts): Condition {
   if (tree.kind === 'or') return anyOf(tree.parts.map((part) => treeCondition(part, ports)))
-  if (tree.kind === 'and') return allOf(tree.parts.map((part) => treeCondition(part, ports)))
+  if (tree.kind === 'and') return allOf(conjunctConditions(tree.parts, ports))
   return termCondition(tree, ports)
+}
+
+/** One condition for each part, but one for two that bound the same attribute: together they select far less. */
+function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): readonly Condition[] {
+  const [part, ...others] = parts
+  if (part === undefined) return []
+  for (const other of others) {
+    const both = betweenCondition(part, other, ports)
+    if (both !== undefined)
+      return [both, ...conjunctConditions(others.filter((one) => one !== other), ports)]
+  }
+  return [treeCondition(part, ports), ...conjunctConditions(others, ports)]
+}
+
+function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Condition | undefined {
+  if (one.kind !== 'compare' || other.kind !== 'compare') return undefined
+  const attribute = one.path.names[0]!
+  if (!isPlain(one.path) || !isPlain(other.path) || other.path.names[0] !== attribute) return undefined
+  const name = ports.nameOf(attribute)
+  if (name === undefined) return never
+  const found = betweenArms(one, other, name)
+  if (found === undefined) return undefined
+  const tests = [compileItemTest(one), compileItemTest(other)]
+  const fits = (value: Json): boolean => tests.every((test) => itemsOf(value).some(test))
+  const superset = { ...existenceCondition(attribute, ports), armsExact: false, probeExact: false }
+  return { ...superset, ...asOfNow(found, ports.unwritten?.(attribute, fits)), rank: ranks.between }
 }
 
 function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
@@ -215,13 +246,27 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   const fresh = ports.unwritten?.(term.path.names[0]!, (value) => itemsOf(value).some(fits))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
-    arms: withRids(found.arms, fresh),
-    armsExact: found.exact && fresh === undefined,
-    ordered: found.ordered && fresh === undefined,
+    ...asOfNow(found, fresh),
     probe,
     probeExact: found.exact && probe === found.probe,
     rank: found.probe === undefined ? ranks.range : ranks.equality,
-    ...(found.look === undefined ? {} : { look: found.look }),
+  }
+}
+
+/** What the index tells, with what is newer: of an entity with a newer value only that one is believed. */
+function asOfNow(
+  { arms, exact, ordered, look }: ScalarArms,
+  fresh: Unwritten | undefined,
+): Pick<Condition, 'arms' | 'armsExact' | 'ordered' | 'look'> {
+  if (fresh === undefined) return { arms, armsExact: exact, ordered, ...(look === undefined ? {} : { look }) }
+  return {
+    arms: [...arms, { ...listArm(fresh.rids), columns: `'fresh'` }],
+    armsExact: false,
+    ordered: false,
+    look(row) {
+      const verdict = look === undefined ? exact || undefined : look(row)
+      return verdict === true && fresh.has(row[0]) ? undefined : verdict
+    },
   }
 }
 
@@ -232,10 +277,6 @@ function absenceOf(exists: Condition): Condition {
     probe: { text: `${exists.probe!.text} IS NULL`, params: exists.probe!.params },
     probeExact: true,
   }
-}
-
-function withRids(arms: readonly Arm[], rids: readonly number[] | undefined): readonly Arm[] {
-  return rids === undefined ? arms : [...arms, listArm(rids)]
 }
 
 // ---- Places
@@ -258,9 +299,10 @@ function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
     const box = boxOfRow(row)
     const verdict = box === undefined ? undefined : test(box)
     // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
-    return fresh !== undefined && verdict === true ? undefined : verdict
+    return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
   }
-  return { ...superset, arms: withRids(arms, fresh), ordered: false, rank: ranks.place, look }
+  const newer = fresh === undefined ? [] : [listArm(fresh.rids)]
+  return { ...superset, arms: [...arms, ...newer], ordered: false, rank: ranks.place, look }
 }
 
 /** What a row of a cell, of a place or of a list says of where its entity is. */

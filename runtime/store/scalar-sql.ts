@@ -8,6 +8,7 @@ import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } fr
 import { indexedPrefix, indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
 import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
+/** Arms whose rows say a value, but for those of attributes with several values, of which nothing is known. */
 export interface ScalarArms {
   readonly arms: readonly Arm[]
   readonly exact: boolean
@@ -25,7 +26,7 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
   const exact = spans.every((span) => span.exact)
   const points = spans.map((span) => span.point)
   if (!points.every((point) => point !== undefined)) {
-    return { arms: spans.map((span) => scalarArm(name, span.kind, span)), exact, ordered: false }
+    return { arms: spans.map((span) => scalarArm(name, span)), exact, ordered: false }
   }
   const kinds = [...new Set(spans.map((span) => span.kind))]
   const lists = kinds.map((kind) => {
@@ -37,10 +38,34 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
     params: [name, kind, ...params],
   }))
   return {
-    arms: lists.map((list) => scalarArm(name, list.kind, { text: `d.${list.text}`, params: list.params })),
+    arms: lists.map((list) => scalarArm(name, { ...list, text: `d.${list.text}` })),
     exact,
     ordered: spans.length === 1,
     probe: joined(probes, ' OR '),
+  }
+}
+
+/**
+ * Two comparisons that bound one attribute from both sides, as one range, beside the attributes that may satisfy them
+ * with different values. Undefined for any other two.
+ */
+export function betweenArms(
+  one: QueryComparison,
+  other: QueryComparison,
+  name: number,
+): ScalarArms | undefined {
+  const [low, high] = one.operator.startsWith('>') ? [one, other] : [other, one]
+  if (!low.operator.startsWith('>') || !high.operator.startsWith('<')) return undefined
+  const [from, to] = [low, high].map((term) => spanOf(scalarTermOf(term)!.intervals[0]!, false)) as [Span, Span]
+  if (from.kind !== to.kind) return undefined
+  const range = { kind: from.kind, text: `${from.text} AND ${to.text}`, params: [...from.params, ...to.params] }
+  const several = scalarArm(name, { kind: scalarKinds.several, text: 'd.value = 1', params: [] })
+  const exact = from.exact && to.exact
+  return {
+    arms: [scalarArm(name, range), { ...several, columns: unknownValue }],
+    exact: false,
+    ordered: false,
+    look: ([, value]) => (exact && value !== null ? true : undefined),
   }
 }
 
@@ -50,9 +75,8 @@ export function matchArms(term: QueryMatch, name: number): ScalarArms | undefine
   const pattern = compilePattern(term.pattern)
   const prefix = indexedPrefix(pattern.prefix)
   const bounds = { low: prefix, high: afterPrefix(prefix), highOpen: true }
-  const arm = scalarArm(name, scalarKinds.text, spanOfBounds(scalarKinds.text, bounds, false))
   return {
-    arms: [{ ...arm, columns: 'd.value' }],
+    arms: [scalarArm(name, spanOfBounds(scalarKinds.text, bounds, false))],
     exact: false,
     ordered: false,
     look: ([, text]) =>
@@ -60,9 +84,13 @@ export function matchArms(term: QueryMatch, name: number): ScalarArms | undefine
   }
 }
 
-function scalarArm(name: number, kind: number, values: Sql): Arm {
+/** What a row says that stands for no value. */
+const unknownValue = 'NULL'
+
+function scalarArm(name: number, { kind, ...values }: Sql & { readonly kind: number }): Arm {
   const where = values.text === '' ? '' : ` AND ${values.text}`
   return {
+    columns: 'd.value',
     from: 'scalar d',
     where: `d.name = ? AND d.kind = ?${where}`,
     params: [name, kind, ...values.params],

@@ -31,7 +31,14 @@ export function openSmallDisk(megabytes: number): SmallDisk {
 
 function mount(megabytes: number): SmallDisk | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-disk-'))
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'tmpfs', folder])
+  const { status } = spawnSync('mount', [
+    '-t',
+    'tmpfs',
+    '-o',
+    `size=${megabytes}m,mode=0700`,
+    'tmpfs',
+    folder,
+  ])
   if (status !== 0) {
     rmSync(folder, { recursive: true })
     return undefined
