@@ -94,6 +94,7 @@ export function underLoad(
     let before = { main: 0, all: 0, bytes: 0 }
     let after = before
     let lag = Promise.resolve(Number.NaN)
+    let isTold = false
     const child = startPinned(1, [process.execPath, file, ...args], {
       quiet: false,
       onLine(line) {
@@ -104,6 +105,7 @@ export function underLoad(
           after = now()
           lag = loopLag(httpPort)
         } else if (line.startsWith('{')) {
+          isTold = true
           const { done, ...result } = JSON.parse(line) as Record<'perSecond' | 'done' | 'p50' | 'p99', number>
           const each = (span: number): number => span / done
           void lag.then((lagP99) =>
@@ -118,7 +120,9 @@ export function underLoad(
         }
       },
     })
-    child.once('exit', (code) => reject(new TypeError(`the load ended with code ${code}`)))
+    child.once('exit', (code) => {
+      if (!isTold) reject(new TypeError(`the load ended with code ${code}`))
+    })
   })
 }
 

@@ -9,7 +9,8 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
-import type { LiveState } from './live.ts'
+import type { Unwritten } from '#store/query-sql.ts'
+import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { EntityQuery, EntityView, QueryPage } from './types.ts'
 import { createView } from './view.ts'
@@ -28,7 +29,7 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     entities,
     view,
     nameOf: names.find,
-    unwritten: (attribute, fits) => unwrittenRids(live, attribute, fits),
+    unwritten: (attribute, fits) => unwrittenOf(live, attribute, fits),
   })
   // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
   const answer = database.transaction(({ limit, offset, count, ...what }: EntityQuery): QueryPage => {
@@ -52,17 +53,19 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
   })
 }
 
-/** Entities whose newest value of an attribute is not in the index and fits; undefined when the index has them all. */
-function unwrittenRids(
+/** Entities whose newest value of an attribute is not in the index; undefined when the index has them all. */
+function unwrittenOf(
   live: LiveState,
   attribute: string,
   fits: (value: Json) => boolean,
-): readonly number[] | undefined {
+): Unwritten | undefined {
   const dirty = live.dirty(attribute)
   const mirrored = live.dirtyMirrors(attribute)
   if (dirty.length === 0 && mirrored.length === 0) return undefined
   const rids: number[] = []
   for (const stream of dirty) if (fits(stream.value)) rids.push(stream.entity.rid)
   for (const stream of mirrored) if (fits(msToDateTime(stream.time))) rids.push(stream.entity.rid)
-  return rids
+  const isUnwritten = ({ dirtyAt, name, mirror }: LiveStream): boolean =>
+    dirtyAt >= 0 && (name === attribute || mirror === attribute)
+  return { rids, has: (rid) => live.entity(rid)?.streams.some(isUnwritten) === true }
 }

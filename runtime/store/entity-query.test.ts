@@ -208,7 +208,10 @@ describe('an entity query', () => {
         entity: () => (row.rid === 201 ? moved : entities[row.rid - 1]!),
         times: () => ({ created: 0, modified: 0, attributes: {} }),
       }),
-      unwritten: (name, fits) => (newer[name] === undefined ? undefined : fits(newer[name]) ? [201] : []),
+      unwritten(name, fits) {
+        const value = newer[name]
+        return value === undefined ? undefined : { rids: fits(value) ? [201] : [], has: (rid) => rid === 201 }
+      },
     })
     const find = (wanted: EntitySearch): string[] =>
       current.page(wanted, { limit: 10, offset: 0 }).rows.map(({ id }) => id)
@@ -243,7 +246,7 @@ describe('its statements', () => {
           .raw()
           .all(...params) as [number, ...number[]][]
       })
-      return { ...condition, rids: rows.map(([rid]) => rid) }
+      return { ...condition, rids: rows.map(([rid]) => rid), sure: new Set() }
     },
   })
   const explain = ({ text, params }: Sql): string =>
@@ -262,6 +265,7 @@ describe('its statements', () => {
     [{ near: 11_000, type: 'Sensor' }],
     [{ ids: ['urn:e:1'], type: 'Sensor', q: 'temperature>3' }],
     [{ idPattern: '^urn:e:39', type: 'Sensor' }],
+    [{ q: 'temperature>100;temperature<=110', type: 'Sensor' }],
     [{ q: '!none;temperature!=4', type: 'Rare' }],
   ])('never scan a table for %j', (parts) => {
     for (const selectiveRowsMax of [2000, 0]) {
@@ -283,6 +287,15 @@ describe('its statements', () => {
     const walked = page(choosePlan(conditions, ports(0)))
     expect(walked).toMatch(/^SEARCH d USING PRIMARY KEY \(type=\? AND rid>\?\)/)
     expect(walked).not.toMatch(/TEMP B-TREE/)
+  })
+
+  it('read two bounds on one attribute as one range', () => {
+    const conditions = compileConditions(search({ q: 'temperature>100;note;temperature<=110' }), { nameOf })
+    expect(conditions.flatMap(({ arms = [] }) => arms.map(({ where }) => where))).toEqual([
+      'd.name = ? AND d.kind = ? AND d.value > ? AND d.value <= ?',
+      'd.name = ? AND d.kind = ?',
+      'd.name = ?',
+    ])
   })
 
   it('merge ordered lists of several types without sorting them', () => {

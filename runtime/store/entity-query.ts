@@ -21,6 +21,7 @@ import {
   type Plan,
   type PlanPorts,
   ridsStatement,
+  type SeenCondition,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
 import { type ArmRow, listArm, type Sql } from './sql-text.ts'
@@ -126,7 +127,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const rids = ridsOf(plan, last, limit, 0)
       for (const rid of rids) {
         const row = ports.entities.byRid(rid)
-        if (row !== undefined && judge(row, plan.exact) && !take(row)) return undefined
+        const isSure = plan.exact || plan.sure?.has(rid) === true
+        if (row !== undefined && judge(row, isSure) && !take(row)) return undefined
       }
       if (rids.length < limit) return undefined
       last = rids.at(-1)!
@@ -199,7 +201,7 @@ function lookAt(
   statements: Statements,
   { arms = [], look = () => undefined }: Condition,
   most: number,
-): { readonly rids: readonly number[]; readonly armsExact: boolean } | undefined {
+): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
   const doubtful = new Set<number>()
   const sure = new Set<number>()
   let left = most
@@ -214,7 +216,7 @@ function lookAt(
     }
   }
   const armsExact = doubtful.isSubsetOf(sure)
-  return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), armsExact }
+  return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), sure, armsExact }
 }
 
 type Statement = BetterSqlite3.Statement<unknown[]>

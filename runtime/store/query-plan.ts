@@ -17,11 +17,14 @@ export interface Plan {
   readonly selective: boolean
   /** What the arms list, when it is known already. */
   readonly rids?: readonly number[]
+  /** Those of the rids that match without doubt, where the plan as a whole is not exact. */
+  readonly sure?: ReadonlySet<number>
 }
 
 /** A condition with a closer look after it was taken: its arms are the rids that remain. */
 export interface SeenCondition extends Condition {
   readonly rids: readonly number[]
+  readonly sure: ReadonlySet<number>
 }
 
 export interface PlanPorts {
@@ -83,12 +86,15 @@ function countConditions(
   return counts
 }
 
-/** Looking costs little more than counting, so what can be looked at is not counted first. */
+/** A look that may reject much costs little more than counting, so such rows are not counted first. */
 function countCondition(
   condition: Condition,
   { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
 ): Counted {
-  if (condition.look === undefined) return { rows: countRows(condition.arms!, selectiveRowsMax + 1) }
+  if (condition.look === undefined || condition.isTight === true) {
+    const rows = countRows(condition.arms!, selectiveRowsMax + 1)
+    if (condition.look === undefined || rows > selectiveRowsMax) return { rows }
+  }
   const seen = lookCloser(condition, selectiveRowsMax * rowsPerLook)
   return { rows: seen?.rids.length ?? Infinity, seen }
 }
@@ -105,7 +111,7 @@ function assemble(
   mayBeSet: (condition: Condition) => boolean,
 ): Plan {
   const filters: Sql[] = []
-  let exact = driver === undefined || driver.armsExact
+  let filtersExact = true
   for (const condition of conditions) {
     if (condition === driver) continue
     const { arms, armsExact, probe, probeExact, look } = condition
@@ -113,19 +119,20 @@ function assemble(
       filters.push(probe)
     } else if (arms !== undefined && mayBeSet(condition) && (armsExact || look !== undefined)) {
       filters.push(setFilter(arms))
-      exact &&= armsExact
+      filtersExact &&= armsExact
     } else {
       if (probe !== undefined) filters.push(probe)
-      exact = false
+      filtersExact = false
     }
   }
   return {
     arms: driver?.arms ?? [{ from: 'entity d', where: '1', params: [] }],
     ordered: driver === undefined || driver.ordered,
     filters,
-    exact,
+    exact: filtersExact && (driver === undefined || driver.armsExact),
     selective: false,
     ...(driver?.rids === undefined ? {} : { rids: driver.rids }),
+    ...(filtersExact && driver?.sure !== undefined ? { sure: driver.sure } : {}),
   }
 }
 

@@ -28,6 +28,8 @@ export interface Condition {
   readonly rank: number
   /** A closer look at the rows of the arms, which leaves fewer documents to read. */
   readonly look?: Look
+  /** True when a closer look rejects next to nothing: to know how many remain, counting is enough. */
+  readonly isTight?: boolean
 }
 
 export interface SqlPorts {
@@ -67,7 +69,16 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
 /** Compound statements have a limit of their own, and each arm repeats all probes. */
 const armsMax = 32
 
-const ranks = { id: 0, equality: 1, place: 2, between: 3, range: 4, prefix: 5, existence: 6, type: 7 } as const
+const ranks = {
+  id: 0,
+  equality: 1,
+  place: 2,
+  between: 3,
+  range: 4,
+  prefix: 5,
+  existence: 6,
+  type: 7,
+} as const
 
 /** Nothing satisfies it: its name is in no entity. */
 const never: Condition = {
@@ -213,7 +224,13 @@ function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): reado
   for (const other of others) {
     const both = betweenCondition(part, other, ports)
     if (both !== undefined)
-      return [both, ...conjunctConditions(others.filter((one) => one !== other), ports)]
+      return [
+        both,
+        ...conjunctConditions(
+          others.filter((one) => one !== other),
+          ports,
+        ),
+      ]
   }
   return [treeCondition(part, ports), ...conjunctConditions(others, ports)]
 }
@@ -253,17 +270,23 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   }
 }
 
+/** Two columns, as no other arm has: a row of what is newer than the index, where the value fits. */
+const freshColumns = 'NULL, NULL'
+
 /** What the index tells, with what is newer: of an entity with a newer value only that one is believed. */
 function asOfNow(
-  { arms, exact, ordered, look }: ScalarArms,
+  { arms, exact, ordered, look, isTight }: ScalarArms,
   fresh: Unwritten | undefined,
-): Pick<Condition, 'arms' | 'armsExact' | 'ordered' | 'look'> {
-  if (fresh === undefined) return { arms, armsExact: exact, ordered, ...(look === undefined ? {} : { look }) }
+): Pick<Condition, 'arms' | 'armsExact' | 'ordered' | 'look' | 'isTight'> {
+  if (fresh === undefined)
+    return { arms, armsExact: exact, ordered, isTight, ...(look === undefined ? {} : { look }) }
   return {
-    arms: [...arms, { ...listArm(fresh.rids), columns: `'fresh'` }],
+    arms: [...arms, { ...listArm(fresh.rids), columns: freshColumns }],
     armsExact: false,
     ordered: false,
+    isTight,
     look(row) {
+      if (row.length === 3) return true
       const verdict = look === undefined ? exact || undefined : look(row)
       return verdict === true && fresh.has(row[0]) ? undefined : verdict
     },

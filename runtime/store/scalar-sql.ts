@@ -8,7 +8,7 @@ import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } fr
 import { indexedPrefix, indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
 import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
-/** Arms whose rows say a value, but for those of attributes with several values, of which nothing is known. */
+/** Rows of the arms say a value, but for those that only mark an attribute with several. */
 export interface ScalarArms {
   readonly arms: readonly Arm[]
   readonly exact: boolean
@@ -16,6 +16,8 @@ export interface ScalarArms {
   /** Present when one rid can be asked without walking a range. */
   readonly probe?: Sql
   readonly look?: Look
+  /** True when nearly all rows are of entities that satisfy. */
+  readonly isTight: boolean
 }
 
 /** Undefined for !=, which no index narrows. */
@@ -26,7 +28,7 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
   const exact = spans.every((span) => span.exact)
   const points = spans.map((span) => span.point)
   if (!points.every((point) => point !== undefined)) {
-    return { arms: spans.map((span) => scalarArm(name, span)), exact, ordered: false }
+    return { arms: spans.map((span) => scalarArm(name, span)), exact, ordered: false, isTight: true }
   }
   const kinds = [...new Set(spans.map((span) => span.kind))]
   const lists = kinds.map((kind) => {
@@ -41,6 +43,7 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
     arms: lists.map((list) => scalarArm(name, { ...list, text: `d.${list.text}` })),
     exact,
     ordered: spans.length === 1,
+    isTight: true,
     probe: joined(probes, ' OR '),
   }
 }
@@ -56,16 +59,24 @@ export function betweenArms(
 ): ScalarArms | undefined {
   const [low, high] = one.operator.startsWith('>') ? [one, other] : [other, one]
   if (!low.operator.startsWith('>') || !high.operator.startsWith('<')) return undefined
-  const [from, to] = [low, high].map((term) => spanOf(scalarTermOf(term)!.intervals[0]!, false)) as [Span, Span]
+  const [from, to] = [low, high].map((term) => spanOf(scalarTermOf(term)!.intervals[0]!, false)) as [
+    Span,
+    Span,
+  ]
   if (from.kind !== to.kind) return undefined
-  const range = { kind: from.kind, text: `${from.text} AND ${to.text}`, params: [...from.params, ...to.params] }
-  const several = scalarArm(name, { kind: scalarKinds.several, text: 'd.value = 1', params: [] })
+  const range = {
+    kind: from.kind,
+    text: `${from.text} AND ${to.text}`,
+    params: [...from.params, ...to.params],
+  }
+  const { columns: _, ...several } = scalarArm(name, { kind: scalarKinds.several, text: '', params: [] })
   const exact = from.exact && to.exact
   return {
-    arms: [scalarArm(name, range), { ...several, columns: unknownValue }],
+    arms: [scalarArm(name, range), several],
     exact: false,
     ordered: false,
-    look: ([, value]) => (exact && value !== null ? true : undefined),
+    isTight: true,
+    look: (row) => (exact && row.length > 1 ? true : undefined),
   }
 }
 
@@ -79,13 +90,11 @@ export function matchArms(term: QueryMatch, name: number): ScalarArms | undefine
     arms: [scalarArm(name, spanOfBounds(scalarKinds.text, bounds, false))],
     exact: false,
     ordered: false,
+    isTight: false,
     look: ([, text]) =>
       typeof text === 'string' && text.length < indexedTextMax - 1 && !pattern.test(text) ? false : undefined,
   }
 }
-
-/** What a row says that stands for no value. */
-const unknownValue = 'NULL'
 
 function scalarArm(name: number, { kind, ...values }: Sql & { readonly kind: number }): Arm {
   const where = values.text === '' ? '' : ` AND ${values.text}`

@@ -258,8 +258,21 @@ export const search: fc.Arbitrary<EntitySearch> = fc.record(
   { requiredKeys: [] },
 )
 
+/** Two bounds on one attribute, which may hold for different values of it. */
+const between: fc.Arbitrary<QueryTree> = fc
+  .tuple(fc.constantFrom('>', '>=' as const), ordered, fc.constantFrom('<', '<=' as const), ordered)
+  .filter(([, low, , high]) => low.kind === high.kind || low.kind === 'number')
+  .map(([above, low, below, high]) => ({
+    kind: 'and',
+    parts: [
+      { kind: 'compare', path: { names: ['a'] }, operator: below, value: high },
+      { kind: 'compare', path: { names: ['a'] }, operator: above, value: low },
+    ],
+  }))
+
 /** One term on one attribute, the grain of everything else. */
 export const focused: fc.Arbitrary<EntitySearch> = fc.oneof(
+  { weight: 2, arbitrary: between.map((q) => ({ q })) },
   {
     weight: 4,
     arbitrary: term.filter(({ kind }) => kind !== 'and' && kind !== 'or').map((q) => ({ q: onA(q) })),

@@ -105,7 +105,8 @@ describe('a search answered from the tables', () => {
           view: ({ rid }: EntityRow) => ({ entity: () => current[rid - 1]!, times: () => timesOf(rid - 1) }),
           unwritten: (name: string, fits: (value: Json) => boolean) => {
             const found = dirty.get(name)
-            return found && [...found].filter(([, value]) => fits(value)).map(([rid]) => rid)
+            const rids = [...(found ?? [])].filter(([, value]) => fits(value)).map(([rid]) => rid)
+            return found && { rids, has: (rid: number) => found.has(rid) }
           },
         }
         for (const query of settings.slice(0, 3).map((setting) => createEntityQuery(newerPorts, setting))) {
