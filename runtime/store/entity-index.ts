@@ -109,7 +109,8 @@ function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
 }
 
 function scalarOf(name: string, item: Json): ScalarRow | undefined {
-  if (typeof item === 'number') return [name, scalarKinds.number, item]
+  // SQLite keeps the sign of a zero, and comparisons do not: one zero is enough.
+  if (typeof item === 'number') return [name, scalarKinds.number, item === 0 ? 0 : item]
   if (typeof item === 'string') return [name, scalarKinds.text, indexedText(item)]
   if (typeof item === 'boolean') return [name, scalarKinds.boolean, item ? 1 : 0]
   return undefined
