@@ -100,7 +100,12 @@ export const limits = {
     'Index of unfolded entity changes in memory',
     'oldest fold early',
   ),
-  foldsPerGroup: limit(16, 'streams', 'Packing all streams at once would stall the writer', 'the next group'),
+  foldedPerGroup: limit(
+    1024,
+    'observations',
+    'Whoever is answered after a group waits for it',
+    'the next group',
+  ),
   writebackMs: limit(
     60_000,
     'ms',

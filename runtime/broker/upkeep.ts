@@ -65,16 +65,21 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       logBytes += outcome.logBytes
     })
     findDue()
-    let room: number = limits.foldsPerGroup.value
-    for (const stream of due) {
-      if (room-- <= 0) break
-      due.delete(stream)
-      if (!stream.gone) foldStream(group, stream)
-    }
+    foldStreams(group)
     foldEntities(group)
     writeBack(group)
     if (now() >= trimAt) trim(group)
     ports.retention.attach(group, keptLogBytes())
+  }
+
+  function foldStreams(group: Group): void {
+    let room: number = limits.foldedPerGroup.value
+    for (const stream of due) {
+      if (room <= 0) break
+      room -= stream.tail.committed
+      due.delete(stream)
+      if (!stream.gone) foldStream(group, stream)
+    }
   }
 
   function foldStream(group: Group, stream: LiveStream): void {

@@ -51,8 +51,69 @@ type Run = (row: Row) => void
 
 /** Writes the chunks of one stream and its cursor. Returns how many chunks were written. */
 export function foldStream(fold: StreamFold, history: History, run: Run): number {
-  const instances = sortInstances(instancesOf(fold))
   const last = history.lastChunk(fold.s)
+  const written = foldInOrder(fold, last, run) ?? foldAnyhow(fold, last, { history, run })
+  failpoint('writer:mid-fold')
+  run(['stream.folded', fold.folded, fold.s])
+  return written
+}
+
+/** What streams mostly have, packed as it is: numbers of one shape, in order, after all that is in chunks. */
+function foldInOrder(fold: StreamFold, last: ChunkRow | undefined, run: Run): number | undefined {
+  const { s, times, shapes } = fold
+  const isPlain = fold.others.length === 0 && shapes.length === 1 && isAscending(times)
+  if (!isPlain || (last !== undefined && slotOf(times[0]!) <= slotOf(last.t1))) return undefined
+  if (last === undefined || !isPartial(last)) return insertNumbers(s, { ...fold, shapeOf: undefined }, run)
+  const open = decodeChunk(last)
+  if (!(open.values instanceof Float64Array) || open.shapes[0] !== shapes[0]) return undefined
+  run(['chunk.delete', s, slotOf(last.t0)])
+  const series = {
+    times: joined(open.times, times),
+    modified: joined(open.modified, fold.modified),
+    values: joined(open.values, fold.values),
+    shapes,
+  }
+  return insertNumbers(s, series, run)
+}
+
+function isAscending(times: Float64Array): boolean {
+  for (let i = 1; i < times.length; i++) if (times[i]! <= times[i - 1]!) return false
+  return true
+}
+
+function joined(a: Float64Array, b: Float64Array): Float64Array {
+  const whole = new Float64Array(a.length + b.length)
+  whole.set(a)
+  whole.set(b, a.length)
+  return whole
+}
+
+interface NumberSeries extends Series {
+  readonly values: Float64Array
+}
+
+function insertNumbers(s: number, { times, modified, values, shapes }: NumberSeries, run: Run): number {
+  let written = 0
+  for (let from = 0; from < times.length; written++) {
+    let to = Math.min(from + limits.chunkObservations.value, times.length)
+    while (to < times.length && slotOf(times[to]!) === slotOf(times[to - 1]!)) to++
+    const [t, m, v] = [times, modified, values].map((column) => column.subarray(from, to))
+    insertChunk(s, { times: t!, modified: m!, values: v!, shapes }, run)
+    from = to
+  }
+  return written
+}
+
+/** Whether the last chunk of a stream is small enough to be packed anew with what follows it. */
+const isPartial = ({ count, body }: ChunkRow): boolean =>
+  count < limits.chunkPartialMin.value && body.length < limits.chunkBytesMax.value / 4
+
+function foldAnyhow(
+  fold: StreamFold,
+  last: ChunkRow | undefined,
+  { history, run }: { history: History; run: Run },
+): number {
+  const instances = sortInstances(instancesOf(fold))
   const fresh: Instance[] = []
   const late = new Map<number, { chunk: ChunkRow; instances: Instance[] }>()
   for (const instance of instances) {
@@ -74,15 +135,10 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
   }
   if (fresh.length > 0) {
     const open = history.lastChunk(fold.s)
-    const joins =
-      open !== undefined &&
-      open.count < limits.chunkPartialMin.value &&
-      open.body.length < limits.chunkBytesMax.value / 4
+    const joins = open !== undefined && isPartial(open)
     if (joins) run(['chunk.delete', fold.s, slotOf(open.t0)])
     written += insertChunks(fold.s, joins ? [...instancesOfChunk(open), ...fresh] : fresh, run)
   }
-  failpoint('writer:mid-fold')
-  run(['stream.folded', fold.folded, fold.s])
   return written
 }
 
@@ -116,26 +172,16 @@ function insertChunks(s: number, instances: readonly Instance[], run: Run): numb
   let from = 0
   while (from < instances.length) {
     const to = cutAfter(instances, from)
-    const chunk = encodeChunk(seriesOf(instances.slice(from, to)))
-    run([
-      'chunk.insert',
-      s,
-      slotOf(chunk.t0),
-      chunk.t0,
-      chunk.t1,
-      chunk.count,
-      chunk.min,
-      chunk.max,
-      chunk.sum,
-      chunk.sumsq,
-      chunk.codec,
-      chunk.shapes,
-      chunk.body,
-    ])
+    insertChunk(s, seriesOf(instances.slice(from, to)), run)
     written++
     from = to
   }
   return written
+}
+
+function insertChunk(s: number, series: Series, run: Run): void {
+  const { t0, t1, count, min, max, sum, sumsq, codec, shapes, body } = encodeChunk(series)
+  run(['chunk.insert', s, slotOf(t0), t0, t1, count, min, max, sum, sumsq, codec, shapes, body])
 }
 
 function cutAfter(instances: readonly Instance[], from: number): number {

@@ -36,7 +36,7 @@ import {
 setLimit('streamsLiveMax', 2)
 setLimit('chunkObservations', 6)
 setLimit('chunkPartialMin', 4)
-setLimit('foldsPerGroup', 2)
+setLimit('foldedPerGroup', 20)
 setLimit('writebacksPerGroup', 2)
 setLimit('logBytesMax', 2000)
 // Batches of one step are to share its group.

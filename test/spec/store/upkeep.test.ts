@@ -119,7 +119,7 @@ describe('the log', () => {
 
   it('keeps what a tail or a document still needs', async () => {
     setLimit('logBytesMax', 1)
-    setLimit('foldsPerGroup', 0)
+    setLimit('foldedPerGroup', 0)
     setLimit('writebacksPerGroup', 0)
     await rename('x')
     for (let s = 1; s <= 5; s++) await seen(s)
