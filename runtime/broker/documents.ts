@@ -141,8 +141,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const doc = documentText(entity)
     const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by })
     const next: Draft = { ...draft, entity, indexed: entity, number, modified: stage.at, times }
-    stage.write('entity.update', number, stage.at, JSON.stringify(times), doc, draft.rid)
-    stage.published(() => entities.forget(draft.id))
+    writeRow(stage, next, doc)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
     stage.scratch.set(`entity ${draft.id}`, next)
@@ -204,19 +203,18 @@ export function createDocuments(ports: DocumentsPorts) {
     const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
     if (number === row.n) return false
     const draft = draftOf(row)
-    stage.published(() => entities.forget(draft.id))
-    stage.write(
-      'entity.update',
-      number,
-      draft.modified,
-      JSON.stringify(draft.times),
-      JSON.stringify(draft.entity),
-      rid,
-    )
+    writeRow(stage, { ...draft, number }, JSON.stringify(draft.entity))
     const difference = diffIndexRows(draft.indexed, draft.entity)
     writeIndex(stage, rid, difference.add, difference.remove)
     streams.documentWritten(stage, rid, number)
     return true
+  }
+
+  function writeRow(stage: Stage, draft: Draft, doc: string): void {
+    const { rid, id, number, created, modified } = draft
+    const sys = JSON.stringify(draft.times)
+    stage.write('entity.update', number, modified, sys, doc, rid)
+    stage.published(() => entities.renew({ rid, id, n: number, created, modified, sys, doc }))
   }
 
   function record(

@@ -42,6 +42,12 @@ export interface TombstoneRow {
   readonly doc: string
 }
 
+/** A row kept in memory, and whether it was read since it came to its place in the line. */
+interface Recent {
+  readonly row: EntityRow
+  isRead: boolean
+}
+
 const columns = 'rid, id, n, created, modified, sys, doc'
 
 /** Read access to entity documents. */
@@ -57,34 +63,50 @@ export function createEntities(database: Database) {
   const graves = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
   )
-  /** Rows read by id lately, oldest use first; whoever publishes a new version forgets the old one. */
-  const recent = new Map<string, EntityRow>()
+  /**
+   * Rows read by id lately; whoever publishes a new version renews them. They leave in the order they came,
+   * but one that was read since then comes again instead: to reorder a map with every read would cost as much as the rest
+   * of the read.
+   */
+  const recent = new Map<string, Recent>()
   let recentBytes = 0
   const forget = (id: string): void => {
-    const row = recent.get(id)
-    if (row === undefined) return
+    const known = recent.get(id)
+    if (known === undefined) return
     recent.delete(id)
-    recentBytes -= bytesOf(row)
+    recentBytes -= bytesOf(known.row)
   }
   const remember = (row: EntityRow): void => {
-    recent.set(row.id, row)
+    recent.set(row.id, { row, isRead: false })
     recentBytes += bytesOf(row)
-    while (recentBytes > limits.documentsCachedBytes.value) forget(recent.keys().next().value!)
+    while (recentBytes > limits.documentsCachedBytes.value) {
+      const [id, oldest] = recent.entries().next().value!
+      if (oldest.isRead) {
+        oldest.isRead = false
+        recent.delete(id)
+        recent.set(id, oldest)
+      } else forget(id)
+    }
   }
   return Object.freeze({
     byId(id: string): EntityRow | undefined {
       const known = recent.get(id)
       if (known !== undefined) {
-        recent.delete(id)
-        recent.set(id, known)
-        return known
+        known.isRead = true
+        return known.row
       }
       const row = byId.get(id)
       if (row !== undefined) remember(row)
       return row
     },
-    /** To be called for every entity whose row was written, once that is on disk. */
+    /** To be called for every entity that was deleted, once that is on disk. */
     forget,
+    /** To be called with every row that was written, once it is on disk: it takes the place of the one known. */
+    renew(row: EntityRow): void {
+      if (!recent.has(row.id)) return
+      forget(row.id)
+      remember(row)
+    },
     byRid: (rid: number) => byRid.get(rid),
     lastRid: () => lastRid.get()?.rid ?? 0,
     lastPlace: () => lastPlace.get()?.i ?? 0,

@@ -3,14 +3,14 @@
  * history. It runs in the writer thread inside the commit that carries it. After it, chunks of the stream are still
  * disjoint in time: late instances are merged into the chunk whose span they fall into.
  */
-import { zstdCompressSync } from 'node:zlib'
 import { failpoint } from '#base/failpoints.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { decodeChunk, encodeChunk, type Series } from './chunk-codec.ts'
 import { slotOf } from './chunk-key.ts'
-import { type ChunkRow, decodeEntityChanges, type History } from './history.ts'
+import { decodeEntityChanges, encodeEntityChanges, isOpen } from './entity-changes.ts'
+import type { ChunkRow, History } from './history.ts'
 import type { Row } from './rows.ts'
 
 /** The tail of one stream, in arrival order. `folded` is the log number it reaches to. */
@@ -142,29 +142,16 @@ function foldAnyhow(
   return written
 }
 
-/** Appends the records of one entity to its change history, joining the last part while that is small. */
+/** Appends the records of one entity to its change history, joining the last part while that is open. */
 export function foldEntity(fold: EntityFold, history: History, run: Run): void {
   const last = history.lastEntityChanges(fold.rid)
-  const joins =
-    last !== undefined &&
-    last.count < entityRecordsPerPart &&
-    last.body.length < limits.chunkBytesMax.value / 4
+  const joins = last !== undefined && isOpen(last)
   if (joins) run(['entity-history.delete', fold.rid, last.n0])
   const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
   const { n0, t0 } = joins ? last : fold
-  run([
-    'entity-history.insert',
-    fold.rid,
-    n0,
-    fold.n1,
-    t0,
-    fold.t1,
-    records.length,
-    zstdCompressSync(Buffer.from(records.join('\n'))),
-  ])
+  const body = encodeEntityChanges(records)
+  run(['entity-history.insert', fold.rid, n0, fold.n1, t0, fold.t1, records.length, body])
 }
-
-const entityRecordsPerPart = 64
 
 /** Cuts at shape changes, codec changes (number or not) and the ceilings of a chunk; slots stay unique. */
 function insertChunks(s: number, instances: readonly Instance[], run: Run): number {

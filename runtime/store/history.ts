@@ -2,7 +2,6 @@
  * Folded history as rows: streams, chunks per stream, entity changes per entity. Chunks of one stream are disjoint
  * in time and ordered by key; readers merge them with the unfolded tail, which lives in memory.
  */
-import { zstdDecompressSync } from 'node:zlib'
 import { keySql, slotMax, slotOf } from './chunk-key.ts'
 import type { Database } from './database.ts'
 
@@ -128,8 +127,3 @@ export function createHistory(database: Database) {
 }
 
 export type History = ReturnType<typeof createHistory>
-
-/** Log records of one entity, as they were logged: one JSON object per line. */
-export function decodeEntityChanges(row: EntityHistoryRow): string[] {
-  return zstdDecompressSync(row.body).toString().split('\n')
-}
