@@ -85,11 +85,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const listed = plan.rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
     const found: number[] = []
-    for (let first = 0; first < listed.length && found.length < offset + limit; first += listedAtOnce) {
-      const arms = [listArm(listed.slice(first, first + listedAtOnce))]
-      found.push(
-        ...statements.numbers(ridsStatement({ ...plan, arms }, { after, limit: listedAtOnce, offset: 0 })),
-      )
+    for (let first = 0; first < listed.length && found.length < offset + limit; ) {
+      const size = Math.max(listedAtOnceMin, Math.ceil((offset + limit - found.length) * listedPerWanted))
+      const arms = [listArm(listed.slice(first, first + size))]
+      found.push(...statements.numbers(ridsStatement({ ...plan, arms }, { after, limit: size, offset: 0 })))
+      first += size
     }
     return found.slice(offset, offset + limit)
   }
@@ -174,9 +174,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   })
 }
 
-/** The most rids asked for at once, and the most of a known list that are asked at once. */
+/** The most rids asked for at once. */
 const ridsAtOnce = 65_536
-const listedAtOnce = 256
+/** Of a known list somewhat more are asked at once than are wanted, because most pass; and not too few. */
+const listedPerWanted = 1.2
+const listedAtOnceMin = 64
 
 function storedEntity(row: EntityRow): JudgedEntity {
   return {
@@ -196,12 +198,20 @@ function rowsOf(statements: Statements, rids: readonly number[]): readonly Entit
   return statements.objects<EntityRow>({ text, params: [JSON.stringify(rids)] }).sort((a, b) => a.rid - b.rid)
 }
 
+const noRids: ReadonlySet<number> = new Set()
+
 /** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
 function lookAt(
   statements: Statements,
-  { arms = [], look = () => undefined }: Condition,
+  { arms = [], look, armsExact: areExact }: Condition,
   most: number,
 ): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
+  if (look === undefined) {
+    const listed = arms.flatMap((arm) => statements.numbers(armRowsStatement([arm], most + 1)))
+    if (listed.length > most) return undefined
+    const rids = Array.from(Float64Array.from(listed).sort()).filter((rid, i, all) => rid !== all[i - 1])
+    return { rids, sure: noRids, armsExact: areExact }
+  }
   const doubtful = new Set<number>()
   const sure = new Set<number>()
   let left = most

@@ -86,16 +86,20 @@ function countConditions(
   return counts
 }
 
-/** A look that may reject much costs little more than counting, so such rows are not counted first. */
+/**
+ * Rows in rid order are only counted, because a page reads as many as it needs. Others are all read to be put in
+ * order, so counting them first would be to read them twice, unless a look that rejects little may find too many.
+ */
 function countCondition(
   condition: Condition,
   { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
 ): Counted {
-  if (condition.look === undefined || condition.isTight === true) {
-    const rows = countRows(condition.arms!, selectiveRowsMax + 1)
-    if (condition.look === undefined || rows > selectiveRowsMax) return { rows }
+  const { arms, look, ordered, isTight } = condition
+  if (ordered || isTight === true) {
+    const rows = countRows(arms!, selectiveRowsMax + 1)
+    if (ordered || rows > selectiveRowsMax) return { rows }
   }
-  const seen = lookCloser(condition, selectiveRowsMax * rowsPerLook)
+  const seen = lookCloser(condition, selectiveRowsMax * (look === undefined ? 1 : rowsPerLook))
   return { rows: seen?.rids.length ?? Infinity, seen }
 }
 

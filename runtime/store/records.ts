@@ -77,7 +77,7 @@ export function createRecords(database: Database) {
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
   const logAfter = database.prepare<[number, number], LogRow>(
-    'SELECT n, at, kind, rid, body FROM log WHERE n > ? ORDER BY n LIMIT ?',
+    `SELECT n, at, kind, rid, CASE kind WHEN 1 THEN body ELSE x'' END AS body FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
   const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body FROM log WHERE n = ?')
   const logBytes = database.prepare<[], { bytes: number | null }>(
