@@ -21,6 +21,7 @@ import {
   type Plan,
   type PlanPorts,
   ridsStatement,
+  rowsStatement,
   type SeenCondition,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
@@ -84,19 +85,19 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     if (plan.rids === undefined) return statements.numbers(ridsStatement(plan, { after, limit, offset }))
     const listed = plan.rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
-    const found: number[] = []
-    for (let first = 0; first < listed.length && found.length < offset + limit; ) {
-      const size = Math.max(listedAtOnceMin, Math.ceil((offset + limit - found.length) * listedPerWanted))
-      const arms = [listArm(listed.slice(first, first + size))]
-      found.push(...statements.numbers(ridsStatement({ ...plan, arms }, { after, limit: size, offset: 0 })))
-      first += size
-    }
-    return found.slice(offset, offset + limit)
+    const passing = (rids: readonly number[]): readonly number[] =>
+      statements.numbers(
+        ridsStatement({ ...plan, arms: [listArm(rids)] }, { after, limit: rids.length, offset: 0 }),
+      )
+    return sifted(listed, passing, offset + limit).slice(offset)
   }
 
   const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
-    const rids = ridsOf(plan, after, limit + 1, offset)
-    return { rows: rowsOf(statements, rids.slice(0, limit)), more: rids.length > limit }
+    const isListed = plan.rids !== undefined && offset === 0
+    const listed = isListed ? plan.rids.filter((rid) => rid > after) : ridsOf(plan, after, limit + 1, offset)
+    const filters = isListed ? plan.filters : []
+    const rows = sifted(listed, (rids) => statements.entities(rowsStatement(rids, filters)), limit + 1)
+    return { rows: rows.slice(0, limit), more: rows.length > limit }
   }
 
   /**
@@ -191,11 +192,19 @@ function storedEntity(row: EntityRow): JudgedEntity {
   }
 }
 
-function rowsOf(statements: Statements, rids: readonly number[]): readonly EntityRow[] {
-  // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
-  const text = `SELECT e.rid, e.id, e.n, e.created, e.modified, e.sys, e.doc
-    FROM json_each(?) j CROSS JOIN entity e WHERE e.rid = j.value`
-  return statements.objects<EntityRow>({ text, params: [JSON.stringify(rids)] }).sort((a, b) => a.rid - b.rid)
+/** The first `most` that `passing` finds among the rids, asked for in slices; it keeps their order. */
+function sifted<T>(
+  rids: readonly number[],
+  passing: (slice: readonly number[]) => readonly T[],
+  most: number,
+): readonly T[] {
+  const found: T[] = []
+  for (let first = 0; first < rids.length && found.length < most; ) {
+    const size = Math.max(listedAtOnceMin, Math.ceil((most - found.length) * listedPerWanted))
+    found.push(...passing(rids.slice(first, first + size)))
+    first += size
+  }
+  return found.slice(0, most)
 }
 
 const noRids: ReadonlySet<number> = new Set()
@@ -229,14 +238,24 @@ function lookAt(
   return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), sure, armsExact }
 }
 
+type EntityColumns = readonly [
+  rid: number,
+  id: string,
+  n: number,
+  created: number,
+  modified: number,
+  sys: string,
+  doc: string,
+]
+
 type Statement = BetterSqlite3.Statement<unknown[]>
 
 /** Prepared statements by text; the least recently used one leaves when there are too many. */
 function createStatements(database: Database) {
   const known = new Map<string, Statement>()
-  const prepared = (kind: 'pluck' | 'raw' | 'expand', { text }: Sql): Statement => {
+  const prepared = (kind: 'pluck' | 'raw', { text }: Sql): Statement => {
     const key = `${kind} ${text}`
-    const statement = known.get(key) ?? database.prepare<unknown[]>(text)[kind](kind !== 'expand')
+    const statement = known.get(key) ?? database.prepare<unknown[]>(text)[kind]()
     known.delete(key)
     known.set(key, statement)
     if (known.size > limits.statementsCachedMax.value) known.delete(known.keys().next().value!)
@@ -246,7 +265,11 @@ function createStatements(database: Database) {
     number: (sql: Sql) => prepared('pluck', sql).get(...sql.params) as number,
     numbers: (sql: Sql) => prepared('pluck', sql).all(...sql.params) as number[],
     rows: <Row>(sql: Sql) => prepared('raw', sql).all(...sql.params) as Row[],
-    objects: <Row>(sql: Sql) => prepared('expand', sql).all(...sql.params) as Row[],
+    /** Made into objects here, because that is faster than to let the library do it. */
+    entities: (sql: Sql): readonly EntityRow[] =>
+      (prepared('raw', sql).all(...sql.params) as EntityColumns[]).map(
+        ([rid, id, n, created, modified, sys, doc]) => ({ rid, id, n, created, modified, sys, doc }),
+      ),
   })
 }
 
