@@ -100,6 +100,7 @@ export function createRecords(database: Database) {
     names: () => names.all(),
     meta: (key: string) => metaGet.get(key)?.value,
     logLast: () => logLast.get()?.n ?? 0,
+    /** Rows in order, those of changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
     /** Bytes of the rows kept. */
