@@ -93,7 +93,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
   } satisfies Answers)
 }
 
-/** The `@context` member of an answer: always an array, the core last. */
+/** The `@context` member of an answer: always an array. */
 const contextMember = (context: Context): string => `"@context":${JSON.stringify(context.reference)}`
 
 /** An object's text with one more member at its end. */
@@ -107,10 +107,9 @@ function headersOf(type: string, context: Context): Headers {
 }
 
 /** The Link header that names a context, where one address is enough for it. */
-function linkOf(context: Context): string | undefined {
-  const [first, ...others] = context.reference
-  if (typeof first !== 'string' || others.length > 1) return undefined
-  const address = URL.parse(first)?.href ?? encodeURI(first)
+function linkOf({ address: named }: Context): string | undefined {
+  if (named === undefined) return undefined
+  const address = URL.parse(named)?.href ?? encodeURI(named)
   return `<${address}>; rel="${contextRelation}"; type="application/ld+json"`
 }
 

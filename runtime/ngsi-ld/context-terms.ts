@@ -24,6 +24,8 @@ export interface LocalTerms {
   readonly terms: ReadonlyMap<string, Term>
   /** Addresses whose documents are needed first. When there are any, `terms` is incomplete. */
   readonly missing: readonly string[]
+  /** Whether one of the documents brings the core, so that it need not be named beside them. */
+  readonly bringsCore: boolean
 }
 
 /** Terms of a local context as read so far. */
@@ -33,6 +35,7 @@ interface Reading {
   terms: Map<string, Term>
   vocabulary: string | undefined
   loaded: number
+  bringsCore: boolean
 }
 
 /** @throws ngsi-ld.bad-request-data for what JSON-LD or NGSI-LD (4.4) does not allow, naming the term. */
@@ -43,9 +46,10 @@ export function readTerms(context: Json, documents: ContextDocuments): LocalTerm
     terms: new Map(),
     vocabulary: undefined,
     loaded: 0,
+    bringsCore: false,
   }
   readContext(context, reading, undefined, 0)
-  return { terms: reading.terms, missing: [...reading.missing] }
+  return { terms: reading.terms, missing: [...reading.missing], bringsCore: reading.bringsCore }
 }
 
 function readContext(context: Json, reading: Reading, base: string | undefined, depth: number): void {
@@ -60,8 +64,11 @@ function readContext(context: Json, reading: Reading, base: string | undefined, 
   } else if (context === null) {
     reading.terms.clear()
     reading.vocabulary = undefined
+    reading.bringsCore = false
   } else if (typeof context === 'string') {
-    readDocument(absoluteUrl(context, base), reading, depth)
+    const url = absoluteUrl(context, base)
+    if (!isCoreContextUrl(url)) readDocument(url, reading, depth)
+    else if (base !== undefined) reading.bringsCore = true
   } else if (isObject(context)) {
     readDefinitions(context, reading)
   } else {
@@ -77,7 +84,6 @@ function absoluteUrl(reference: string, base: string | undefined): string {
 }
 
 function readDocument(url: string, reading: Reading, depth: number): void {
-  if (isCoreContextUrl(url)) return
   if (++reading.loaded > limits.contextDocumentsMax.value) {
     throw badRequestData(`more than ${limits.contextDocumentsMax.value} documents`, '@context')
   }

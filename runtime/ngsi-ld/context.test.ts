@@ -196,7 +196,23 @@ describe('documents', () => {
     }
     const { expand, reference } = compile('https://x.org/a', documents)
     expect(expand('speed')).toBe('http://x.org/speed')
-    expect(reference).toEqual(['https://x.org/a', core])
+    expect(reference).toEqual(['https://x.org/a'])
+    expect(compile(['https://x.org/b', core], documents).reference).toEqual(['https://x.org/b', core])
+    expect(compile([core, 'https://x.org/b', 'https://x.org/a'], documents).reference).toEqual([
+      'https://x.org/b',
+      'https://x.org/a',
+    ])
+    expect(compile(['https://x.org/a', null, 'https://x.org/b'], documents).reference).toEqual([
+      'https://x.org/b',
+      core,
+    ])
+  })
+
+  it('give an address where one is enough to name the context', () => {
+    const documents = { 'https://x.org/a': { '@context': {} } }
+    expect(compile(['https://x.org/a', core], documents).address).toBe('https://x.org/a')
+    expect(compile(['https://x.org/a', { sosa }], documents).address).toBeUndefined()
+    expect(compile(core).address).toBe(core)
   })
 })
 

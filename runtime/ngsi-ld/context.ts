@@ -22,8 +22,10 @@ export interface Context {
   readonly key: string
   /** True when names in answers are the canonical names, so that stored text may leave as it is. */
   readonly isCore: boolean
-  /** The `@context` of answers, core last. One item: may also leave as a plain string. */
+  /** The `@context` of answers, core last unless another item brings it. */
   readonly reference: readonly Json[]
+  /** The one address that is enough to name it in a Link header, where there is one. */
+  readonly address: string | undefined
   /** Canonical name of a term, compact IRI or full IRI. Any text has one; name.ts says which may be used. */
   readonly expand: (term: string) => string
   /** Shortest name in this context for a canonical name. */
@@ -38,7 +40,7 @@ export interface MissingContexts {
 /** The context of requests that bring none; answers name the core of the given version. */
 export const createCoreContext = (version: CoreVersion): Context => {
   const url = coreContextUrl(version)
-  return createContext(url, [url], new Map())
+  return createContext({ key: url, reference: [url], address: url }, new Map())
 }
 
 export const coreContext: Context = createCoreContext('1.9')
@@ -53,12 +55,13 @@ export function compileContext(
   documents: ContextDocuments,
   core: Context = coreContext,
 ): Context | MissingContexts {
-  const { terms, missing } = readTerms(local, documents)
+  const { terms, missing, bringsCore } = readTerms(local, documents)
   if (missing.length > 0) return { missing }
   const own = withoutCore(local)
   if (own.length === 0) return core
-  const key = own.length === 1 && typeof own[0] === 'string' ? own[0] : JSON.stringify(own)
-  return createContext(key, [...own, ...core.reference], terms)
+  const address = own.length === 1 && typeof own[0] === 'string' ? own[0] : undefined
+  const reference = bringsCore ? own : [...own, ...core.reference]
+  return createContext({ key: address ?? JSON.stringify(own), reference, address }, terms)
 }
 
 /** Items of a local context that are not the core; what stands before a null counts no more. */
@@ -69,7 +72,10 @@ function withoutCore(local: Json): Json[] {
     .filter((item) => typeof item !== 'string' || !isCoreContextUrl(item))
 }
 
-function createContext(key: string, reference: readonly Json[], terms: ReadonlyMap<string, Term>): Context {
+function createContext(
+  { key, reference, address }: Pick<Context, 'key' | 'reference' | 'address'>,
+  terms: ReadonlyMap<string, Term>,
+): Context {
   const { expansions, compactions, prefixIris, prefixTerms } = tablesOf(terms)
 
   const expandAfresh = (term: string): string => {
@@ -100,6 +106,7 @@ function createContext(key: string, reference: readonly Json[], terms: ReadonlyM
     key,
     isCore: expansions.size === 0,
     reference: Object.freeze(reference),
+    address,
     expand: remembered(expandAfresh),
     compact: remembered(compactAfresh),
   })
