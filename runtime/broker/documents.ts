@@ -12,6 +12,7 @@ import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
+import { hasShapeOf, shapeText } from '#store/entity-shape.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
@@ -120,6 +121,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.undone(() => count--)
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
+    writeShape(stage, rid, undefined, entity)
     stage.scratch.set(`entity ${entity.id}`, draft)
     ports.onChange(
       stage,
@@ -144,6 +146,7 @@ export function createDocuments(ports: DocumentsPorts) {
     writeRow(stage, next, doc)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
+    writeShape(stage, draft.rid, draft.indexed, entity)
     stage.scratch.set(`entity ${draft.id}`, next)
     streams.documentWritten(stage, draft.rid, number)
     if (entity.type !== draft.entity.type) streams.retyped(stage, draft.rid, typesOf(entity))
@@ -174,6 +177,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.write('entity.delete', draft.rid)
     stage.published(() => entities.forget(draft.id))
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
+    writeShape(stage, draft.rid, draft.indexed, undefined)
     streams.retireEntity(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
     ports.onChange(
@@ -277,6 +281,19 @@ export function createDocuments(ports: DocumentsPorts) {
       )
       stage.write('place.note', rid, intern(name), i)
     }
+  }
+
+  /** Live values never change a shape, so that only what people and devices make of an entity writes one. */
+  function writeShape(
+    stage: Stage,
+    rid: number,
+    before: Entity | undefined,
+    after: Entity | undefined,
+  ): void {
+    if (before !== undefined && after !== undefined && hasShapeOf(before, after)) return
+    const intern = (text: string): number => names.intern(stage, text)
+    if (before !== undefined) stage.write('shape.delete', intern(shapeText(before, intern)), rid)
+    if (after !== undefined) stage.write('shape.insert', intern(shapeText(after, intern)), rid)
   }
 
   return Object.freeze({ find, create, update, remove, writeBack, count: () => count })

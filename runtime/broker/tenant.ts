@@ -8,6 +8,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { migrate, openReader, type Synchronous } from '#store/database.ts'
 import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
+import { createShapes } from '#store/entity-shape.ts'
 import { createHistory, type History } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
@@ -16,6 +17,7 @@ import { createConsume } from './consume.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
+import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
@@ -114,6 +116,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolutionOf(evolution, id, query),
     subscriptions,
+    inventory: createInventory({ shapes: createShapes(database), names }),
   } satisfies TenantBroker)
 
   outside = ports.attach({

@@ -8,6 +8,7 @@ import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
+import type { Inventory } from './inventory.ts'
 
 /** By whose hand a change was made; kept in the log. */
 export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import'
@@ -167,6 +168,7 @@ export interface TenantBroker extends Provision {
   query(query: EntityQuery): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly subscriptions: SubscriptionBroker
+  readonly inventory: Inventory
 }
 
 /** The tenants; the default one has the name ''. */

@@ -18,6 +18,7 @@ import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
 import { createBodies, type HttpContext } from './body.ts'
 import { createContextRoutes } from './contexts.ts'
+import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
@@ -77,6 +78,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers })
+  const discovery = createDiscoveryRoutes({ asks, answers })
   const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
   const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
@@ -101,6 +103,10 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         DELETE: subscriptions.remove,
       },
       [`${temporalPath}/:id`]: { GET: temporal.retrieve },
+      [typesPath]: { GET: discovery.types },
+      [`${typesPath}/:type`]: { GET: discovery.type },
+      [attributesPath]: { GET: discovery.attributes },
+      [`${attributesPath}/:attribute`]: { GET: discovery.attribute },
       [senmlPath]: { POST: senml.push },
       [platformContextPath]: { GET: context.platform },
       '/health/live': { GET: admin.live },

@@ -17,9 +17,11 @@ it.each([
   expect(withSlashesEncoded(host + entities + sent)).toBe(host + entities + meant)
 })
 
-it('understands temporal entities and subscriptions, too', () => {
-  for (const path of ['/ngsi-ld/v1/temporal/entities/', '/ngsi-ld/v1/subscriptions/'])
+it('understands other resources, too', () => {
+  for (const name of ['temporal/entities', 'subscriptions', 'types', 'attributes', 'jsonldContexts']) {
+    const path = `/ngsi-ld/v1/${name}/`
     expect(withSlashesEncoded(`${host}${path}urn:a:b/c`)).toBe(`${host}${path}urn:a:b%2Fc`)
+  }
 })
 
 it.each([
@@ -29,7 +31,7 @@ it.each([
   `${entities}urn:a:b/attrs/`,
   `${entities}no/uri`,
   `${entities}/`,
-  '/ngsi-ld/v1/types/urn:a:b/c',
+  '/ngsi-ld/v1/info/urn:a:b/c',
   '/nowhere?x=/ngsi-ld/v1/entities/urn:a:b/c',
 ])('has nothing to say to %s', (path) => expect(withSlashesEncoded(host + path)).toBeUndefined())
 

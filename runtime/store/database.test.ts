@@ -124,6 +124,7 @@ describe('a file', () => {
   })
 })
 
-it('migrations are numbered one by one', () => {
-  expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, i) => i + 1))
+it('migrations are numbered in their order, each once', () => {
+  const versions = migrations.map(({ version }) => version)
+  expect(versions).toEqual([...new Set(versions)].sort((a, b) => a - b))
 })

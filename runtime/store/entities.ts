@@ -13,6 +13,8 @@ export const entityWrites = {
   'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',
   'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
   'type.delete': 'DELETE FROM entity_type WHERE type = ? AND rid = ?',
+  'shape.insert': 'INSERT OR IGNORE INTO entity_shape (shape, rid) VALUES (?, ?)',
+  'shape.delete': 'DELETE FROM entity_shape WHERE shape = ? AND rid = ?',
   'scalar.insert': 'INSERT OR IGNORE INTO scalar (name, kind, value, rid) VALUES (?, ?, ?, ?)',
   'scalar.delete': 'DELETE FROM scalar WHERE name = ? AND kind = ? AND value = ? AND rid = ?',
   'attribute.insert': 'INSERT OR IGNORE INTO has_attribute (name, rid) VALUES (?, ?)',

@@ -107,6 +107,33 @@ CREATE TABLE will (client TEXT PRIMARY KEY, topic TEXT NOT NULL, qos INTEGER NOT
 CREATE TABLE incoming (s INTEGER NOT NULL, message_id INTEGER NOT NULL, PRIMARY KEY (s, message_id)) STRICT, WITHOUT ROWID;
 `,
   },
+  {
+    version: 4,
+    title: 'which types have which attributes',
+    sql: `
+-- The shape of an entity is which types it has and which attributes of which kinds: an interned text of interned
+-- names, "=type,type|attribute.kind,attribute.kind", each list ascending. Few shapes stand for many entities.
+CREATE TABLE entity_shape (shape INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (shape, rid)) STRICT, WITHOUT ROWID;
+CREATE TEMP TABLE kind_of AS
+  SELECT DISTINCT h.rid AS rid, h.name AS name, json_extract(i.value, '$.type') AS kind
+  FROM has_attribute h JOIN name n ON n.i = h.name JOIN entity e ON e.rid = h.rid
+  JOIN json_each(e.doc) a ON a.key = n.text
+  JOIN json_each(CASE a.type WHEN 'array' THEN a.value ELSE json_array(json(a.value)) END) i;
+INSERT OR IGNORE INTO name (text) SELECT DISTINCT kind FROM kind_of;
+CREATE TEMP TABLE shape_of AS
+  SELECT e.rid AS rid, '=' || coalesce(t.types, '') || '|' || coalesce(k.kinds, '') AS text
+  FROM entity e
+  LEFT JOIN (SELECT rid, group_concat(type, ',' ORDER BY type) AS types FROM entity_type GROUP BY rid) t ON t.rid = e.rid
+  LEFT JOIN (
+    SELECT k.rid AS rid, group_concat(k.name || '.' || n.i, ',' ORDER BY k.name, n.i) AS kinds
+    FROM kind_of k JOIN name n ON n.text = k.kind GROUP BY k.rid
+  ) k ON k.rid = e.rid;
+INSERT OR IGNORE INTO name (text) SELECT DISTINCT text FROM shape_of;
+INSERT INTO entity_shape (shape, rid) SELECT n.i, s.rid FROM shape_of s JOIN name n ON n.text = s.text;
+DROP TABLE shape_of;
+DROP TABLE kind_of;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -12,6 +12,7 @@ import type { Database } from '#store/database.ts'
 import { createDeliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
+import { createShapes } from '#store/entity-shape.ts'
 import { createHistory } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
@@ -86,6 +87,7 @@ describe('every statement', () => {
     const { database, texts, recording } = openSchema()
     createRecords(recording).quarantineLast()
     createEntities(recording)
+    createShapes(recording)
     createHistory(recording)
     createDeliveries(recording)
     createSessionRows(recording)
