@@ -50,6 +50,12 @@ export const errorRegister = {
     415,
     'Send application/json or application/ld+json.',
   ),
+  'http.precondition-failed': entry(
+    'caller',
+    'never',
+    412,
+    'Read the entity again and repeat with its ETag.',
+  ),
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
   'http.busy': entry('resource', 'later', 503, 'Repeat after the Retry-After time.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),

@@ -47,7 +47,8 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
       const grave = entities.tombstones(id).at(-1)
       if (grave === undefined) return undefined
       const times = { created: grave.at, modified: grave.at, attributes: {} }
-      return { id, text: () => grave.doc, entity: () => JSON.parse(grave.doc) as Entity, times: () => times }
+      const entity = (): Entity => JSON.parse(grave.doc) as Entity
+      return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
     },
     query: (query: EntityQuery): QueryPage => answer(query),
   })

@@ -29,6 +29,8 @@ export interface Draft {
   readonly indexed: Entity
   /** Log number that `entity` includes, values staged since aside. */
   readonly number: number
+  /** Log number of the last change, values staged since included. */
+  readonly version: number
   readonly created: number
   readonly modified: number
   readonly times: StoredTimes
@@ -75,6 +77,7 @@ export function createDocuments(ports: DocumentsPorts) {
       entity: indexed,
       indexed,
       number: row.n,
+      version: row.n,
       created: row.created,
       modified: row.modified,
       times: JSON.parse(row.sys) as StoredTimes,
@@ -89,13 +92,14 @@ export function createDocuments(ports: DocumentsPorts) {
     if (newer.length === 0) return draft
     const entity = { ...draft.entity }
     const times = { ...draft.times }
-    let { modified } = draft
+    let { modified, version } = draft
     for (const stream of newer) {
       layValue(entity, stream, stream.nextTime, stream.nextValue)
       layTimes(times, stream, stream.nextModified)
       modified = Math.max(modified, stream.nextModified)
+      version = Math.max(version, stream.nextNumber)
     }
-    return { ...draft, entity, times, modified }
+    return { ...draft, entity, times, modified, version }
   }
 
   function create(stage: Stage, entity: Entity, by: Origin): Draft {
@@ -113,6 +117,7 @@ export function createDocuments(ports: DocumentsPorts) {
       entity,
       indexed: entity,
       number,
+      version: number,
       created: stage.at,
       modified: stage.at,
       times,
@@ -142,7 +147,8 @@ export function createDocuments(ports: DocumentsPorts) {
     const times = timesAfter(draft.times, changes, stage.at)
     const doc = documentText(entity)
     const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by })
-    const next: Draft = { ...draft, entity, indexed: entity, number, modified: stage.at, times }
+    const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
+    const next: Draft = { ...draft, ...changed }
     writeRow(stage, next, doc)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)

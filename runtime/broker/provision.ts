@@ -7,23 +7,35 @@ import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { AttributeChange, Merged } from '#ngsi-ld/entity-draft.ts'
+import { listOf } from '#ngsi-ld/json.ts'
 import {
   appendAttributes,
   deleteAttribute,
+  mergeEntity,
   observationOf,
+  replaceAttribute,
   replaceEntity,
   updateAttributes,
   updatePartially,
 } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
+import { matchesType } from '#ngsi-ld/selection.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import type { Observer } from './observer.ts'
 import type { Stage } from './stage.ts'
 import { createTurns } from './turns.ts'
-import type { BatchItemError, BatchResult, Origin, Provision, UpdateResult } from './types.ts'
+import type {
+  BatchItemError,
+  BatchResult,
+  Origin,
+  Precondition,
+  Provision,
+  UpdateResult,
+  WriteOptions,
+} from './types.ts'
 
 export interface ProvisionPorts {
   readonly door: Door
@@ -39,9 +51,10 @@ const workBytes = 256
 export function createProvision({ door, documents, observer }: ProvisionPorts): Provision {
   const takeTurn = createTurns(limits.batchSlicesMax.value)
 
-  function found(stage: Stage, id: string): Draft {
+  function found(stage: Stage, id: string, when: Precondition = {}): Draft {
     const draft = documents.find(stage, id)
     if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
+    checkPrecondition(draft, when)
     return draft
   }
 
@@ -49,8 +62,7 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
   function apply(stage: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
-    const otherwiseSame =
-      merged.entity.type === draft.entity.type && merged.entity.scope === draft.entity.scope
+    const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
     // Writing what is there already is no change: it costs no flash and tells nobody.
     if (otherwiseSame && changes.length === 0) return answer
     const observations = otherwiseSame ? observationsOf(changes) : undefined
@@ -73,11 +85,11 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
   function change(
     id: string,
     given: unknown,
-    by: Origin,
+    { by, when }: WriteOptions,
     merge: (entity: Entity) => Merged,
   ): Promise<UpdateResult> {
     return commit(given, (stage) => {
-      const draft = found(stage, id)
+      const draft = found(stage, id, when)
       return apply(stage, draft, merge(draft.entity), by)
     })
   }
@@ -149,19 +161,30 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
       commit(entity, (stage) => {
         documents.create(stage, entity, by)
       }),
-    append: (id, fragment, { noOverwrite, by }) =>
-      change(id, fragment, by, (entity) => appendAttributes(entity, fragment, { noOverwrite })),
-    update: (id, fragment, { appendMissing, by }) =>
-      change(id, fragment, by, (entity) => updateAttributes(entity, fragment, { appendMissing })),
-    partial: async (id, name, instance, by) => {
-      await change(id, instance, by, (entity) =>
+    append: (id, fragment, { noOverwrite, ...options }) =>
+      change(id, fragment, options, (entity) => appendAttributes(entity, fragment, { noOverwrite })),
+    update: (id, fragment, { appendMissing, ...options }) =>
+      change(id, fragment, options, (entity) => updateAttributes(entity, fragment, { appendMissing })),
+    merge: async (id, fragment, { merge, ...options }) => {
+      await change(id, fragment, options, (entity) => mergeEntity(entity, fragment, merge))
+    },
+    replace: async (replacement, options) => {
+      await change(replacement.id, replacement, options, (entity) => replaceEntity(entity, replacement))
+    },
+    partial: async (id, name, instance, options) => {
+      await change(id, instance, options, (entity) =>
         updatePartially(entity, name, instance as Record<string, Json>),
       )
     },
-    deleteAttribute: async (id, name, { datasetId, deleteAll, by }) => {
-      await change(id, name, by, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
+    replaceAttribute: async (id, name, attribute, options) => {
+      await change(id, attribute, options, (entity) =>
+        replaceAttribute(entity, name, listOf<AttributeInstance>(attribute)),
+      )
     },
-    remove: (id, by) => commit(id, (stage) => documents.remove(stage, found(stage, id), by)),
+    deleteAttribute: async (id, name, { datasetId, deleteAll, ...options }) => {
+      await change(id, name, options, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
+    },
+    remove: (id, by, when) => commit(id, (stage) => documents.remove(stage, found(stage, id, when), by)),
     batchCreate: (entities, by) =>
       batch(
         entities,
@@ -192,6 +215,16 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
           return 'done'
         },
       ),
+    batchMerge: (entities, by) =>
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          const draft = found(stage, entity.id)
+          apply(stage, draft, mergeEntity(draft.entity, fragmentOf(entity)), by)
+          return 'done'
+        },
+      ),
     batchDelete: (ids, by) =>
       batch(
         ids,
@@ -203,6 +236,22 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
       ),
   } satisfies Provision)
 }
+
+/** @throws ngsi-ld.not-found for an entity of other types, http.precondition-failed for another version. */
+function checkPrecondition({ entity, version }: Draft, { selection, versions }: Precondition): void {
+  if (selection !== undefined && !matchesType(selection, entity.type)) {
+    throw notFound(`the entity ${entity.id} has other types`)
+  }
+  if (versions !== undefined && !versions.has(version)) {
+    throw new GatewayError('http.precondition-failed', `the entity ${entity.id} was changed since`)
+  }
+}
+
+const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
+  isSame(a.type, b.type) && isSame(a.scope, b.scope)
+
+const isSame = (a: string | readonly string[] | undefined, b: typeof a): boolean =>
+  a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
 
 /** The attributes of an entity as a fragment; types and scopes go along. */
 function fragmentOf(entity: Entity): Fragment {

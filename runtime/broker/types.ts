@@ -2,8 +2,9 @@
  * The values that cross the broker's door: who writes, what a use-case answers, how an entity is read.
  */
 import type { Json } from '#contract/pipeline.ts'
-import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Attribute, AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
+import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
@@ -27,6 +28,22 @@ export interface EntityView {
   text(): string
   entity(): Entity
   times(): SystemTimes
+  /** Number of its last change: another one whenever the entity became something else. */
+  version(): number
+}
+
+/** What must hold of the entity for a write to take place. */
+export interface Precondition {
+  /** Types it has to have; else it is as if it were not there. */
+  readonly selection?: TypeSelection | undefined
+  /** Versions of which it has to be one. @see EntityView.version */
+  readonly versions?: ReadonlySet<number> | undefined
+}
+
+/** By whose hand an entity is written, and on which condition. */
+export interface WriteOptions {
+  readonly by: Origin
+  readonly when?: Precondition | undefined
 }
 
 /** Attribute names (core-compacted) that changed and those refused (GS CIM 009, 5.2.18). */
@@ -68,32 +85,47 @@ export interface HistoricInstance {
 export interface Provision {
   create(entity: Entity, by: Origin): Promise<void>
   /** POST attrs: adds; existing ones are replaced unless `noOverwrite`. */
-  append(id: string, fragment: Fragment, options: { noOverwrite: boolean; by: Origin }): Promise<UpdateResult>
+  append(
+    id: string,
+    fragment: Fragment,
+    options: WriteOptions & { readonly noOverwrite: boolean },
+  ): Promise<UpdateResult>
   /** PATCH attrs: replaces; a missing attribute is appended or refused by the conformance profile. */
   update(
     id: string,
     fragment: Fragment,
-    options: { appendMissing: boolean; by: Origin },
+    options: WriteOptions & { readonly appendMissing: boolean },
   ): Promise<UpdateResult>
+  /** PATCH entity: merges members and values recursively. */
+  merge(
+    id: string,
+    fragment: Fragment,
+    options: WriteOptions & { readonly merge: MergeOptions },
+  ): Promise<void>
+  /** PUT entity: nothing of the old one remains but the time of its creation. */
+  replace(entity: Entity, options: WriteOptions): Promise<void>
   /** PATCH attrs/{name}: overwrites given members of one instance, keeps the others. */
   partial(
     id: string,
     name: string,
     instance: Readonly<Record<string, Json | undefined>>,
-    by: Origin,
+    options: WriteOptions,
   ): Promise<void>
+  /** PUT attrs/{name}: replaces whole instances that are there. */
+  replaceAttribute(id: string, name: string, attribute: Attribute, options: WriteOptions): Promise<void>
   deleteAttribute(
     id: string,
     name: string,
-    options: { datasetId?: string | undefined; deleteAll: boolean; by: Origin },
+    options: WriteOptions & { readonly datasetId?: string | undefined; readonly deleteAll: boolean },
   ): Promise<void>
-  remove(id: string, by: Origin): Promise<void>
+  remove(id: string, by: Origin, when?: Precondition): Promise<void>
   batchCreate(entities: readonly Entity[], by: Origin): Promise<BatchResult>
   batchUpsert(entities: readonly Entity[], options: { update: boolean; by: Origin }): Promise<BatchResult>
   batchUpdate(
     entities: readonly Entity[],
     options: { noOverwrite: boolean; by: Origin },
   ): Promise<BatchResult>
+  batchMerge(entities: readonly Entity[], by: Origin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
 }
 

@@ -23,6 +23,7 @@ export function createView(row: EntityRow, live: LiveEntity | undefined): Entity
       newer.length === 0 ? row.doc : JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer)),
     entity: () => overlay(JSON.parse(row.doc) as Entity, newer),
     times: () => timesOf(row, newer),
+    version: () => newer.reduce((version, { number }) => Math.max(version, number), row.n),
   }
 }
 

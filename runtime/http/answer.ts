@@ -7,6 +7,7 @@ import { productToken } from '#base/version.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Ask, AskHead } from './ask.ts'
 import { contextRelation } from './negotiate.ts'
+import { versionTag } from './version-tag.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -24,8 +25,8 @@ export interface PageLinks {
 export interface Answers {
   /** The context that names in the answer to this request are in: JSON can only name one by Link. */
   contextFor(ask: Ask): Context
-  /** 200 with one entity. */
-  entity(ask: Ask, text: string, context: Context): Response
+  /** 200 with one entity; a `version` becomes its ETag. */
+  entity(ask: Ask, text: string, context: Context, version?: number): Response
   /** 200 with a list of entities. */
   list(ask: Ask, rendered: Rendered, page?: { count?: number | undefined; links: PageLinks }): Response
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
@@ -55,9 +56,12 @@ export function createAnswers({ core }: { core: Context }): Answers {
       return linkOf(context) === undefined ? core : context
     },
 
-    entity(ask, text, context) {
+    entity(ask, text, context, version) {
       const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
-      return new Response(body, { status: 200, headers: head(ask, context) })
+      const headers = head(ask, context)
+      if (version === undefined) return new Response(body, { status: 200, headers })
+      const tagged = { ...headers, ETag: versionTag(version, ask.type, context) }
+      return new Response(body, { status: 200, headers: tagged })
     },
 
     list(ask, { texts, context }, page) {

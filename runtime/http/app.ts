@@ -21,6 +21,7 @@ import { createContextRoutes } from './contexts.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
+import { createEntityWriteRoutes } from './entity-writes.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
 import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
@@ -75,6 +76,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
 
   const entities = createEntityRoutes({ asks, answers, rules })
+  const writes = createEntityWriteRoutes({ asks, answers, rules })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers })
@@ -86,15 +88,22 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   return serve(
     {
       [entitiesPath]: { GET: entities.query, POST: entities.create },
-      [`${entitiesPath}/:id`]: { GET: entities.retrieve, DELETE: entities.remove },
-      [`${entitiesPath}/:id/attrs`]: { POST: entities.append, PATCH: entities.update },
+      [`${entitiesPath}/:id`]: {
+        GET: entities.retrieve,
+        PATCH: writes.merge,
+        PUT: writes.replace,
+        DELETE: writes.remove,
+      },
+      [`${entitiesPath}/:id/attrs`]: { POST: writes.append, PATCH: writes.update },
       [`${entitiesPath}/:id/attrs/:attribute`]: {
-        PATCH: entities.updateAttribute,
-        DELETE: entities.removeAttribute,
+        PATCH: writes.updateAttribute,
+        PUT: writes.replaceAttribute,
+        DELETE: writes.removeAttribute,
       },
       [`${entityOperationsPath}/create`]: { POST: operations.create },
       [`${entityOperationsPath}/upsert`]: { POST: operations.upsert },
       [`${entityOperationsPath}/update`]: { POST: operations.update },
+      [`${entityOperationsPath}/merge`]: { POST: operations.merge },
       [`${entityOperationsPath}/delete`]: { POST: operations.remove },
       [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
       [`${subscriptionsPath}/:id`]: {
@@ -123,9 +132,11 @@ function serve(table: Readonly<Record<string, Methods>>, refuse: App['refuse'], 
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
   for (const [path, methods] of Object.entries(table)) {
-    const route = byMethod(methods)
-    hono.all(path, route)
-    hono.all(`${path}/`, route)
+    hono.all(path, byMethod(methods))
+    // An empty id is an id that is no URI, not another resource.
+    const emptied = path.replace('/:id/', '//')
+    if (emptied !== path) for (const at of [emptied, `${emptied}/`]) hono.all(at, byMethod(methods))
+    hono.all(`${path}/`, byMethod({ ...table[`${path}/:id`], ...methods }))
   }
   hono.notFound((c) => {
     const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined

@@ -138,7 +138,7 @@ export function createAsks(
     async body(c, options = {}) {
       const { json, isLinked, context, ...ask } = await open(c, options)
       if (!isObject(json)) {
-        if (!isLinked) throw badRequestData('a body of application/ld+json is an object', 'body')
+        if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
         return { ...ask, body: json, context }
       }
       if (isLinked) refuseEmbedded(json)
@@ -175,7 +175,7 @@ export function createAsks(
 
 function refuseEmbedded(json: JsonObject): void {
   if (Object.hasOwn(json, '@context')) {
-    throw invalidRequest(
+    throw badRequestData(
       '@context: stands only in a body of application/ld+json; with application/json it goes by Link',
     )
   }

@@ -1,22 +1,21 @@
 /**
- * Routes of entities and their attributes (GS CIM 009, 6.4 to 6.7). They translate between HTTP and the broker and
- * hold no rule of their own about entities. To retrieve one is the hottest path of the interface: it awaits nothing
+ * Routes that create and read entities (GS CIM 009, 6.4 and 6.5). They translate between HTTP and the broker and
+ * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest path of the interface: it awaits nothing
  * and sends the stored text.
  */
-import type { EntityQuery, EntityView, UpdateResult } from '#broker/types.ts'
-import { toIri } from '#ngsi-ld/core-context.ts'
-import { parseEntity, parseFragment, parsePartial } from '#ngsi-ld/entity.ts'
+import type { EntityQuery, EntityView } from '#broker/types.ts'
+import { parseEntity } from '#ngsi-ld/entity.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
-import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { checkUri } from '#ngsi-ld/name.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { matchesType, parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { listOf, optionsOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
+import { listOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 import { renderingOf, renderingParameters } from './rendering.ts'
@@ -29,7 +28,8 @@ export interface EntityRoutePorts {
   readonly rules: ProfileRules
 }
 
-const retrieveParameters = new Set<string>([...renderingParameters, 'local'])
+const readParameters = [...renderingParameters, 'local']
+const retrieveParameters = new Set<string>([...readParameters, 'type'])
 const selectors = [
   'type',
   'id',
@@ -40,10 +40,8 @@ const selectors = [
   'coordinates',
   'geoproperty',
 ] as const
-const queryParameters = new Set<string>([...retrieveParameters, ...selectors, 'limit', 'offset', 'count'])
+const queryParameters = new Set<string>([...readParameters, ...selectors, 'limit', 'offset', 'count'])
 const localParameters = new Set(['local'])
-const appendParameters = new Set(['local', 'options'])
-const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
 export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
   const show = (c: HttpContext, ask: Ask): Response => {
@@ -53,9 +51,11 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
     const view = ask.broker.retrieve(c.req.param('id') ?? '')
     // Whether the id is one at all matters only where nothing was found.
     if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
+    const type = ask.parameters.get('type')
+    if (type !== undefined) requireType(view, type, ask)
     const text = rendering.text(view)
     if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
-    return answers.entity(ask, text, context)
+    return answers.entity(ask, text, context, ask.parameters.has('join') ? undefined : view.version())
   }
 
   const list = (c: HttpContext, ask: Ask): Response => {
@@ -69,15 +69,6 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       { texts, context },
       { count: page.count, links: pageLinks(c.req.url, paging, page.more) },
     )
-  }
-
-  const updated = (ask: Parameters<Answers['noContent']>[0], result: UpdateResult): Response => {
-    if (result.notUpdated.length === 0) return answers.noContent(ask)
-    const notUpdated = result.notUpdated.map(({ attributeName, reason }) => ({
-      attributeName: toIri(attributeName),
-      reason,
-    }))
-    return answers.json({ updated: result.updated.map(toIri), notUpdated }, 207)
   }
 
   return Object.freeze({
@@ -101,53 +92,13 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       const ask = asks.read(c, queryParameters)
       return ask instanceof Promise ? ask.then((known) => list(c, known)) : list(c, ask)
     },
-
-    async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, localParameters)
-      await ask.broker.remove(idOf(c), 'http')
-      return answers.noContent(ask)
-    },
-
-    async append(c: HttpContext): Promise<Response> {
-      const id = idOf(c)
-      const ask = await asks.body(c, { known: appendParameters })
-      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
-      const fragment = parseFragment(ask.body, ask.context, { id })
-      return updated(ask, await (await ask.enter()).append(id, fragment, { noOverwrite, by: 'http' }))
-    },
-
-    async update(c: HttpContext): Promise<Response> {
-      const id = idOf(c)
-      const ask = await asks.body(c, { known: localParameters })
-      const fragment = parseFragment(ask.body, ask.context, { id, nulls: true })
-      const options = { appendMissing: rules.updateAppendsMissing, by: 'http' } as const
-      return updated(ask, await (await ask.enter()).update(id, fragment, options))
-    },
-
-    async updateAttribute(c: HttpContext): Promise<Response> {
-      const id = idOf(c)
-      const ask = await asks.body(c, { known: localParameters })
-      const name = attributeOf(c, ask)
-      const partial = parsePartial(ask.body, name, ask.context)
-      await (await ask.enter()).partial(id, name, partial, 'http')
-      return answers.noContent(ask)
-    },
-
-    async removeAttribute(c: HttpContext): Promise<Response> {
-      const id = idOf(c)
-      const ask = await asks.read(c, deleteAttributeParameters)
-      const name = attributeOf(c, ask)
-      const datasetId = ask.parameters.get('datasetId')
-      const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
-      const which = datasetId === '@none' ? undefined : datasetId
-      await ask.broker.deleteAttribute(id, name, { datasetId: which, deleteAll, by: 'http' })
-      return answers.noContent(ask)
-    },
   })
 }
 
-function attributeOf(c: HttpContext, ask: { readonly context: Ask['context'] }): string {
-  return checkName(ask.context.expand(c.req.param('attribute') ?? ''), 'attribute')
+/** @throws ngsi-ld.not-found when the entity has not the type that was asked for. */
+function requireType(view: EntityView, type: string, { context }: Ask): void {
+  const selection = parseTypeSelection(type, context.expand)
+  if (!matchesType(selection, view.entity().type)) throw notFound(`${view.id} is no ${type}`)
 }
 
 /**

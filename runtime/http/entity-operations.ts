@@ -67,6 +67,13 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(result)
     },
 
+    async merge(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters })
+      const { entities, errors } = entitiesOf(ask, { nulls: true })
+      const result = withErrors(await (await ask.enter()).batchMerge(entities, 'http'), errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(result)
+    },
+
     async remove(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters })
       const ids: string[] = []

@@ -132,12 +132,15 @@ function checkTarget(value: Json | undefined, field: string): string {
   return target
 }
 
+/** Whether a text may be the key of a language map. */
+export const isLanguageTag = (text: string): boolean => languageTag.test(text)
+
 const languageTag = /^(?:[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*|@none)$/
 
 function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
   if (!isObject(value)) throw badRequestData('must be an object with a text per language', field)
   for (const [language, texts] of Object.entries(value)) {
-    if (!languageTag.test(language))
+    if (!isLanguageTag(language))
       throw badRequestData('not a language tag (RFC 5646)', `${field}.${language}`)
     for (const text of listOf(texts)) {
       if (typeof text !== 'string')

@@ -239,7 +239,10 @@ export function readTypes(
   const types = value === undefined ? [] : listOf(value)
   const names = types.map((type) => {
     if (typeof type !== 'string') throw badRequestData('must be a name or a list of names', field)
-    return checkName(context.expand(type), field)
+    const name = context.expand(type)
+    // They stand for @id and @type, which are no names of anything.
+    if (name === 'id' || name === 'type') throw badRequestData(`${type} is a word of JSON-LD`, field)
+    return checkName(name, field)
   })
   if (names.length === 0) throw badRequestData('must be a name or a list of names', field)
   const distinct = [...new Set(names)]

@@ -57,6 +57,8 @@ export interface ParseOptions {
   readonly id?: string | undefined
   /** Values are bare, as with `options=keyValues`. */
   readonly simplified?: boolean | undefined
+  /** A fragment may name no attribute at all: merging nothing changes nothing. */
+  readonly empty?: boolean | undefined
   /** NGSI-LD Null may stand for values to delete: in update, partial update and merge. */
   readonly nulls?: boolean | undefined
 }
@@ -95,7 +97,7 @@ export function parseFragment(json: unknown, context: Context, options: ParseOpt
   const members: Record<string, Json> =
     type === undefined ? {} : { type: readTypes(type, 'type', { context }) }
   const fragment = readAttributes(body, members, readingOf(context, options))
-  if (Object.keys(fragment).length === 0) throw badRequestData('names no attribute')
+  if (Object.keys(fragment).length === 0 && options.empty !== true) throw badRequestData('names no attribute')
   return fragment as Fragment
 }
 

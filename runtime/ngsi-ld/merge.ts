@@ -262,8 +262,12 @@ function fitted(
   options: MergeOptions,
 ): AttributeInstance {
   const { value } = given
-  if (given.type === before.type || value === undefined) return given
+  if (given.type === before.type) return given
   const kind = kindOf(before)
+  if (value === undefined) {
+    if (options.simplified === true) throw badRequestData(`is a ${kind.name}`, name)
+    return given
+  }
   const checked = (member: Json): Json =>
     kind.check(member, name, { context: coreContext, nulls: true, simplified: true }, 1)
   if (options.lang !== undefined && kind.member === 'languageMap') {

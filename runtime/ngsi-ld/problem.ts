@@ -53,6 +53,7 @@ const statusTitles: Readonly<Record<number, string>> = {
   405: 'Method Not Allowed',
   406: 'Not Acceptable',
   411: 'Length Required',
+  412: 'Precondition Failed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
   502: 'Bad Gateway',
