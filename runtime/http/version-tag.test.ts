@@ -1,3 +1,4 @@
+/** Entity tags: what is written is read back, and what others write never passes for it. */
 import { describe, expect, it } from 'vitest'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { versionsOf, versionTag } from './version-tag.ts'
