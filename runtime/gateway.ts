@@ -13,11 +13,12 @@ import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
 import { bridges } from '#bridges/registry.ts'
-import { type Contexts, createContexts } from '#broker/contexts.ts'
+import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
 import { openTenants } from '#broker/tenants.ts'
+import type { Broker } from '#broker/types.ts'
 import { isLoopbackListener, readAuthorities, readOrCreateToken, requireSecretFile } from '#config/access.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
@@ -88,7 +89,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const { main, broker } = tenants
   const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
   const contexts = createContexts(
-    { records: main.records, door: main.door, fetchDocument, clock, log },
+    { ...main, hosted: hostedIn(broker), fetchDocument, clock, log },
     { core: createCoreContext(profiles[profile].coreVersion) },
   )
   tenants.start()
@@ -130,6 +131,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     close: () => closing.disposeAsync(),
   })
 }
+
+/** Documents that the tenants host. */
+const hostedIn =
+  (broker: Broker): ContextsPorts['hosted'] =>
+  (tenant, id) =>
+    broker.tenant(tenant)?.hosted.document(id)
 
 interface OutsidePorts {
   readonly contexts: () => Contexts

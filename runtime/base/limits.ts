@@ -187,6 +187,7 @@ export const limits = {
     'fetched again, the old one stands in',
   ),
   contextsBytesMax: limit(16 * 1024 * 1024, 'bytes', 'Kept on disk', 'the longest unfetched leaves'),
+  contextsHostedMax: limit(1000, 'contexts', 'Per tenant, on disk', '403'),
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),
   subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),

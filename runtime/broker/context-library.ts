@@ -53,11 +53,24 @@ export interface ContextLibrary {
    * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when what came is no context.
    */
   fetch(url: string): Promise<Json>
+  /** What is kept, the longest unfetched first. */
+  kept(): readonly KeptContext[]
+  /** Gets a kept document anew, whatever its age; it stays as it is when that fails. @throws as fetch does. */
+  reload(url: string): Promise<void>
+  /** Lets go of a kept document. */
+  forget(url: string): Promise<void>
+}
+
+export interface KeptContext {
+  readonly url: string
+  readonly fetched: number
+  readonly expires: number
 }
 
 /** What a kept document is known by; bytes are those of its text. */
 interface Kept {
   readonly bytes: number
+  readonly fetched: number
   readonly expires: number
 }
 
@@ -71,8 +84,9 @@ export function createContextLibrary(
 ): ContextLibrary {
   const { records, door, clock, log } = ports
   const kept = new Map<string, Kept>()
-  for (const { url, fetched, expires, bytes } of records.contexts()) {
-    kept.set(url, { bytes, expires: expires ?? fetched + limits.contextAgeMs.value })
+  for (const { url, kind, fetched, expires, bytes } of records.contexts()) {
+    if (kind === 'Cached')
+      kept.set(url, { bytes, fetched, expires: expires ?? fetched + limits.contextAgeMs.value })
   }
   const underWay = new Map<string, Promise<Json>>()
   const failures = new Map<string, { readonly error: GatewayError; readonly until: number }>()
@@ -87,7 +101,7 @@ export function createContextLibrary(
   const keep = async (url: string, text: string, expires: number): Promise<void> => {
     const leaving: string[] = []
     kept.delete(url)
-    kept.set(url, { bytes: text.length, expires })
+    kept.set(url, { bytes: text.length, fetched: clock.now(), expires })
     let bytes = [...kept.values()].reduce((sum, one) => sum + one.bytes, 0)
     for (const [oldest, one] of kept) {
       if (kept.size <= limits.contextsCachedMax.value && bytes <= limits.contextsBytesMax.value) break
@@ -133,8 +147,10 @@ export function createContextLibrary(
   const obtain = (url: string): Promise<Json> => {
     const failure = failures.get(url)
     if (failure !== undefined && failure.until > clock.monotonic()) return Promise.reject(failure.error)
-    const running = underWay.get(url)
-    if (running !== undefined) return running
+    return underWay.get(url) ?? start(url)
+  }
+
+  const start = (url: string): Promise<Json> => {
     const started = get(url)
       .catch((thrown: unknown) => Promise.reject(fail(url, thrown)))
       .finally(() => underWay.delete(url))
@@ -145,6 +161,17 @@ export function createContextLibrary(
   return Object.freeze({
     find,
     fetch: obtain,
+    kept: () => [...kept].map(([url, { fetched, expires }]) => ({ url, fetched, expires })),
+    async reload(url) {
+      await (underWay.get(url) ?? start(url))
+      ports.onChange(url)
+    },
+    async forget(url) {
+      kept.delete(url)
+      failures.delete(url)
+      ports.onChange(url)
+      await door.commit((stage) => stage.write('context.delete', url))
+    },
     freshUntil: (url) => kept.get(url)?.expires ?? Number.POSITIVE_INFINITY,
     renew(url) {
       const before = kept.get(url)

@@ -6,7 +6,12 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext } from '#ngsi-ld/context.ts'
 import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
-import { type ContextLibrary, type ContextLibraryPorts, createContextLibrary } from './context-library.ts'
+import {
+  type ContextLibrary,
+  type ContextLibraryPorts,
+  createContextLibrary,
+  type KeptContext,
+} from './context-library.ts'
 
 /**
  * Where every gateway publishes the vocabulary of the platform. Under whatever host somebody names it, it is this
@@ -14,14 +19,35 @@ import { type ContextLibrary, type ContextLibraryPorts, createContextLibrary } f
  */
 export const platformContextPath = '/contexts/selvedge-platform.jsonld'
 
+/** Where hosted @contexts are served, each under its local id. */
+export const hostedContextsPath = '/ngsi-ld/v1/jsonldContexts'
+
 export interface Contexts {
   /** The context of requests that name none. */
   readonly core: Context
   /**
-   * What stands behind a Link header or in an `@context` member.
+   * What stands behind a Link header or in an `@context` member; `tenant` decides which hosted ones there are.
    * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data; at once or by rejection.
    */
-  resolve(local: Json): Context | Promise<Context>
+  resolve(local: Json, tenant?: string): Context | Promise<Context>
+  /** @throws ngsi-ld.bad-request-data for what no context may say; documents that are not at hand are not looked at. */
+  check(local: Json, tenant: string): void
+  /** How often a document was used since the start, and when last, ms. */
+  uses(url: string): ContextUses
+  /** A hosted document is no more; whatever was made of it is forgotten. */
+  dropped(id: string): void
+  /** Documents fetched from elsewhere, which all tenants share: they are facts of the outside. */
+  readonly cached: Pick<ContextLibrary, 'reload' | 'forget'> & { list(): readonly KeptContext[] }
+}
+
+export interface ContextUses {
+  readonly hits: number
+  readonly last: number | undefined
+}
+
+export interface ContextsPorts extends Omit<ContextLibraryPorts, 'onChange'> {
+  /** The document that a tenant hosts under a local id. */
+  readonly hosted: (tenant: string, id: string) => Json | undefined
 }
 
 /** A context in its compiled form, the documents it was made from, and until when these are fresh. */
@@ -29,6 +55,8 @@ interface Compiled {
   readonly context: Context
   readonly urls: readonly string[]
   freshUntil: number
+  hits: number
+  usedAt: number
 }
 
 /** An inline context with a longer text is compiled for each request instead of kept. */
@@ -36,26 +64,35 @@ const keyCharactersMax = 16_384
 /** How long a kept context is used before it is looked at again whether its documents could be renewed. */
 const lookAgainMs = 60_000
 
-export function createContexts(
-  ports: Omit<ContextLibraryPorts, 'onChange'>,
-  settings: { readonly core: Context },
-): Contexts {
+export function createContexts(ports: ContextsPorts, settings: { readonly core: Context }): Contexts {
   const { core } = settings
   const compiled = new Map<string, Compiled>()
+  const earlier = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
-    {
-      ...ports,
-      onChange(url) {
-        for (const [key, { urls }] of compiled) if (urls.includes(url)) compiled.delete(key)
-      },
-    },
+    { ...ports, onChange: (changed) => release((url) => url === changed) },
     new Map([[platformContextPath, platformContextDocument]]),
   )
 
+  /** Forgets what was made of certain documents, but not how often these were used. */
+  const release = (isChanged: (url: string) => boolean): void => {
+    for (const [key, { urls }] of compiled) if (urls.some(isChanged)) leave(key)
+  }
+  const leave = (key: string): void => {
+    const { urls, hits, usedAt } = compiled.get(key)!
+    compiled.delete(key)
+    for (const name of urls.map(nameOf)) {
+      const before = earlier.get(name)
+      earlier.delete(name)
+      earlier.set(name, { hits: (before?.hits ?? 0) + hits, last: Math.max(before?.last ?? 0, usedAt) })
+    }
+    while (earlier.size > 4 * limits.contextsCachedMax.value) earlier.delete(earlier.keys().next().value!)
+  }
+
   const keep = (key: string, context: Context, urls: readonly string[]): Context => {
     if (key.length > keyCharactersMax) return context
-    if (compiled.size >= limits.contextsCachedMax.value) compiled.delete(compiled.keys().next().value!)
-    compiled.set(key, { context, urls, freshUntil: Math.min(...urls.map(library.freshUntil)) })
+    if (compiled.size >= limits.contextsCachedMax.value) leave(compiled.keys().next().value!)
+    const freshUntil = Math.min(...urls.map(library.freshUntil))
+    compiled.set(key, { context, urls, freshUntil, hits: 1, usedAt: ports.clock.now() })
     return context
   }
 
@@ -63,6 +100,8 @@ export function createContexts(
     compiled.delete(key)
     compiled.set(key, found)
     const now = ports.clock.now()
+    found.hits++
+    found.usedAt = now
     if (found.freshUntil <= now) {
       found.freshUntil = now + lookAgainMs
       for (const url of found.urls) library.renew(url)
@@ -70,21 +109,51 @@ export function createContexts(
     return found.context
   }
 
+  const shelfOf = (tenant: string): Shelf =>
+    createShelf(library, (url) => {
+      const id = hostedIdOf(url)
+      return id === undefined ? undefined : ports.hosted(tenant, id)
+    })
+
   return Object.freeze({
     core,
-    resolve(local) {
-      const key = typeof local === 'string' ? local : JSON.stringify(local)
+    resolve(local, tenant = '') {
+      const name = typeof local === 'string' ? local : JSON.stringify(local)
+      const key = tenant === '' ? name : `${tenant} ${name}`
       const found = compiled.get(key)
       if (found !== undefined) return use(key, found)
-      const shelf = createShelf(library)
+      const shelf = shelfOf(tenant)
       const result = compileContext(local, shelf.find, core)
       if (!('missing' in result)) return keep(key, result, shelf.urls())
       return compileWithFetching(local, result.missing, shelf, core).then((context) =>
         keep(key, context, shelf.urls()),
       )
     },
+    check(local, tenant) {
+      compileContext(local, shelfOf(tenant).find, core)
+    },
+    uses(url) {
+      const name = nameOf(url)
+      const users = [...compiled.values()].filter(({ urls }) => urls.some((used) => nameOf(used) === name))
+      const before = earlier.get(name)
+      const last = Math.max(before?.last ?? 0, ...users.map(({ usedAt }) => usedAt))
+      const hits = users.reduce((sum, user) => sum + user.hits, before?.hits ?? 0)
+      return { hits, last: last === 0 ? undefined : last }
+    },
+    dropped: (id) => release((url) => hostedIdOf(url) === id),
+    cached: { list: library.kept, reload: library.reload, forget: library.forget },
   } satisfies Contexts)
 }
+
+/** The local id in the address of a hosted context, whatever host and proxy stand before it. */
+export function hostedIdOf(url: string): string | undefined {
+  const at = url.lastIndexOf(`${hostedContextsPath}/`)
+  const id = at === -1 ? '' : url.slice(at + hostedContextsPath.length + 1)
+  return /^[\w-]+$/.test(id) ? id : undefined
+}
+
+/** What a document is counted by: a hosted one is the same under whatever host. */
+const nameOf = (url: string): string => hostedIdOf(url) ?? url
 
 /** The documents that one compilation used: what was found at hand stays the same until its end. */
 interface Shelf {
@@ -93,11 +162,11 @@ interface Shelf {
   urls(): readonly string[]
 }
 
-function createShelf(library: ContextLibrary): Shelf {
+function createShelf(library: ContextLibrary, hosted: (url: string) => Json | undefined): Shelf {
   const documents = new Map<string, Json>()
   return {
     find(url) {
-      const document = documents.get(url) ?? library.find(url)
+      const document = documents.get(url) ?? hosted(url) ?? library.find(url)
       if (document !== undefined) documents.set(url, document)
       return document
     },

@@ -17,6 +17,7 @@ import { createConsume } from './consume.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
+import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
@@ -116,6 +117,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolutionOf(evolution, id, query),
     subscriptions,
+    hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
   } satisfies TenantBroker)
 

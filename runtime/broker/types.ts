@@ -9,6 +9,7 @@ import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
+import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 
 /** By whose hand a change was made; kept in the log. */
@@ -201,6 +202,7 @@ export interface TenantBroker extends Provision {
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly subscriptions: SubscriptionBroker
   readonly inventory: Inventory
+  readonly hosted: HostedContexts
 }
 
 /** The tenants; the default one has the name ''. */

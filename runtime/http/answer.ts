@@ -34,6 +34,8 @@ export interface Answers {
   /** 201 without a body, or with `text`, where old clients want one. */
   created(ask: AskHead, location: string, text?: string): Response
   noContent(ask: AskHead): Response
+  /** JSON that has no @context, in an answer to a tenant. */
+  data(ask: AskHead, value: unknown, headers?: Headers): Response
   /** JSON that has no @context: id lists, batch results, information. */
   json(value: unknown, status?: number, headers?: Headers): Response
 }
@@ -88,6 +90,11 @@ export function createAnswers({ core }: { core: Context }): Answers {
     },
 
     noContent: (ask) => new Response(null, { status: 204, headers: plain(ask) }),
+
+    data: (ask, value, headers = {}) =>
+      new Response(JSON.stringify(value), {
+        headers: { 'Content-Type': 'application/json', ...plain(ask), ...headers },
+      }),
 
     json: (value, status = 200, headers = {}) =>
       new Response(JSON.stringify(value), {

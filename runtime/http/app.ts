@@ -10,7 +10,7 @@ import { failpoint } from '#base/failpoints.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
-import { type Contexts, platformContextPath } from '#broker/contexts.ts'
+import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
 import type { Broker } from '#broker/types.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
@@ -22,6 +22,7 @@ import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
+import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
 import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
@@ -81,6 +82,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
+  const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
   const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
@@ -116,6 +118,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [`${typesPath}/:type`]: { GET: discovery.type },
       [attributesPath]: { GET: discovery.attributes },
       [`${attributesPath}/:attribute`]: { GET: discovery.attribute },
+      [hostedContextsPath]: { GET: stored.list, POST: stored.add },
+      [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
       [senmlPath]: { POST: senml.push },
       [platformContextPath]: { GET: context.platform },
       '/health/live': { GET: admin.live },

@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Contexts } from '#broker/contexts.ts'
+import { type Contexts, hostedContextsPath } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
@@ -75,6 +75,14 @@ export interface Asks {
   body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
   /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
   batch(c: HttpContext, options?: BodyOptions): Promise<BatchAsk>
+  /** A request whose body is no NGSI-LD element; a @context in it is part of what it says. */
+  document(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+}
+
+/** Scheme and authority under which a request came. */
+export const originOf = (c: HttpContext): string => {
+  const { url } = c.req
+  return `${url.slice(0, url.indexOf('://'))}://${headerOf(c, 'host') ?? 'localhost'}`
 }
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
@@ -97,14 +105,14 @@ export function createAsks(
       throw new GatewayError('ngsi-ld.nonexistent-tenant', `no tenant ${tenant}`, { tenant })
     return found
   }
-  const linked = (c: HttpContext): Context | Promise<Context> => {
+  const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
     const address = linkedContext(headerOf(c, 'link'))
-    return address === undefined ? contexts.core : contexts.resolve(address)
+    return address === undefined ? contexts.core : contexts.resolve(address, tenant)
   }
-  const embedded = (json: JsonObject): Context | Promise<Context> => {
+  const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
     const local = json['@context']
     if (local === undefined) throw badRequestData('is missing in a body of application/ld+json', '@context')
-    return contexts.resolve(local)
+    return contexts.resolve(withOrigin(c, local), tenant)
   }
 
   const open = async (c: HttpContext, { known = nothing, creates = false }: BodyOptions) => {
@@ -117,7 +125,7 @@ export function createAsks(
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
     }
     const json = await bodies.json(c)
-    const context = isLinked ? await linked(c) : contexts.core
+    const context = isLinked ? await linked(c, tenant) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
     return { tenant, parameters, json, context, isLinked, enter }
   }
@@ -129,7 +137,7 @@ export function createAsks(
       // An answer without a body has no media type that a client could refuse.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
       const type = answerType(accept, settings.defaultType)
-      const context = linked(c)
+      const context = linked(c, tenant)
       const at = existing(tenant)
       if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, type }
       return context.then((found) => ({ tenant, broker: at, context: found, parameters, type }))
@@ -142,7 +150,7 @@ export function createAsks(
         return { ...ask, body: json, context }
       }
       if (isLinked) refuseEmbedded(json)
-      return { ...ask, body: json, context: isLinked ? context : await embedded(json) }
+      return { ...ask, body: json, context: isLinked ? context : await embedded(c, json, ask.tenant) }
     },
 
     async batch(c, options = {}) {
@@ -155,7 +163,7 @@ export function createAsks(
       if (json.includes(null)) throw badRequestData('has an item that is null', 'body')
       const read = async (item: Json): Promise<Context> => {
         if (!isObject(item)) return context
-        if (!isLinked) return embedded(item)
+        if (!isLinked) return embedded(c, item, ask.tenant)
         refuseEmbedded(item)
         return context
       }
@@ -170,7 +178,23 @@ export function createAsks(
       )
       return { ...ask, items, context }
     },
+
+    async document(c, { known = nothing, creates = false } = {}) {
+      const tenant = tenantOf(c)
+      const parameters = parametersOf(c.req.url, known)
+      bodyType(headerOf(c, 'content-type'), bodyTypes)
+      const body = await bodies.json(c)
+      const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
+      return { tenant, parameters, body, context: contexts.core, enter }
+    },
   } satisfies Asks)
+}
+
+/** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */
+function withOrigin(c: HttpContext, local: Json): Json {
+  if (Array.isArray(local)) return (local as readonly Json[]).map((item) => withOrigin(c, item))
+  if (typeof local !== 'string' || !local.startsWith(`${hostedContextsPath}/`)) return local
+  return originOf(c) + local
 }
 
 function refuseEmbedded(json: JsonObject): void {

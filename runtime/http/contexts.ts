@@ -1,6 +1,6 @@
 /**
- * Serves the @context document of the platform's vocabulary, at the same path on every gateway. Hosting the
- * documents of users is not built.
+ * Serves the @context document of the platform's vocabulary, at the same path on every gateway. The documents of
+ * users are served by json-ld-contexts.ts.
  */
 import { productToken } from '#base/version.ts'
 import { platformContextDocument } from '#ngsi-ld/platform-context.ts'

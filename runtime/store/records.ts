@@ -56,7 +56,9 @@ export interface ContextRow {
 
 /** What is known of a kept @context without reading it. */
 export interface ContextFacts {
+  /** Of a hosted one its local id. */
   readonly url: string
+  readonly kind: string
   readonly fetched: number
   readonly expires: number | null
   readonly bytes: number
@@ -90,7 +92,7 @@ export function createRecords(database: Database) {
     'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
   )
   const contexts = database.prepare<[], ContextFacts>(
-    'SELECT url, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
+    'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
   )
   const devices = database.prepare<[], DeviceRow>('SELECT id, state, seen, facts FROM device')
   const quarantineSizes = database.prepare<[], { q: number; size: number }>(

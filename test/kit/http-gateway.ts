@@ -88,6 +88,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     {
       records: tenants.main.records,
       door: tenants.main.door,
+      hosted: (tenant, id) => tenants.broker.tenant(tenant)?.hosted.document(id),
       fetchDocument:
         options.fetchContexts === false
           ? undefined

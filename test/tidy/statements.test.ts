@@ -25,7 +25,7 @@ const readAtStart: Readonly<Record<string, string>> = {
   'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',
   'SELECT sum(length(body)) AS bytes FROM log': 'the log is bounded; lengths alone read no body',
   'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',
-  'SELECT url, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched':
+  'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched':
     'some hundred contexts',
   'SELECT id, state, seen, facts FROM device': 'decisions on devices live in memory',
   'SELECT q, length(payload) AS size FROM quarantine ORDER BY q': 'a thousand frames at most',

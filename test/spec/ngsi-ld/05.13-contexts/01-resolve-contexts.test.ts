@@ -53,6 +53,7 @@ async function site(web: Web, file = newFile()) {
     {
       records: createRecords(database),
       door,
+      hosted: () => undefined,
       fetchDocument,
       clock,
       log: createLog({ level: 'warn', clock, write }),

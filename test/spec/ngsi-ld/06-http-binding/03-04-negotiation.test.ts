@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { formatVersion } from '#store/schema.ts'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()
@@ -60,7 +61,7 @@ describe('an answer', () => {
     expect((await gateway.get('/selvedge/v1/info')).json()).toMatchObject({
       version: expect.any(String),
       conformance: { ngsiLd: '1.9' },
-      dataFormat: 1,
+      dataFormat: formatVersion,
     })
   })
 })

@@ -1,0 +1,86 @@
+/**
+ * The @contexts that a tenant hosts (GS CIM 009, 5.13): those that users added, and those the gateway made because an
+ * inline context has to be named in a Link header. They are on disk, never change, and belong to their tenant alone.
+ */
+import { hash } from 'node:crypto'
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Records } from '#store/records.ts'
+import type { Door } from './door.ts'
+
+export type HostedKind = 'Hosted' | 'ImplicitlyCreated'
+
+export interface HostedContext {
+  readonly id: string
+  readonly kind: HostedKind
+  readonly createdAt: number
+}
+
+export interface HostedContexts {
+  /** In the order they were added. */
+  list(): readonly HostedContext[]
+  get(id: string): HostedContext | undefined
+  /** The document, with its `@context` member. */
+  document(id: string): Json | undefined
+  /** @throws ngsi-ld.too-many-results, http.body-too-large */
+  add(id: string, document: Json): Promise<void>
+  /** Keeps an inline context and returns its id, the same each time for the same context. @throws as add does. */
+  keep(context: Json): Promise<string>
+  remove(id: string): Promise<void>
+}
+
+export function createHostedContexts(ports: {
+  readonly records: Pick<Records, 'context' | 'contexts'>
+  readonly door: Pick<Door, 'commit'>
+  readonly clock: Clock
+}): HostedContexts {
+  const { records, door, clock } = ports
+  const known = new Map<string, HostedContext>()
+  for (const { url: id, kind, fetched } of records.contexts()) {
+    if (kind === 'Hosted' || kind === 'ImplicitlyCreated') known.set(id, { id, kind, createdAt: fetched })
+  }
+
+  const put = async (id: string, kind: HostedKind, document: Json): Promise<void> => {
+    const text = JSON.stringify(document)
+    if (text.length > limits.contextBytesMax.value) {
+      throw new GatewayError(
+        'http.body-too-large',
+        `a @context has at most ${limits.contextBytesMax.value} bytes`,
+      )
+    }
+    if (known.size >= limits.contextsHostedMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `there are ${limits.contextsHostedMax.value} contexts already`,
+      )
+    }
+    const createdAt = clock.now()
+    await door.commit((stage) => {
+      stage.write('context.put', id, kind, createdAt, null, text)
+      stage.published(() => known.set(id, { id, kind, createdAt }))
+    })
+  }
+
+  return Object.freeze({
+    list: () => [...known.values()],
+    get: (id) => known.get(id),
+    document(id) {
+      const row = known.has(id) ? records.context(id) : undefined
+      return row === undefined ? undefined : (JSON.parse(row.body) as Json)
+    },
+    add: (id, document) => put(id, 'Hosted', document),
+    async keep(context) {
+      const id = hash('sha256', JSON.stringify(context)).slice(0, 32)
+      if (!known.has(id)) await put(id, 'ImplicitlyCreated', { '@context': context })
+      return id
+    },
+    async remove(id) {
+      await door.commit((stage) => {
+        stage.write('context.delete', id)
+        stage.published(() => known.delete(id))
+      })
+    },
+  } satisfies HostedContexts)
+}
