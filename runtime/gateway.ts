@@ -15,6 +15,7 @@ import { watchProcess } from '#base/process-metrics.ts'
 import { bridges } from '#bridges/registry.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
+import { renderSourceNotification } from '#broker/source-notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
 import { openTenants } from '#broker/tenants.ts'
@@ -149,13 +150,15 @@ interface OutsidePorts {
 /** One tenant's way to the outside: its dispatcher, fed by its matcher, rendering when it sends. */
 function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
   const { clock, log, metrics } = ports
-  const statistics = createStatisticsKeeper(tenant.matcher)
+  // Subscriptions to context sources have negative numbers.
+  const holderOf = (i: number) => (i < 0 ? tenant.sources : tenant.matcher)
+  const statistics = createStatisticsKeeper({ get: (i) => holderOf(i).get(i) })
   const dispatcher = createDispatcher(
     {
       door: tenant.door,
       reads: tenant.deliveries,
       render: (delivery) =>
-        renderNotification(
+        (delivery.sub < 0 ? renderSourceNotification : renderNotification)(
           { tenant, contexts: ports.contexts(), clock, newId: () => notificationId(tenant.name, delivery) },
           delivery,
         ),

@@ -30,6 +30,12 @@ export const errorRegister = {
   'ngsi-ld.invalid-request': entry('caller', 'never', 400, 'Correct the request named in the detail.'),
   'ngsi-ld.bad-request-data': entry('caller', 'never', 400, 'Correct the member named in the detail.'),
   'ngsi-ld.already-exists': entry('caller', 'never', 409, 'Update the existing one, or use another id.'),
+  'ngsi-ld.conflict': entry(
+    'caller',
+    'never',
+    409,
+    'Somebody else is responsible for this; see the registrations of context sources.',
+  ),
   'ngsi-ld.not-found': entry('caller', 'never', 404, 'Check the id and the tenant.'),
   'ngsi-ld.not-supported': entry('caller', 'never', 422, 'See docs/compatibility.md for what is built.'),
   'ngsi-ld.too-complex': entry('caller', 'never', 403, 'Shorten or split the query.'),

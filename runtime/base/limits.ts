@@ -191,6 +191,8 @@ export const limits = {
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),
   subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),
+  registrationsMax: limit(1000, 'registrations', 'Per tenant; each distributed request asks all', '403'),
+  sourceSubscriptionsMax: limit(1000, 'subscriptions', 'Per tenant; each change asks all', '403'),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
   tenantsMax: limit(64, 'tenants', 'One database file and cache each', '403'),
   // MQTT

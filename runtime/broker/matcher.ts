@@ -207,9 +207,10 @@ export function createMatcher(ports: MatcherPorts) {
     return true
   }
 
+  /** Stages a delivery: of a match, or what somebody else owes through the same outbox. */
   function owe(
     stage: Stage,
-    candidate: Registered,
+    candidate: Pick<Registered, 'i' | 'endpoint'>,
     what: Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at'>,
   ): void {
     const delivery: Delivery = {
@@ -241,6 +242,7 @@ export function createMatcher(ports: MatcherPorts) {
     count: () => all.size,
     observation,
     change,
+    owe,
   })
 }
 

@@ -101,7 +101,7 @@ function renderData(subscription: Subscription, owed: OwedEntity, context: Conte
 const bare = ({ id, type }: Entity): Entity => ({ id, type })
 
 /** The context a subscription was made with; without its documents, full IRIs are told under the core context. */
-function contextOf(subscription: Subscription, contexts: Contexts): Context {
+export function contextOf(subscription: Subscription, contexts: Contexts): Context {
   try {
     const resolved = contexts.resolve(subscription.context)
     if (!(resolved instanceof Promise)) return resolved
@@ -112,7 +112,11 @@ function contextOf(subscription: Subscription, contexts: Contexts): Context {
   return contexts.core
 }
 
-function headersOf(subscription: Subscription, tenant: string, context: Context): Record<string, string> {
+export function headersOf(
+  subscription: Subscription,
+  tenant: string,
+  context: Context,
+): Record<string, string> {
   const { endpoint } = subscription.notification
   const headers: Record<string, string> = { 'content-type': endpoint.accept ?? 'application/json' }
   const link = context.reference.find((reference) => typeof reference === 'string')

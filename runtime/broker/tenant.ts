@@ -5,6 +5,7 @@
 import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import { createContextSources } from '#store/context-sources.ts'
 import { migrate, openReader, type Synchronous } from '#store/database.ts'
 import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
@@ -14,6 +15,7 @@ import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
+import { openContextSources } from './context-sources.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
@@ -26,6 +28,7 @@ import { createObserver } from './observer.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
+import type { SourceSubscribe } from './source-subscribe.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
 import type { EntityView, TenantBroker } from './types.ts'
@@ -48,6 +51,8 @@ export interface Inside {
   readonly door: Door
   readonly deliveries: Deliveries
   readonly matcher: Matcher
+  /** Subscriptions to context sources by their (negative) number. */
+  readonly sources: Pick<SourceSubscribe, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
   /** Which attribute instance a stream is. */
@@ -111,6 +116,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     onEndpointChange: (endpoint) => outside?.reread(endpoint),
   })
   const consume = createConsume({ database, entities, live, names })
+  const sources = openContextSources(
+    { rows: stored.contextSources, door, clock, log, matcher, query: consume.query },
+    (endpoint) => outside?.reread(endpoint),
+  )
   const evolution = { entities, history, records, names, live, streams }
   const broker: TenantBroker = Object.freeze({
     ...createProvision({ door, documents, observer }),
@@ -119,6 +128,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     subscriptions,
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
+    registrations: sources.registrations.broker,
+    sourceSubscriptions: sources.subscribe.broker,
   } satisfies TenantBroker)
 
   outside = ports.attach({
@@ -126,6 +137,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     door,
     deliveries,
     matcher,
+    sources: sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
     streamName: (s) => streamName({ history, names }, s),
   })
@@ -152,6 +164,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
       stop()
+      sources.stop()
       await outside.close()
       await door.close()
       database.close()
@@ -217,6 +230,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     history: createHistory(database),
     retained: createRetained(database),
     deliveries: createDeliveries(database),
+    contextSources: createContextSources(database),
   }
 }
 

@@ -7,7 +7,10 @@ import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
+import type { Registration, RegistrationView } from '#ngsi-ld/registration.ts'
+import type { Discovery } from '#ngsi-ld/registration-match.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
@@ -195,6 +198,42 @@ export interface SubscriptionBroker {
   delete(id: string): Promise<void>
 }
 
+/** The use-cases on registrations of context sources of one tenant. Every promise settles when on disk. */
+export interface RegistrationBroker {
+  /** @throws ngsi-ld.already-exists, ngsi-ld.conflict, ngsi-ld.too-many-results at `limits.registrationsMax`. */
+  create(registration: Registration): Promise<void>
+  get(id: string): RegistrationView | undefined
+  /** Costs nothing: asked before every distributed operation. */
+  isEmpty(): boolean
+  /** Those that have not expired, in order of creation. */
+  live(): readonly RegistrationView[]
+  discover(
+    discovery: Discovery,
+    page: { limit: number; offset: number },
+  ): { views: readonly RegistrationView[]; count: number }
+  /** Applies a parsed fragment. @throws ngsi-ld.not-found, ngsi-ld.conflict, ngsi-ld.bad-request-data. */
+  patch(id: string, change: (before: Registration) => Registration): Promise<void>
+  /** @throws ngsi-ld.not-found */
+  delete(id: string): Promise<void>
+}
+
+/** The use-cases on subscriptions to registrations; as those on other subscriptions. */
+export interface SourceSubscriptionBroker {
+  create(one: SourceSubscription): Promise<void>
+  get(id: string): SourceSubscriptionView | undefined
+  list(page: { limit: number; offset: number }): {
+    views: readonly SourceSubscriptionView[]
+    count: number
+  }
+  patch(id: string, change: (before: SourceSubscription) => SourceSubscription): Promise<void>
+  delete(id: string): Promise<void>
+}
+
+export interface SourceSubscriptionView {
+  readonly one: SourceSubscription
+  readonly statistics: SubscriptionStats
+}
+
 /** Everything the HTTP room may ask of one tenant. Reads see what is committed. */
 export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
@@ -203,6 +242,8 @@ export interface TenantBroker extends Provision {
   readonly subscriptions: SubscriptionBroker
   readonly inventory: Inventory
   readonly hosted: HostedContexts
+  readonly registrations: RegistrationBroker
+  readonly sourceSubscriptions: SourceSubscriptionBroker
 }
 
 /** The tenants; the default one has the name ''. */

@@ -142,6 +142,8 @@ function stageBatch(stage: Stage, batch: Batch, statistics: (sub: number) => str
   if (batch.graves.length > 0) stage.write('dead_letter.trim', limits.deadLettersMax.value)
   for (const sub of batch.touched) {
     const text = statistics(sub)
-    if (text !== undefined) stage.write('subscription.stats', text, sub)
+    if (text === undefined) continue
+    // Those of subscriptions to context sources have negative numbers.
+    stage.write(sub < 0 ? 'csource_subscription.stats' : 'subscription.stats', text, sub)
   }
 }

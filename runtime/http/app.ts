@@ -17,6 +17,7 @@ import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
 import { createBodies, type HttpContext } from './body.ts'
+import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
@@ -113,6 +114,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         PATCH: subscriptions.patch,
         DELETE: subscriptions.remove,
       },
+      ...createContextSourceTable({ asks, answers, clock, rules }),
       [`${temporalPath}/:id`]: { GET: temporal.retrieve },
       [typesPath]: { GET: discovery.types },
       [`${typesPath}/:type`]: { GET: discovery.type },

@@ -12,7 +12,7 @@ export function idOf(c: HttpContext): string {
 
 /** Address of a resource, the id from its scheme on, and what may follow it. */
 const resource =
-  /^([^?]*?\/ngsi-ld\/v1\/(?:entities|temporal\/entities|subscriptions|types|attributes|jsonldContexts)\/)([a-z][a-z0-9+.-]*:[^?]+?)(?:(\/attrs)(?:\/([^?]+?))?)?\/?(\?.*)?$/i
+  /^([^?]*?\/ngsi-ld\/v1\/(?:entities|temporal\/entities|subscriptions|csourceRegistrations|csourceSubscriptions|types|attributes|jsonldContexts)\/)([a-z][a-z0-9+.-]*:[^?]+?)(?:(\/attrs)(?:\/([^?]+?))?)?\/?(\?.*)?$/i
 
 /** A URL with the slashes of its id and attribute name encoded; undefined where that changes nothing. */
 export function withSlashesEncoded(url: string): string | undefined {

@@ -38,6 +38,7 @@ const etsiErrors: Readonly<Partial<Record<ErrorCode, readonly [name: string, tit
   'ngsi-ld.invalid-request': ['InvalidRequest', 'Invalid request'],
   'ngsi-ld.bad-request-data': ['BadRequestData', 'Bad request data'],
   'ngsi-ld.already-exists': ['AlreadyExists', 'Already exists'],
+  'ngsi-ld.conflict': ['Conflict', 'Conflict'],
   'ngsi-ld.not-found': ['ResourceNotFound', 'Resource not found'],
   'ngsi-ld.not-supported': ['OperationNotSupported', 'Operation not supported'],
   'ngsi-ld.too-complex': ['TooComplexQuery', 'Query too complex'],

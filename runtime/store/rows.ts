@@ -3,6 +3,7 @@
  * system is in this register, prepared once by the writer at first use; the main thread never writes itself.
  */
 
+import { contextSourceWrites } from './context-sources.ts'
 import { deliveryWrites } from './deliveries.ts'
 import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
@@ -17,6 +18,7 @@ export const writeStatements = {
   ...retentionWrites,
   ...deliveryWrites,
   ...sessionWrites,
+  ...contextSourceWrites,
 } as const satisfies Record<string, string>
 
 export type WriteStatement = keyof typeof writeStatements

@@ -108,6 +108,16 @@ CREATE TABLE incoming (s INTEGER NOT NULL, message_id INTEGER NOT NULL, PRIMARY 
 `,
   },
   {
+    version: 3,
+    title: 'context sources',
+    sql: `
+-- Registrations of context sources and subscriptions to them: documents in internal form, counters as JSON.
+-- r keeps the order of creation; i is negative, so that it never meets a number of the table subscription.
+CREATE TABLE csource (r INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, doc TEXT NOT NULL, stats TEXT NOT NULL) STRICT;
+CREATE TABLE csource_subscription (i INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, doc TEXT NOT NULL, stats TEXT NOT NULL) STRICT;
+`,
+  },
+  {
     version: 4,
     title: 'which types have which attributes',
     sql: `

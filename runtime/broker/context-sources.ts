@@ -1,0 +1,40 @@
+/**
+ * What a tenant knows of context sources: registrations and those who subscribe to them, wired to each other, with
+ * the clock that takes expired ones away and tells the periodic ones.
+ */
+import type { Clock } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import type { ContextSources } from '#store/context-sources.ts'
+import type { Door } from './door.ts'
+import type { Matcher } from './matcher.ts'
+import { createRegistrations } from './registrations.ts'
+import { createSourceSubscribe } from './source-subscribe.ts'
+import type { TenantBroker } from './types.ts'
+
+/** How often what is periodic or expires of context sources is looked at, ms. */
+const sourcesEveryMs = 1000
+
+interface ContextSourceParts {
+  readonly rows: ContextSources
+  readonly door: Door
+  readonly clock: Clock
+  readonly log: Log
+  readonly matcher: Matcher
+  readonly query: TenantBroker['query']
+}
+
+/** Registrations and those who subscribe to them, which each know the other. */
+export function openContextSources(parts: ContextSourceParts, onEndpointChange: (endpoint: string) => void) {
+  const subscribe = createSourceSubscribe({
+    ...parts,
+    owe: parts.matcher.owe,
+    registrations: () => registrations.broker.live(),
+    onEndpointChange,
+  })
+  const registrations = createRegistrations({ ...parts, onChange: subscribe.changed })
+  const timer = setInterval(() => {
+    registrations.sweep()
+    subscribe.sweep()
+  }, sourcesEveryMs).unref()
+  return { registrations, subscribe, stop: () => clearInterval(timer) }
+}

@@ -1,0 +1,220 @@
+/**
+ * Use-cases on registrations of context sources (GS CIM 009, 5.9 and 5.10). All of them are held in memory, because
+ * every distributed operation asks them; each change is a work at the door, told to whoever watches registrations in
+ * the same commit. One that has expired is as good as gone, and goes with the next sweep.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
+import {
+  isExpired,
+  modeOf,
+  type Registration,
+  type RegistrationStatistics,
+  type RegistrationView,
+} from '#ngsi-ld/registration.ts'
+import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/registration-match.ts'
+import type { ContextSources } from '#store/context-sources.ts'
+import type { Door } from './door.ts'
+import type { Stage } from './stage.ts'
+import type { EntityQuery, QueryPage, RegistrationBroker } from './types.ts'
+
+export interface RegistrationPorts {
+  readonly door: Door
+  readonly rows: ContextSources
+  readonly clock: Clock
+  readonly log: Log
+  /** Entities as they are on disk. */
+  readonly query: (query: EntityQuery) => QueryPage
+  /** Called while a change is decided. */
+  readonly onChange: (
+    stage: Stage,
+    before: RegistrationView | undefined,
+    after: RegistrationView | undefined,
+  ) => void
+}
+
+/** How often at most the counters of a registration are written, ms. */
+const statisticsEveryMs = 10_000
+
+export function createRegistrations(ports: RegistrationPorts) {
+  const { door, clock } = ports
+  const byId = new Map<string, RegistrationView>(
+    readStored(ports).map((view) => [view.registration.id, view]),
+  )
+  const isLive = ({ registration }: RegistrationView): boolean => !isExpired(registration, clock.now())
+  const live = (): RegistrationView[] => [...byId.values()].filter(isLive)
+  let statisticsAt = Number.NEGATIVE_INFINITY
+  const touched = new Set<string>()
+
+  const keyOf = (id: string): string => `csource ${id}`
+  /** As earlier works of the group left it. */
+  function find(stage: Stage, id: string): RegistrationView | undefined {
+    const staged = stage.scratch.get(keyOf(id)) as RegistrationView | null | undefined
+    const found = staged === undefined ? byId.get(id) : (staged ?? undefined)
+    return found !== undefined && isLive(found) ? found : undefined
+  }
+
+  function put(stage: Stage, id: string, view: RegistrationView | null): void {
+    stage.scratch.set(keyOf(id), view)
+    if (view === null) stage.write('csource.delete', id)
+    else stage.write('csource.put', id, JSON.stringify(view.registration), JSON.stringify(view.statistics))
+    stage.published(() => {
+      if (view === null) byId.delete(id)
+      else byId.set(id, view)
+    })
+  }
+
+  /** @throws ngsi-ld.conflict */
+  function refuseConflicts(stage: Stage, registration: Registration): void {
+    const others = new Set(byId.keys())
+    for (const key of stage.scratch.keys()) if (key.startsWith('csource ')) others.add(key.slice(8))
+    others.delete(registration.id)
+    for (const id of others) {
+      const other = find(stage, id)
+      if (other !== undefined && conflicts(registration, other.registration))
+        throw new GatewayError('ngsi-ld.conflict', `${id} is registered for the same exclusively`)
+    }
+    const held = heldLocally(registration, ports.query)
+    if (held !== undefined)
+      throw new GatewayError('ngsi-ld.conflict', `${held} is held here with what the registration claims`)
+  }
+
+  const broker: RegistrationBroker = Object.freeze({
+    create: (registration) =>
+      door.commit((stage) => {
+        if (find(stage, registration.id) !== undefined)
+          throw alreadyExists(`the registration ${registration.id} exists already`)
+        if (byId.size >= limits.registrationsMax.value)
+          throw new GatewayError('ngsi-ld.too-many-results', `there are ${byId.size} registrations already`)
+        refuseConflicts(stage, registration)
+        const at = clock.now()
+        const view = {
+          registration,
+          statistics: { createdAt: at, modifiedAt: at, timesSent: 0, timesFailed: 0 },
+        }
+        put(stage, registration.id, view)
+        ports.onChange(stage, undefined, view)
+      }),
+    get(id) {
+      const found = byId.get(id)
+      return found !== undefined && isLive(found) ? found : undefined
+    },
+    isEmpty: () => byId.size === 0,
+    live,
+    discover(discovery: Discovery, { limit, offset }) {
+      const found = discover(discovery, live())
+      return { views: found.slice(offset, offset + limit), count: found.length }
+    },
+    patch: (id, change) =>
+      door.commit((stage) => {
+        const before = find(stage, id)
+        if (before === undefined) throw notFound(`the registration ${id} does not exist`)
+        const registration = change(before.registration)
+        refuseConflicts(stage, registration)
+        const after = { registration, statistics: { ...before.statistics, modifiedAt: clock.now() } }
+        put(stage, id, after)
+        ports.onChange(stage, before, after)
+      }),
+    delete: (id) =>
+      door.commit((stage) => {
+        const before = find(stage, id)
+        if (before === undefined) throw notFound(`the registration ${id} does not exist`)
+        put(stage, id, null)
+        ports.onChange(stage, before, undefined)
+      }),
+  } satisfies RegistrationBroker)
+
+  return Object.freeze({
+    broker,
+    /** Takes expired ones away. */
+    sweep(): void {
+      for (const [id, view] of byId) {
+        if (isLive(view)) continue
+        door.submit({
+          urgent: false,
+          bytes: 256,
+          decide(stage) {
+            if (byId.get(id) !== view || stage.scratch.get(keyOf(id)) !== undefined) return
+            put(stage, id, null)
+            ports.onChange(stage, view, undefined)
+          },
+          answer: () => undefined,
+        })
+      }
+    },
+    /** Takes down what became of a request to a source. */
+    outcome(id: string, isSuccess: boolean): void {
+      const view = byId.get(id)
+      if (view === undefined) return
+      const now = clock.now()
+      const { statistics } = view
+      if (isSuccess) {
+        statistics.timesSent++
+        statistics.lastSuccess = now
+      } else {
+        statistics.timesFailed++
+        statistics.lastFailure = now
+      }
+      touched.add(id)
+      if (clock.monotonic() - statisticsAt < statisticsEveryMs) return
+      statisticsAt = clock.monotonic()
+      const ids = [...touched]
+      touched.clear()
+      door.submit({
+        urgent: false,
+        bytes: ids.length * 256,
+        decide(stage) {
+          for (const each of ids) {
+            const known = byId.get(each)
+            if (known !== undefined) stage.write('csource.stats', JSON.stringify(known.statistics), each)
+          }
+        },
+        answer: () => undefined,
+      })
+    },
+  })
+}
+
+/** An entity held here of which an exclusive or redirect registration would claim something. */
+function heldLocally(registration: Registration, query: RegistrationPorts['query']): string | undefined {
+  const mode = modeOf(registration)
+  if (mode !== 'exclusive' && mode !== 'redirect') return undefined
+  for (const info of registration.information) {
+    const names = namesOf(info)
+    const attrs = names === undefined ? undefined : [...names]
+    for (const { id, idPattern, types } of info.entities ?? [{ types: [] as string[] }]) {
+      const parts = types.map((name) => ({ kind: 'type' as const, name }))
+      const selection = parts.length > 1 ? { kind: 'or' as const, parts } : parts[0]
+      const { entities } = query({
+        selection,
+        ids: id === undefined ? undefined : [id],
+        idPattern: id === undefined && idPattern !== undefined ? compilePattern(idPattern) : undefined,
+        attrs,
+        limit: 1,
+        offset: 0,
+        count: false,
+      })
+      if (entities[0] !== undefined) return entities[0].id
+    }
+  }
+  return undefined
+}
+
+function readStored({ rows, log }: RegistrationPorts): RegistrationView[] {
+  return rows.registrations().flatMap(({ id, doc, stats }) => {
+    try {
+      return {
+        registration: JSON.parse(doc) as Registration,
+        statistics: JSON.parse(stats) as RegistrationStatistics,
+      }
+    } catch (error) {
+      // It must not keep the gateway from starting.
+      log.error('gateway.fault', { registration: id, during: 'start', error })
+      return []
+    }
+  })
+}

@@ -1,0 +1,49 @@
+/**
+ * Renders a delivery owed to a subscription to context sources (GS CIM 009, 5.3.2 and 5.11.7): registrations as they
+ * were when they matched, with the reason.
+ */
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { renderRegistration } from '#ngsi-ld/registration.ts'
+import type { Delivery } from '#store/deliveries.ts'
+import { contextOf, headersOf, type NotifyPorts, type RenderedNotification } from './notify.ts'
+import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
+
+/** Returns undefined when the subscription is gone. */
+export function renderSourceNotification(
+  {
+    tenant,
+    contexts,
+    clock,
+    newId,
+  }: NotifyPorts & {
+    readonly tenant: { readonly sources: Pick<SourceSubscribe, 'get'> }
+  },
+  delivery: Delivery,
+): RenderedNotification | undefined {
+  const subscribed = tenant.sources.get(delivery.sub)
+  if (subscribed === undefined || delivery.body === null) return undefined
+  const { reason, views } = JSON.parse(delivery.body) as OwedSources
+  const { subscription } = subscribed.one
+  const { endpoint, sysAttrs } = subscription.notification
+  const context = contextOf(subscription, contexts)
+  const isLd = endpoint.accept === 'application/ld+json'
+  const data = views.map((view) => ({
+    ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),
+    ...(isLd ? { '@context': context.reference } : {}),
+  }))
+  const notification = {
+    id: `urn:ngsi-ld:ContextSourceNotification:${newId()}`,
+    type: 'ContextSourceNotification',
+    subscriptionId: subscription.id,
+    notifiedAt: msToDateTime(clock.now()),
+    triggerReason: reason,
+    data,
+  }
+  return {
+    uri: endpoint.uri,
+    headers: headersOf(subscription, tenant.name, context),
+    body: JSON.stringify(notification),
+    timeoutMs: endpoint.timeout,
+    cooldownMs: endpoint.cooldown,
+  }
+}

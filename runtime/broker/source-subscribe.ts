@@ -1,0 +1,197 @@
+/**
+ * Use-cases on subscriptions to registrations of context sources (GS CIM 009, 5.11). A registration that changes is
+ * matched while the change is decided, and what is owed goes through the same outbox as other notifications, in
+ * order per subscription. Those with a time interval are told of everything that matches whenever it has passed.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
+import type { RegistrationView } from '#ngsi-ld/registration.ts'
+import { discover } from '#ngsi-ld/registration-match.ts'
+import { discoveryOf, type SourceSubscription, type TriggerReason } from '#ngsi-ld/source-subscription.ts'
+import { isActive } from '#ngsi-ld/subscription.ts'
+import type { ContextSources } from '#store/context-sources.ts'
+import type { Door } from './door.ts'
+import type { Matcher } from './matcher.ts'
+import type { Stage } from './stage.ts'
+import { parseStatistics, type SubscriptionStatistics, unusedStatistics } from './subscription-statistics.ts'
+import type { SourceSubscriptionBroker } from './types.ts'
+
+export interface SourceSubscribePorts {
+  readonly door: Door
+  readonly rows: ContextSources
+  readonly clock: Clock
+  readonly log: Log
+  readonly owe: Matcher['owe']
+  /** Registrations that hold now. */
+  readonly registrations: () => readonly RegistrationView[]
+  readonly onEndpointChange: (endpoint: string) => void
+}
+
+/** A subscription with the number that its deliveries carry, which is negative. */
+export interface SourceSubscribed {
+  readonly i: number
+  readonly one: SourceSubscription
+  readonly endpoint: string
+  readonly statistics: SubscriptionStatistics
+}
+
+/** What a delivery holds until it is rendered. */
+export interface OwedSources {
+  readonly reason: TriggerReason
+  readonly views: readonly RegistrationView[]
+}
+
+export function createSourceSubscribe(ports: SourceSubscribePorts) {
+  const { door, clock } = ports
+  const byId = new Map<string, SourceSubscribed>()
+  const byNumber = new Map<number, SourceSubscribed>()
+  /** Monotonic ms of the last periodic notification. */
+  const toldAt = new Map<number, number>()
+  let last = 0
+  const publish = (id: string, subscribed: SourceSubscribed | undefined): void => {
+    const before = byId.get(id)
+    if (before !== undefined) byNumber.delete(before.i)
+    if (subscribed === undefined) {
+      byId.delete(id)
+      if (before !== undefined) toldAt.delete(before.i)
+      return
+    }
+    byId.set(id, subscribed)
+    byNumber.set(subscribed.i, subscribed)
+    if (!toldAt.has(subscribed.i)) toldAt.set(subscribed.i, clock.monotonic())
+  }
+  for (const row of ports.rows.subscriptions()) {
+    last = Math.min(last, row.i)
+    try {
+      publish(
+        row.id,
+        subscribedOf(row.i, JSON.parse(row.doc) as SourceSubscription, parseStatistics(row.stats)),
+      )
+    } catch (error) {
+      ports.log.error('gateway.fault', { subscription: row.id, during: 'start', error })
+    }
+  }
+
+  const keyOf = (id: string): string => `csource-subscription ${id}`
+  function find(stage: Stage, id: string): SourceSubscribed | undefined {
+    const staged = stage.scratch.get(keyOf(id)) as SourceSubscribed | null | undefined
+    return staged === undefined ? byId.get(id) : (staged ?? undefined)
+  }
+  function found(stage: Stage, id: string): SourceSubscribed {
+    const subscribed = find(stage, id)
+    if (subscribed === undefined) throw notFound(`the subscription ${id} does not exist`)
+    return subscribed
+  }
+  function put(stage: Stage, id: string, subscribed: SourceSubscribed | null): void {
+    stage.scratch.set(keyOf(id), subscribed)
+    if (subscribed !== null) {
+      const { i, one, statistics } = subscribed
+      stage.write('csource_subscription.put', i, id, JSON.stringify(one), JSON.stringify(statistics))
+    }
+    stage.published(() => publish(id, subscribed ?? undefined))
+  }
+
+  const isLive = ({ one }: SourceSubscribed): boolean => isActive(one.subscription, clock.now())
+  function owe(stage: Stage, subscribed: SourceSubscribed, owed: OwedSources): void {
+    if (owed.views.length === 0) return
+    const entity = subscribed.one.subscription.id
+    ports.owe(stage, subscribed, { entity, stream: null, t: null, value: null, body: JSON.stringify(owed) })
+  }
+  const oweAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
+    if (!isLive(subscribed)) return
+    owe(stage, subscribed, { reason, views: discover(discoveryOf(subscribed.one), ports.registrations()) })
+  }
+
+  const broker: SourceSubscriptionBroker = Object.freeze({
+    create: (one) =>
+      door.commit((stage) => {
+        const { id } = one.subscription
+        if (find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} exists already`)
+        if (byId.size >= limits.sourceSubscriptionsMax.value)
+          throw new GatewayError('ngsi-ld.too-many-results', `there are ${byId.size} subscriptions already`)
+        const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
+        put(stage, id, subscribed)
+        oweAll(stage, subscribed, 'newlyMatching')
+      }),
+    get: (id) => byId.get(id),
+    list: ({ limit, offset }) => ({
+      views: [...byId.values()].slice(offset, offset + limit),
+      count: byId.size,
+    }),
+    patch: (id, change) =>
+      door.commit((stage) => {
+        const before = found(stage, id)
+        const statistics = before.statistics
+        const { modifiedAt } = statistics
+        const after = subscribedOf(before.i, change(before.one), statistics)
+        stage.undone(() => {
+          statistics.modifiedAt = modifiedAt
+        })
+        statistics.modifiedAt = clock.now()
+        put(stage, id, after)
+        if (after.endpoint === before.endpoint) return
+        stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
+        stage.published(() => {
+          ports.onEndpointChange(before.endpoint)
+          ports.onEndpointChange(after.endpoint)
+        })
+      }),
+    delete: (id) =>
+      door.commit((stage) => {
+        const before = found(stage, id)
+        stage.write('csource_subscription.delete', before.i)
+        stage.write('delivery.forget', before.endpoint, before.i)
+        put(stage, id, null)
+        stage.published(() => ports.onEndpointChange(before.endpoint))
+      }),
+  } satisfies SourceSubscriptionBroker)
+
+  return Object.freeze({
+    broker,
+    get: (i: number): SourceSubscribed | undefined => byNumber.get(i),
+    /** Stages what is owed for a registration that came, changed or went. */
+    changed(stage: Stage, before: RegistrationView | undefined, after: RegistrationView | undefined): void {
+      for (const id of byId.keys()) {
+        const subscribed = find(stage, id)
+        if (subscribed === undefined || subscribed.one.timeInterval !== undefined) continue
+        if (!isLive(subscribed)) continue
+        const discovery = discoveryOf(subscribed.one)
+        const [was] = before === undefined ? [] : discover(discovery, [before])
+        const [is] = after === undefined ? [] : discover(discovery, [after])
+        const reason = is === undefined ? 'noLongerMatching' : was === undefined ? 'newlyMatching' : 'updated'
+        const view = is ?? was
+        if (view !== undefined) owe(stage, subscribed, { reason, views: [view] })
+      }
+    },
+    /** Tells those whose interval has passed. */
+    sweep(): void {
+      const now = clock.monotonic()
+      for (const [i, { one }] of byNumber) {
+        if (one.timeInterval === undefined || now - toldAt.get(i)! < one.timeInterval * 1000) continue
+        toldAt.set(i, now)
+        door.submit({
+          urgent: true,
+          bytes: 256,
+          decide(stage) {
+            const subscribed = byNumber.get(i)
+            if (subscribed !== undefined) oweAll(stage, subscribed, 'updated')
+          },
+          answer: () => undefined,
+        })
+      }
+    },
+  })
+}
+
+export type SourceSubscribe = ReturnType<typeof createSourceSubscribe>
+
+function subscribedOf(
+  i: number,
+  one: SourceSubscription,
+  statistics: SubscriptionStatistics,
+): SourceSubscribed {
+  return { i, one, endpoint: one.subscription.notification.endpoint.uri, statistics }
+}

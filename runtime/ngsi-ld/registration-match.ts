@@ -1,0 +1,193 @@
+/**
+ * What registrations offer: whether a discovery query finds one [NGSI-LD 5.10.2, 5.12], whether two exclude each
+ * other [5.9.2], and what of an entity one claims [4.3.6]. A registration without entities speaks of all of them,
+ * without names of all attributes.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Entity } from './entity.ts'
+import { compileGeometryTest, type GeoQuery } from './geo.ts'
+import { isObject } from './json.ts'
+import { compilePattern } from './pattern.ts'
+import type { QueryTree } from './query.ts'
+import { compileQuery } from './query-match.ts'
+import {
+  type EntityInfo,
+  modeOf,
+  type Registration,
+  type RegistrationInfo,
+  type RegistrationView,
+  type TimeInterval,
+} from './registration.ts'
+import { type TypeSelection, typeNamesOf } from './selection.ts'
+
+/** Which entities and attributes somebody is interested in; absent members do not restrict. */
+export interface Interest {
+  readonly ids?: readonly string[] | undefined
+  readonly idPattern?: string | undefined
+  readonly types?: TypeSelection | undefined
+  /** At least one of them. */
+  readonly attrs?: readonly string[] | undefined
+}
+
+/** Which time the sources are to speak of. Milliseconds UTC. */
+export interface TimeInterest {
+  readonly timerel: 'before' | 'after' | 'between'
+  readonly timeAtMs: number
+  readonly endTimeAtMs?: number | undefined
+  readonly timeproperty: string
+}
+
+export interface Discovery {
+  /** Any of them. */
+  readonly interests: readonly Interest[]
+  readonly geo?: GeoQuery | undefined
+  readonly time?: TimeInterest | undefined
+  readonly csf?: QueryTree | undefined
+}
+
+/** The registration with its matching information only; undefined when it does not match. */
+export function discovered(discovery: Discovery, registration: Registration): Registration | undefined {
+  if (!matchesTime(discovery.time, registration)) return undefined
+  if (discovery.geo !== undefined && !matchesGeo(discovery.geo, registration)) return undefined
+  if (discovery.csf !== undefined && !compileQuery(discovery.csf)(asEntity(registration))) return undefined
+  const information = registration.information.filter((info) =>
+    discovery.interests.some((interest) => isOfInterest(interest, info)),
+  )
+  return information.length === 0 ? undefined : { ...registration, information }
+}
+
+/** Whether the information has something for the interest. */
+export function isOfInterest(interest: Interest, info: RegistrationInfo): boolean {
+  const named = namesOf(info)
+  if (named !== undefined && interest.attrs !== undefined && !interest.attrs.some((name) => named.has(name)))
+    return false
+  return info.entities?.some((entity) => mayHave(interest, entity)) ?? true
+}
+
+/** The attributes that information names; undefined means all. */
+export function namesOf({
+  propertyNames,
+  relationshipNames,
+}: RegistrationInfo): ReadonlySet<string> | undefined {
+  if (propertyNames === undefined && relationshipNames === undefined) return undefined
+  return new Set([...(propertyNames ?? []), ...(relationshipNames ?? [])])
+}
+
+function mayHave({ ids, idPattern, types }: Interest, entity: EntityInfo): boolean {
+  if (types !== undefined && types.kind !== 'any') {
+    const wanted = typeNamesOf(types)
+    if (!entity.types.some((type) => wanted.includes(type))) return false
+  }
+  if (ids !== undefined && !ids.some((id) => holdsId(entity, id))) return false
+  if (idPattern === undefined || entity.id === undefined) return true
+  return compilePattern(idPattern).test(entity.id)
+}
+
+function holdsId({ id, idPattern }: EntityInfo, wanted: string): boolean {
+  if (id !== undefined) return id === wanted
+  return idPattern === undefined || compilePattern(idPattern).test(wanted)
+}
+
+/**
+ * Which attributes of an entity a registration claims: 'all', a set of names, or undefined when none. Unknown types
+ * (undefined) do not restrict.
+ */
+export function claimOf(
+  registration: Registration,
+  id: string,
+  types: readonly string[] | undefined,
+): 'all' | ReadonlySet<string> | undefined {
+  const names = new Set<string>()
+  let claims = false
+  for (const info of registration.information) {
+    const holds = info.entities?.some(
+      (entity) =>
+        holdsId(entity, id) && (types === undefined || entity.types.some((type) => types.includes(type))),
+    )
+    if (holds === false) continue
+    claims = true
+    const named = namesOf(info)
+    if (named === undefined) return 'all'
+    for (const name of named) names.add(name)
+  }
+  return claims ? names : undefined
+}
+
+/** Whether two registrations may not stand beside each other: one is exclusive, the other exclusive or redirect. */
+export function conflicts(a: Registration, b: Registration): boolean {
+  const modes = [modeOf(a), modeOf(b)]
+  if (!modes.includes('exclusive')) return false
+  if (modes.some((mode) => mode !== 'exclusive' && mode !== 'redirect')) return false
+  return a.information.some((mine) => b.information.some((other) => overlaps(mine, other)))
+}
+
+function overlaps(a: RegistrationInfo, b: RegistrationInfo): boolean {
+  const [mine, others] = [namesOf(a), namesOf(b)]
+  if (mine !== undefined && others !== undefined && ![...mine].some((name) => others.has(name))) return false
+  if (a.entities === undefined || b.entities === undefined) return true
+  return a.entities.some((one) =>
+    b.entities!.some(
+      (other) =>
+        one.types.some((type) => other.types.includes(type)) &&
+        (one.id === undefined ? other.id === undefined || holdsId(one, other.id) : holdsId(other, one.id)),
+    ),
+  )
+}
+
+/** Without a temporal query sources of the present are meant, which have no interval. */
+function matchesTime(time: TimeInterest | undefined, registration: Registration): boolean {
+  const { observationInterval, managementInterval } = registration
+  if (time === undefined) return observationInterval === undefined && managementInterval === undefined
+  const interval = time.timeproperty === 'observedAt' ? observationInterval : managementInterval
+  return interval !== undefined && touches(time, interval)
+}
+
+function touches(
+  { timerel, timeAtMs, endTimeAtMs = Number.POSITIVE_INFINITY }: TimeInterest,
+  { startAt, endAt = Number.POSITIVE_INFINITY }: TimeInterval,
+): boolean {
+  if (timerel === 'before') return startAt < timeAtMs
+  if (timerel === 'after') return endAt >= timeAtMs
+  return startAt < endTimeAtMs && endAt >= timeAtMs
+}
+
+const spaces = ['location', 'observationSpace', 'operationSpace'] as const
+
+function matchesGeo(geo: GeoQuery, registration: Registration): boolean {
+  const space = spaces.find((name) => name === geo.property)
+  const given = space === undefined ? registration.properties?.[geo.property] : registration[space]
+  if (given === undefined) return false
+  const geometry = isObject(given) && given['type'] === 'GeoProperty' ? given['value'] : given
+  return compileGeometryTest(geo)(geometry)
+}
+
+/** A registration as an entity whose properties are its members, for filters. */
+function asEntity(registration: Registration): Entity {
+  const { id, properties, context: _, ...members } = registration
+  const property = (value: Json) =>
+    isObject(value) && typeof value['type'] === 'string' ? value : { type: 'Property', value }
+  return Object.fromEntries([
+    ['id', id],
+    ['type', 'ContextSourceRegistration'],
+    ...Object.entries({ ...members, ...properties }).map(([name, value]) => [
+      name === 'name' ? 'registrationName' : name,
+      property(value as Json),
+    ]),
+  ]) as Entity
+}
+
+/** Views whose registration matches, each with its matching information only. */
+export function discover(discovery: Discovery, views: Iterable<RegistrationView>): RegistrationView[] {
+  const found: RegistrationView[] = []
+  for (const view of views) {
+    const registration = discovered(discovery, view.registration)
+    if (registration !== undefined) found.push({ ...view, registration })
+  }
+  return found
+}
+
+/** The attributes that a query tells about. */
+export function attributesOf(tree: QueryTree): readonly string[] {
+  if (tree.kind === 'and' || tree.kind === 'or') return tree.parts.flatMap(attributesOf)
+  return [tree.path.names[0]!]
+}

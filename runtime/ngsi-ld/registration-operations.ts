@@ -1,0 +1,95 @@
+/**
+ * The operations that a context source may offer, and the groups they come in [NGSI-LD 4.20]. A registration that
+ * names none offers the group federationOps.
+ */
+import type { Registration } from './registration.ts'
+
+const retrieveOps = ['retrieveEntity', 'queryEntity'] as const
+const updateOps = ['updateEntity', 'updateAttrs', 'replaceEntity', 'replaceAttrs'] as const
+const attributeOps = ['appendAttrs', 'deleteAttrs', 'mergeEntity'] as const
+const discoveryOps = [
+  'retrieveEntityTypes',
+  'retrieveEntityTypeDetails',
+  'retrieveEntityTypeInfo',
+  'retrieveAttrTypes',
+  'retrieveAttrTypeDetails',
+  'retrieveAttrTypeInfo',
+] as const
+const subscriptionOps = [
+  'createSubscription',
+  'updateSubscription',
+  'retrieveSubscription',
+  'querySubscription',
+  'deleteSubscription',
+] as const
+const batchOps = ['createBatch', 'upsertBatch', 'updateBatch', 'deleteBatch', 'mergeBatch'] as const
+const temporalOps = [
+  'upsertTemporal',
+  'appendAttrsTemporal',
+  'deleteAttrsTemporal',
+  'updateAttrInstanceTemporal',
+  'deleteAttrInstanceTemporal',
+  'deleteTemporal',
+  'retrieveTemporal',
+  'queryTemporal',
+] as const
+
+const singles = [
+  ...retrieveOps,
+  ...updateOps,
+  ...attributeOps,
+  ...discoveryOps,
+  ...subscriptionOps,
+  ...batchOps,
+  ...temporalOps,
+  'createEntity',
+  'deleteEntity',
+  'purgeEntity',
+  'queryBatch',
+] as const
+
+export type Operation = (typeof singles)[number]
+
+const groups: Readonly<Record<string, readonly Operation[]>> = {
+  federationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps],
+  updateOps,
+  retrieveOps,
+  redirectionOps: [
+    'createEntity',
+    ...updateOps,
+    ...attributeOps,
+    'deleteEntity',
+    'purgeEntity',
+    ...retrieveOps,
+    ...discoveryOps,
+  ],
+  associationOps: [...retrieveOps, 'queryBatch', ...subscriptionOps],
+}
+
+/** Operations that change nothing: all that an auxiliary source may offer. */
+const consumption: ReadonlySet<Operation> = new Set<Operation>([
+  ...retrieveOps,
+  'queryBatch',
+  ...discoveryOps,
+  ...subscriptionOps,
+  'retrieveTemporal',
+  'queryTemporal',
+])
+
+const known: ReadonlySet<string> = new Set<string>([...singles, ...Object.keys(groups)])
+
+export const isOperation = (name: string): boolean => known.has(name)
+
+/** Every single operation that these names stand for. */
+export function operationsOf(names: readonly string[] = ['federationOps']): ReadonlySet<Operation> {
+  return new Set(names.flatMap((name) => groups[name] ?? [name as Operation]))
+}
+
+/** Whether all of these only read. */
+export function areConsumption(names: readonly string[] | undefined): boolean {
+  return [...operationsOf(names)].every((operation) => consumption.has(operation))
+}
+
+export function offers(registration: Registration, operation: Operation): boolean {
+  return operationsOf(registration.operations).has(operation)
+}

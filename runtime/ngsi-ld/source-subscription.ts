@@ -1,0 +1,137 @@
+/**
+ * Subscriptions to registrations of context sources [NGSI-LD 5.11]: of the shape of other subscriptions, with a
+ * filter of sources, a temporal query and an interval beside. Those three are read here, the rest where every
+ * subscription is.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from './datetime.ts'
+import { isObject, type JsonObject } from './json.ts'
+import { badRequestData } from './problem.ts'
+import { printQuery, type QueryTree } from './query.ts'
+import { compileQuery } from './query-match.ts'
+import { parseQuery } from './query-parse.ts'
+import { attributesOf, type Discovery, type Interest, type TimeInterest } from './registration-match.ts'
+import { type RenderOptions, renderSubscription, type Subscription } from './subscription.ts'
+import { type ParseSubscriptionOptions, parseSubscription, patchSubscription } from './subscription-parse.ts'
+import { parseTemporalSelection } from './temporal.ts'
+
+export interface SourceSubscription {
+  readonly subscription: Subscription
+  readonly csf?: QueryTree
+  readonly temporalQ?: TimeInterest
+  /** Seconds between two notifications of all that matches. */
+  readonly timeInterval?: number
+}
+
+export type TriggerReason = 'newlyMatching' | 'updated' | 'noLongerMatching'
+
+/** @throws GatewayError as parseSubscription does. */
+export function parseSourceSubscription(
+  json: unknown,
+  options: ParseSubscriptionOptions,
+): SourceSubscription {
+  const { own, rest } = split(json)
+  return { ...parseOwn(own, options), subscription: parseSubscription(rest, options) }
+}
+
+/** The subscription after a fragment. @throws GatewayError as patchSubscription does. */
+export function patchSourceSubscription(
+  before: SourceSubscription,
+  json: unknown,
+  options: Omit<ParseSubscriptionOptions, 'newId'>,
+): SourceSubscription {
+  const { own, rest } = split(json)
+  const kept = Object.fromEntries(Object.entries(before).filter(([name]) => own[name] === undefined))
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null))
+  return {
+    ...kept,
+    ...parseOwn(given, options),
+    subscription: patchSubscription(before.subscription, rest, options),
+  }
+}
+
+/** What a subscription wants to know of. */
+export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription): Discovery {
+  const { entities, watchedAttributes, q, geoQ } = subscription
+  const attrs = watchedAttributes ?? (q === undefined ? undefined : attributesOf(q))
+  const interests: readonly Interest[] = (entities ?? [{}]).map((selector) => ({ ...selector, attrs }))
+  return { interests, geo: geoQ, time: temporalQ, csf }
+}
+
+/** The subscription as a client reads it, without @context. */
+export function renderSourceSubscription(one: SourceSubscription, options: RenderOptions): JsonObject {
+  const { csf, temporalQ, timeInterval } = one
+  // What triggers is the change of a registration; the triggers of entities mean nothing here.
+  const { notificationTrigger: _, ...rendered } = renderSubscription(one.subscription, options)
+  return {
+    ...rendered,
+    ...(csf === undefined ? {} : { csf: printQuery(csf, (name) => options.context.compact(name)) }),
+    ...(temporalQ === undefined ? {} : { temporalQ: renderTime(temporalQ) }),
+    ...(timeInterval === undefined ? {} : { timeInterval }),
+  }
+}
+
+function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeInterest): JsonObject {
+  return {
+    timerel,
+    timeAt: msToDateTime(timeAtMs),
+    ...(endTimeAtMs === undefined ? {} : { endTimeAt: msToDateTime(endTimeAtMs) }),
+    timeproperty,
+  }
+}
+
+const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
+
+function split(json: unknown): { own: JsonObject; rest: unknown } {
+  if (!isObject(json)) return { own: {}, rest: json }
+  const isOwn = (name: string): boolean => (ownMembers as readonly string[]).includes(name)
+  const entries = Object.entries(json)
+  const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
+  if (own['timeInterval'] !== undefined && own['timeInterval'] !== null) {
+    for (const other of ['watchedAttributes', 'throttling']) {
+      if (json[other] !== undefined) throw badRequestData(`cannot stand beside ${other}`, 'timeInterval')
+    }
+  }
+  return { own, rest: Object.fromEntries(entries.filter(([name]) => !isOwn(name))) }
+}
+
+function parseOwn(
+  { csf, temporalQ, timeInterval }: JsonObject,
+  { context }: Pick<ParseSubscriptionOptions, 'context'>,
+): Omit<SourceSubscription, 'subscription'> {
+  if (timeInterval !== undefined && !(typeof timeInterval === 'number' && timeInterval > 0))
+    throw badRequestData('must be a number above 0', 'timeInterval')
+  if (temporalQ !== undefined && !isObject(temporalQ)) throw badRequestData('must be an object', 'temporalQ')
+  return {
+    ...(csf === undefined ? {} : { csf: parseFilter(csf, context.expand) }),
+    ...(temporalQ === undefined ? {} : { temporalQ: parseTime(temporalQ) }),
+    ...(timeInterval === undefined ? {} : { timeInterval }),
+  }
+}
+
+/** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
+export function parseFilter(value: Json, expand: (term: string) => string): QueryTree {
+  if (typeof value !== 'string' || value === '')
+    throw badRequestData('must be a query over members of registrations', 'csf')
+  const tree = parseQuery(value, expand)
+  compileQuery(tree)
+  return tree
+}
+
+/** A temporal query. @throws GatewayError ngsi-ld.bad-request-data */
+export function parseTime(given: { readonly [name: string]: Json | undefined }): TimeInterest {
+  const text = (name: string): string | undefined => {
+    const value = given[name]
+    if (value !== undefined && typeof value !== 'string') throw badRequestData('must be a text', name)
+    return value
+  }
+  const selection = parseTemporalSelection({
+    timerel: text('timerel'),
+    timeAt: text('timeAt'),
+    endTimeAt: text('endTimeAt'),
+    timeproperty: text('timeproperty'),
+  })
+  const { timerel, timeAtMs, endTimeAtMs, timeproperty } = selection
+  if (timerel === undefined || timeAtMs === undefined) throw badRequestData('is needed', 'timerel')
+  return { timerel, timeAtMs, timeproperty, ...(endTimeAtMs === undefined ? {} : { endTimeAtMs }) }
+}

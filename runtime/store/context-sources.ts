@@ -1,0 +1,39 @@
+/**
+ * Registrations of context sources and the subscriptions to them as rows. The numbers of the subscriptions are
+ * negative, so that deliveries owed to them stand in the one outbox. What the documents mean is decided above.
+ */
+import type { Database } from './database.ts'
+import type { SubscriptionRow } from './records.ts'
+
+export const contextSourceWrites = {
+  'csource.put':
+    'INSERT INTO csource (id, doc, stats) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc, stats = excluded.stats',
+  'csource.stats': 'UPDATE csource SET stats = ? WHERE id = ?',
+  'csource.delete': 'DELETE FROM csource WHERE id = ?',
+  'csource_subscription.put':
+    'INSERT INTO csource_subscription (i, id, doc, stats) VALUES (?, ?, ?, ?) ON CONFLICT (i) DO UPDATE SET doc = excluded.doc, stats = excluded.stats',
+  'csource_subscription.stats': 'UPDATE csource_subscription SET stats = ? WHERE i = ?',
+  'csource_subscription.delete': 'DELETE FROM csource_subscription WHERE i = ?',
+} as const
+
+export interface ContextSourceRow {
+  readonly id: string
+  readonly doc: string
+  readonly stats: string
+}
+
+/** Read access, in order of creation. */
+export function createContextSources(database: Database) {
+  const registrations = database.prepare<[], ContextSourceRow>(
+    'SELECT id, doc, stats FROM csource ORDER BY r',
+  )
+  const subscriptions = database.prepare<[], SubscriptionRow>(
+    'SELECT i, id, doc, stats FROM csource_subscription ORDER BY i DESC',
+  )
+  return Object.freeze({
+    registrations: () => registrations.all(),
+    subscriptions: () => subscriptions.all(),
+  })
+}
+
+export type ContextSources = ReturnType<typeof createContextSources>

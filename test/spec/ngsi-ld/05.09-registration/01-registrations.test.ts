@@ -1,0 +1,145 @@
+/**
+ * Registrations of context sources over HTTP: what they may say, what excludes what, and how they are found.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const path = '/ngsi-ld/v1/csourceRegistrations'
+let gateway: HttpGateway
+beforeAll(async () => {
+  gateway = await startHttpGateway()
+})
+afterAll(() => gateway.close())
+
+const base = {
+  type: 'ContextSourceRegistration',
+  information: [{ entities: [{ type: 'Pump' }] }],
+  endpoint: 'http://source.example:1026',
+}
+const register = (members: object) => gateway.send('POST', path, { ...base, ...members })
+const idsOf = async (query: string): Promise<string[]> => {
+  const reply = await gateway.get(`${path}?${query}`)
+  expect([reply.status, reply.status === 200 ? '' : reply.text]).toEqual([200, ''])
+  return (reply.json() as { id: string }[]).map(({ id }) => id)
+}
+
+describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
+  test('one is created, read with its defaults, changed member by member, and deleted', async () => {
+    const created = await register({ id: 'urn:r:1', registrationName: 'pumps', hallNumber: 7 })
+    expect(created.status).toBe(201)
+    expect(created.headers['location']).toBe(`${path}/urn:r:1`)
+    expect((await gateway.get(`${path}/urn:r:1`)).json()).toEqual({
+      ...base,
+      id: 'urn:r:1',
+      registrationName: 'pumps',
+      mode: 'inclusive',
+      operations: ['federationOps'],
+      hallNumber: 7,
+    })
+    const patch = { endpoint: 'http://other.example', registrationName: null, hallNumber: null }
+    expect((await gateway.send('PATCH', `${path}/urn:r:1`, patch)).status).toBe(204)
+    const after = (await gateway.get(`${path}/urn:r:1`)).json() as Record<string, unknown>
+    expect(after['endpoint']).toBe('http://other.example')
+    expect(after).not.toHaveProperty('registrationName')
+    expect(after).not.toHaveProperty('hallNumber')
+    expect((await gateway.ask('DELETE', `${path}/urn:r:1`)).status).toBe(204)
+    expect((await gateway.get(`${path}/urn:r:1`)).status).toBe(404)
+  })
+
+  test.each([
+    ['no endpoint', { endpoint: undefined }],
+    ['an endpoint that is no URL', { endpoint: 'urn:x:y' }],
+    ['no information', { information: undefined }],
+    ['empty information', { information: [] }],
+    ['entities without type', { information: [{ entities: [{ id: 'urn:p:1' }] }] }],
+    ['an unknown mode', { mode: 'loud' }],
+    ['an unknown operation', { operations: ['sing'] }],
+    ['expiry in the past', { expiresAt: '2018-11-29T14:53:15Z' }],
+    [
+      'exclusive without attributes',
+      { mode: 'exclusive', information: [{ entities: [{ id: 'urn:p:1', type: 'Pump' }] }] },
+    ],
+    [
+      'exclusive without id',
+      { mode: 'exclusive', information: [{ entities: [{ type: 'Pump' }], propertyNames: ['flow'] }] },
+    ],
+    ['auxiliary that writes', { mode: 'auxiliary', operations: ['updateOps'] }],
+    ['removal of a mandatory member', { information: null }],
+  ])('refuses %s', async (_, members) => {
+    expect((await register(members)).status).toBe(400)
+  })
+
+  test('an exclusive one excludes others of its mode and redirects, and data held here', async () => {
+    const of = (id: string, names: string[]) => ({
+      information: [{ entities: [{ id, type: 'Valve' }], propertyNames: names }],
+    })
+    expect((await register({ id: 'urn:x:1', mode: 'exclusive', ...of('urn:v:1', ['angle']) })).status).toBe(
+      201,
+    )
+    expect((await register({ mode: 'exclusive', ...of('urn:v:1', ['angle', 'flow']) })).status).toBe(409)
+    const redirect = { mode: 'redirect', information: [{ entities: [{ type: 'Valve' }] }] }
+    expect((await register(redirect)).status).toBe(409)
+    expect((await register({ mode: 'exclusive', ...of('urn:v:1', ['flow']) })).status).toBe(201)
+    expect((await register({ mode: 'inclusive', ...of('urn:v:1', ['angle']) })).status).toBe(201)
+    const held = { id: 'urn:v:2', type: 'Valve', angle: { type: 'Property', value: 1 } }
+    expect((await gateway.send('POST', '/ngsi-ld/v1/entities', held)).status).toBe(201)
+    expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['angle']) })).status).toBe(409)
+    expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['flow']) })).status).toBe(201)
+  })
+
+  test('the same id twice is 409', async () => {
+    expect((await register({ id: 'urn:r:twice' })).status).toBe(201)
+    expect((await register({ id: 'urn:r:twice' })).status).toBe(409)
+  })
+})
+
+describe('GS CIM 009, 5.10.2: discovery', () => {
+  beforeAll(async () => {
+    const information = [
+      { entities: [{ type: 'Lamp' }], propertyNames: ['brightness'] },
+      { entities: [{ idPattern: 'urn:bus:.*', type: 'Bus' }], relationshipNames: ['line'] },
+    ]
+    await register({
+      id: 'urn:d:1',
+      information,
+      hallNumber: 7,
+      location: { type: 'Point', coordinates: [8, 49] },
+    })
+    const observationInterval = { startAt: '2020-01-01T00:00:00Z', endAt: '2021-01-01T00:00:00Z' }
+    await register({ id: 'urn:d:2', information: [{ entities: [{ type: 'Lamp' }] }], observationInterval })
+  })
+
+  test('finds by type, id, idPattern and attributes, and shows only what matched', async () => {
+    expect(await idsOf('type=Lamp')).toEqual(['urn:d:1'])
+    expect(await idsOf('type=Lamp&attrs=brightness')).toEqual(['urn:d:1'])
+    expect(await idsOf('type=Lamp&attrs=line')).toEqual([])
+    expect(await idsOf('type=Bus&id=urn:bus:7')).toEqual(['urn:d:1'])
+    expect(await idsOf('type=Bus&id=urn:tram:7')).toEqual([])
+    const [found] = (await gateway.get(`${path}?type=Bus`)).json() as { information: unknown[] }[]
+    expect(found!.information).toEqual([
+      { entities: [{ idPattern: 'urn:bus:.*', type: 'Bus' }], relationshipNames: ['line'] },
+    ])
+  })
+
+  test('sources with intervals are found by temporal queries that touch them, and only by those', async () => {
+    expect(await idsOf('type=Lamp&timerel=before&timeAt=2020-06-01T00:00:00Z')).toEqual(['urn:d:2'])
+    expect(await idsOf('type=Lamp&timerel=after&timeAt=2022-06-01T00:00:00Z')).toEqual([])
+    expect(
+      await idsOf('type=Lamp&timerel=before&timeAt=2020-06-01T00:00:00Z&timeproperty=createdAt'),
+    ).toEqual([])
+  })
+
+  test('filters by members of the registration and by its place', async () => {
+    expect(await idsOf('type=Lamp&csf=hallNumber==7')).toEqual(['urn:d:1'])
+    expect(await idsOf('type=Lamp&csf=hallNumber==8')).toEqual([])
+    const near = (coordinates: string) =>
+      `type=Lamp&georel=near%3BmaxDistance==2000&geometry=Point&coordinates=${coordinates}`
+    expect(await idsOf(near('[8,49]'))).toEqual(['urn:d:1'])
+    expect(await idsOf(near('[9,49]'))).toEqual([])
+  })
+
+  test('asks for something: nothing at all and broken parts are 400', async () => {
+    for (const query of ['', '?id=urn:a:b', '?type=Lamp&q=(x', '?type=Lamp&timerel=before', '?georel=within'])
+      expect([query, (await gateway.get(path + query)).status]).toEqual([query, 400])
+  })
+})

@@ -1,0 +1,104 @@
+/**
+ * Subscriptions to registrations of context sources against a whole gateway: who is told of what, and why.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+
+const registrations = '/ngsi-ld/v1/csourceRegistrations'
+const subscriptions = '/ngsi-ld/v1/csourceSubscriptions'
+
+describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', () => {
+  let folder: string
+  let gateway: GatewayInside
+  let receiver: Receiver
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'selvedge-csource-'))
+    gateway = await startGatewayInside(folder)
+    receiver = await createReceiver()
+  })
+  afterAll(async () => {
+    await gateway.close()
+    await receiver.down()
+    rmSync(folder, { recursive: true })
+  })
+
+  const register = (id: string, types: readonly string[]) =>
+    gateway.send('POST', registrations, {
+      id,
+      type: 'ContextSourceRegistration',
+      information: types.map((type) => ({ entities: [{ type }] })),
+      endpoint: 'http://source.example',
+    })
+  const subscribe = (id: string, members: object) =>
+    gateway.send('POST', subscriptions, {
+      id,
+      type: 'Subscription',
+      notification: { endpoint: { uri: receiver.url() } },
+      ...members,
+    })
+  interface Told {
+    readonly type: string
+    readonly triggerReason: string
+    readonly data: readonly { readonly id: string; readonly information: unknown }[]
+  }
+  const toldTo = (id: string) =>
+    receiver
+      .taken()
+      .map(({ body }) => JSON.parse(body) as Told & { subscriptionId: string })
+      .filter(({ subscriptionId }) => subscriptionId === id)
+      .map(({ type, triggerReason, data }) => [type, triggerReason, data.map((one) => one.id)])
+
+  test('tell what matches now, then what comes, changes and goes, over a restart', async () => {
+    expect((await register('urn:r:1', ['Pump', 'Valve'])).status).toBe(201)
+    expect((await subscribe('urn:s:1', { entities: [{ type: 'Pump' }] })).status).toBe(201)
+    expect((await register('urn:r:2', ['Lamp'])).status).toBe(201)
+    await gateway.close()
+    gateway = await startGatewayInside(folder)
+    expect((await register('urn:r:3', ['Pump'])).status).toBe(201)
+    const information = [{ entities: [{ type: 'Lamp' }] }]
+    expect((await gateway.send('PATCH', `${registrations}/urn:r:3`, { registrationName: 'x' })).status).toBe(
+      204,
+    )
+    expect((await gateway.send('PATCH', `${registrations}/urn:r:3`, { information })).status).toBe(204)
+    expect((await gateway.ask('DELETE', `${registrations}/urn:r:1`)).status).toBe(204)
+    await vi.waitFor(() => expect(toldTo('urn:s:1')).toHaveLength(5), { timeout: 5000 })
+    const kind = 'ContextSourceNotification'
+    expect(toldTo('urn:s:1')).toEqual([
+      [kind, 'newlyMatching', ['urn:r:1']],
+      [kind, 'newlyMatching', ['urn:r:3']],
+      [kind, 'updated', ['urn:r:3']],
+      [kind, 'noLongerMatching', ['urn:r:3']],
+      [kind, 'noLongerMatching', ['urn:r:1']],
+    ])
+    const [first] = receiver.taken().map(({ body }) => JSON.parse(body) as Told)
+    expect(first!.data[0]!.information).toEqual([{ entities: [{ type: 'Pump' }] }])
+    const shown = (await gateway.get(`${subscriptions}/urn:s:1`)).json() as { notification: object }
+    expect(shown.notification).toMatchObject({ status: 'ok', timesSent: 5 })
+  })
+
+  test('with an interval tell everything that matches again and again', async () => {
+    await subscribe('urn:s:2', { entities: [{ type: 'Lamp' }], timeInterval: 1 })
+    await vi.waitFor(() => expect(toldTo('urn:s:2').length).toBeGreaterThan(1), { timeout: 5000 })
+    expect(toldTo('urn:s:2').at(-1)![2]).toEqual(['urn:r:2', 'urn:r:3'])
+    expect((await gateway.ask('DELETE', `${subscriptions}/urn:s:2`)).status).toBe(204)
+    expect((await gateway.get(`${subscriptions}/urn:s:2`)).status).toBe(404)
+  })
+
+  test('that are paused are told nothing; filters and times are read back as written', async () => {
+    const temporalQ = { timerel: 'after', timeAt: '2020-06-01T22:07:00Z', timeproperty: 'observedAt' }
+    const members = { entities: [{ type: 'Pump' }], isActive: false, csf: 'hall==7', temporalQ }
+    expect((await subscribe('urn:s:3', members)).status).toBe(201)
+    expect((await gateway.get(`${subscriptions}/urn:s:3`)).json()).toMatchObject({
+      ...members,
+      status: 'paused',
+    })
+    expect((await subscribe('urn:s:3', members)).status).toBe(409)
+    expect((await gateway.send('PATCH', `${subscriptions}/urn:s:3`, { csf: null })).status).toBe(204)
+    expect((await gateway.get(`${subscriptions}/urn:s:3`)).json()).not.toHaveProperty('csf')
+    expect(toldTo('urn:s:3')).toEqual([])
+  })
+})
