@@ -111,8 +111,9 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(isReady ? [] : ['starting']),
     ...(main.door.status().full ? ['the disk is full'] : []),
   ]
+  const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
-    { broker, contexts, takeFrame: intake.take, unreadiness, clock, log, metrics },
+    { broker, contexts, takeFrame: intake.take, unreadiness, alias, clock, log, metrics },
     { profile, defaultMediaType: settings.http.defaultMediaType, dataFormat: formatVersion },
   )
   const http = await openHttp(app, { settings, isLocal, log })

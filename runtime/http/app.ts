@@ -29,6 +29,7 @@ import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
+import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, temporalPath } from './temporal.ts'
 
@@ -38,6 +39,8 @@ export interface AppPorts {
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
+  /** The name of this gateway among brokers. */
+  readonly alias: () => string
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -70,7 +73,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, unreadiness, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, unreadiness, alias, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -84,6 +87,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const temporal = createTemporalRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
+  const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
   const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
   const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
@@ -122,6 +126,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [`${attributesPath}/:attribute`]: { GET: discovery.attribute },
       [hostedContextsPath]: { GET: stored.list, POST: stored.add },
       [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
+      [sourceIdentityPath]: { GET: identity.retrieve },
       [senmlPath]: { POST: senml.push },
       [platformContextPath]: { GET: context.platform },
       '/health/live': { GET: admin.live },

@@ -104,6 +104,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       contexts,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
+      alias: () => 'selvedge-test',
       clock: systemClock,
       log,
       metrics,
