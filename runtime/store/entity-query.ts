@@ -35,7 +35,7 @@ export interface JudgedEntity {
 
 export interface EntityQueryPorts extends SqlPorts {
   readonly database: Database
-  readonly entities: Pick<Entities, 'byRid'>
+  readonly entities: Pick<Entities, 'byId' | 'byRid'>
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
 }
@@ -113,7 +113,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   ): { readonly plan: Plan; readonly after: number } | undefined => {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
-    const isMatch = compileSearch(search)
+    const isMatch = compileSearch(search, (id) => {
+      const row = ports.entities.byId(id)
+      return row === undefined ? undefined : view(row)
+    })
     const withTimes = q !== undefined && needsTimes(q)
     const judge = (row: EntityRow, isSure: boolean): boolean => {
       if (idPattern?.test(row.id) === false) return false
@@ -142,7 +145,6 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   return Object.freeze({
-    /** @throws GatewayError ngsi-ld.not-supported for terms on linked entities. */
     page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage {
       const conditions = compileConditions(search, ports)
       const plan = choosePlan(conditions, planPorts)
@@ -159,7 +161,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return { rows: [...rows, ...others], more }
     },
 
-    /** How many entities match. @throws as page does. */
+    /** How many entities match. */
     count(search: EntitySearch): number {
       const conditions = compileConditions(search, ports)
       const chosen = choosePlan(conditions, planPorts)

@@ -6,11 +6,21 @@
 import type { Json } from '#contract/pipeline.ts'
 import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
 import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
-import { isPlain, isSystemTime, type QueryTerm, type QueryTree } from '#ngsi-ld/query.ts'
+import {
+  asNames,
+  isPlain,
+  isSystemTime,
+  type QueryComparison,
+  type QueryScalar,
+  type QueryTerm,
+  type QueryTree,
+  type QueryValue,
+} from '#ngsi-ld/query.ts'
 import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
-import type { TypeSelection } from '#ngsi-ld/selection.ts'
-import { scalarKinds } from './entity-index.ts'
+import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
+import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
+import { indexedPrefix, scalarKinds, scopeName } from './entity-index.ts'
 import { boxOfCell, cellRanges } from './place-cell.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
 import { type Arm, type ArmRow, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
@@ -49,7 +59,7 @@ export interface Unwritten {
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
 export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {
-  const { selection, ids, idPattern, attrs, q, geo } = search
+  const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   return [
     ...(ids === undefined ? [] : [idCondition(ids)]),
     ...(idPattern === undefined || idPattern.prefix === '' ? [] : [prefixCondition(idPattern.prefix)]),
@@ -59,6 +69,8 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
         ? conjunctConditions(q.parts, ports)
         : [treeCondition(q, ports)]),
     ...(geo === undefined ? [] : [geoCondition(geo, ports)]),
+    ...(scope === undefined ? [] : [scopeCondition(scope, ports)]),
+    ...(selectors === undefined ? [] : [anyOf(selectors.map((one) => selectorCondition(one, ports)))]),
     ...(attrs === undefined ? [] : [anyOf(attrs.map((name) => existenceCondition(name, ports)))]),
     ...(selection === undefined ? [] : typeConditions(selection, ports)),
   ]
@@ -177,6 +189,41 @@ function prefixCondition(prefix: string): Condition {
   }
 }
 
+/** One of several selectors: what its pattern matches is for the predicate to say. */
+function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: SqlPorts): Condition {
+  const parts = [
+    ...(ids === undefined ? [] : [idCondition(ids)]),
+    ...(types === undefined ? [] : typeConditions(types, ports)),
+  ]
+  const condition = parts.length === 0 ? unknown : allOf(parts)
+  if (idPattern === undefined || ids !== undefined || condition === never) return condition
+  return { ...condition, armsExact: false, probeExact: false }
+}
+
+// ---- Scopes
+
+/** Scopes are texts of the scalar index: one value, or those that begin so. */
+function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
+  if (scope.kind === 'or') return anyOf(scope.parts.map((part) => scopeCondition(part, ports)))
+  if (scope.kind === 'and') return allOf(scope.parts.map((part) => scopeCondition(part, ports)))
+  const { levels, below } = scope
+  const exists = existenceCondition(scopeName, ports)
+  if (exists === never || levels.length === 0) return exists
+  const wild = levels.indexOf('+')
+  const start = indexedPrefix(['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/'))
+  const superset: Condition = { ...exists, armsExact: false, probeExact: false, ordered: false }
+  const name = ports.nameOf(scopeName)!
+  const arm = (text: string, ...params: readonly string[]): Arm => ({
+    from: 'scalar d',
+    where: `d.name = ? AND d.kind = ? AND ${text}`,
+    params: [name, scalarKinds.text, ...params],
+  })
+  const itself = arm('d.value = ?', start)
+  const beneath = arm('d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
+  const arms = wild >= 0 ? [beneath] : below ? [itself, beneath] : [itself]
+  return { ...superset, arms, rank: wild < 0 && !below ? ranks.equality : ranks.prefix }
+}
+
 /** The parts of a conjunction are conditions of their own, so that each may drive. */
 function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly Condition[] {
   if (selection.kind === 'any') return []
@@ -241,6 +288,7 @@ function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Co
   if (!isPlain(one.path) || !isPlain(other.path) || other.path.names[0] !== attribute) return undefined
   const name = ports.nameOf(attribute)
   if (name === undefined) return never
+  if (asNames(one) !== undefined || asNames(other) !== undefined) return undefined
   const found = betweenArms(one, other, name)
   if (found === undefined) return undefined
   const tests = [compileItemTest(one), compileItemTest(other)]
@@ -257,9 +305,15 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   const superset: Condition = { ...exists, armsExact: false, probeExact: false }
   if (!isPlain(term.path) || term.kind === 'exists') return superset
   const name = ports.nameOf(term.path.names[0]!)!
-  const found = term.kind === 'match' ? matchArms(term, name) : comparisonArms(term, name)
+  const found =
+    term.kind === 'match'
+      ? matchArms(term, name)
+      : asNames(term) === undefined
+        ? comparisonArms(term, name)
+        : namedArms(term, name)
   if (found === undefined) return superset
-  const fits = compileItemTest(term)
+  const asked = term.kind === 'compare' ? withNames(term) : term
+  const fits = compileItemTest(asked)
   const fresh = ports.unwritten?.(term.path.names[0]!, (value) => itemsOf(value).some(fits))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
@@ -268,6 +322,22 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
     probeExact: found.exact && probe === found.probe,
     rank: found.probe === undefined ? ranks.range : ranks.equality,
   }
+}
+
+/** Of a text that is a term: values that are it, and values of a VocabProperty that are its name. */
+function withNames(term: QueryComparison): QueryComparison {
+  const named = asNames(term)
+  if (named === undefined) return term
+  return { ...term, value: { kind: 'list', items: [...scalarsIn(term.value), ...scalarsIn(named.value)] } }
+}
+
+const scalarsIn = (value: QueryValue): readonly QueryScalar[] =>
+  value.kind === 'list' ? value.items : value.kind === 'range' ? [value.low, value.high] : [value]
+
+function namedArms(term: QueryComparison, name: number): ScalarArms | undefined {
+  if (term.operator !== '==' || term.value.kind === 'range') return undefined
+  const found = comparisonArms(withNames(term), name)
+  return found && { ...found, exact: false }
 }
 
 /** Two columns, as no other arm has: a row of what is newer than the index, where the value fits. */
