@@ -22,7 +22,8 @@ export function parseProjection(text: string, expand: (term: string) => string, 
     const linked = new Map<string, Projection>()
     do {
       const token = tokens[at++]?.trim() ?? ''
-      if (token === '' || /^[,|{}]$/.test(token)) throw badRequestData(`a name is missing in "${text}"`, field)
+      if (token === '' || /^[,|{}]$/.test(token))
+        throw badRequestData(`a name is missing in "${text}"`, field)
       const name = checkName(expand(token), field)
       names.add(name)
       if (tokens[at] !== '{') continue

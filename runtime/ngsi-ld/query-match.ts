@@ -77,6 +77,11 @@ function compileTree(tree: QueryTree, follow: Follow | undefined): QueryPredicat
   return (entity, times) => targets(entity, times).some(test)
 }
 
+/** The values that a path leads to, those of arrays one by one. */
+export function valuesAt(path: QueryPath, entity: Entity, times?: QueryTimes): readonly Json[] {
+  return targetsOf(path, entity, times).flatMap(({ items }) => items)
+}
+
 /** What a path leads to in one attribute instance. */
 interface Target {
   readonly items: readonly Json[]

@@ -168,10 +168,12 @@ export interface Interval {
 /** The comparison as values of a VocabProperty meet it: names instead of terms; undefined when it has no terms. */
 export function asNames(term: QueryComparison): QueryComparison | undefined {
   const { value } = term
-  const scalars = value.kind === 'list' ? value.items : value.kind === 'range' ? [value.low, value.high] : [value]
+  const scalars =
+    value.kind === 'list' ? value.items : value.kind === 'range' ? [value.low, value.high] : [value]
   if (!scalars.some((scalar) => nameIn(scalar) !== undefined)) return undefined
   if (value.kind === 'list') return { ...term, value: { ...value, items: value.items.map(asName) } }
-  if (value.kind === 'range') return { ...term, value: { ...value, low: asName(value.low), high: asName(value.high) } }
+  if (value.kind === 'range')
+    return { ...term, value: { ...value, low: asName(value.low), high: asName(value.high) } }
   return { ...term, value: asName(value) }
 }
 

@@ -45,7 +45,7 @@ export function indexRows(entity: Entity): IndexRows {
   const attributes = attributeNames(entity)
   return {
     types: [...new Set(listOf(entity.type))],
-    attributes: entity.scope === undefined ? attributes : [...attributes, scopeName],
+    attributes,
     scalars: [...attributes.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
     places: attributes.flatMap((name) => placesOf(entity, name)),
   }
@@ -72,7 +72,7 @@ function rowsOf(entity: Entity, names: readonly string[]): IndexRows {
   const present = names.filter((name) => entity[name] !== undefined)
   return {
     types: listOf(entity.type),
-    attributes: entity.scope === undefined ? present : [...present, scopeName],
+    attributes: present,
     scalars: [...present.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
     places: present.flatMap((name) => placesOf(entity, name)),
   }

@@ -4,8 +4,7 @@
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
-import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
+import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import {
   asNames,
   isPlain,
@@ -17,13 +16,13 @@ import {
   type QueryValue,
 } from '#ngsi-ld/query.ts'
 import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
-import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
+import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import { indexedPrefix, scalarKinds, scopeName } from './entity-index.ts'
-import { boxOfCell, cellRanges } from './place-cell.ts'
+import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import { type Arm, type ArmRow, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
 
 export interface Condition {
   /** Together they list every rid that may satisfy; absent when no index can. */
@@ -68,7 +67,7 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
       : q.kind === 'and'
         ? conjunctConditions(q.parts, ports)
         : [treeCondition(q, ports)]),
-    ...(geo === undefined ? [] : [geoCondition(geo, ports)]),
+    ...(geo === undefined ? [] : [placeCondition(geo, ports)]),
     ...(scope === undefined ? [] : [scopeCondition(scope, ports)]),
     ...(selectors === undefined ? [] : [anyOf(selectors.map((one) => selectorCondition(one, ports)))]),
     ...(attrs === undefined ? [] : [anyOf(attrs.map((name) => existenceCondition(name, ports)))]),
@@ -84,7 +83,6 @@ const armsMax = 32
 const ranks = {
   id: 0,
   equality: 1,
-  place: 2,
   between: 3,
   range: 4,
   prefix: 5,
@@ -207,21 +205,19 @@ function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
   if (scope.kind === 'or') return anyOf(scope.parts.map((part) => scopeCondition(part, ports)))
   if (scope.kind === 'and') return allOf(scope.parts.map((part) => scopeCondition(part, ports)))
   const { levels, below } = scope
-  const exists = existenceCondition(scopeName, ports)
-  if (exists === never || levels.length === 0) return exists
-  const wild = levels.indexOf('+')
-  const start = indexedPrefix(['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/'))
-  const superset: Condition = { ...exists, armsExact: false, probeExact: false, ordered: false }
-  const name = ports.nameOf(scopeName)!
+  const name = ports.nameOf(scopeName)
+  if (name === undefined) return never
   const arm = (text: string, ...params: readonly string[]): Arm => ({
     from: 'scalar d',
-    where: `d.name = ? AND d.kind = ? AND ${text}`,
+    where: `d.name = ? AND d.kind = ?${text}`,
     params: [name, scalarKinds.text, ...params],
   })
-  const itself = arm('d.value = ?', start)
-  const beneath = arm('d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
-  const arms = wild >= 0 ? [beneath] : below ? [itself, beneath] : [itself]
-  return { ...superset, arms, rank: wild < 0 && !below ? ranks.equality : ranks.prefix }
+  const wild = levels.indexOf('+')
+  const start = indexedPrefix(['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/'))
+  const itself = arm(' AND d.value = ?', start)
+  const beneath = arm(' AND d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
+  const arms = levels.length === 0 ? [arm('')] : wild >= 0 ? [beneath] : below ? [itself, beneath] : [itself]
+  return { ...unknown, arms, rank: wild < 0 && !below ? ranks.equality : ranks.prefix }
 }
 
 /** The parts of a conjunction are conditions of their own, so that each may drive. */
@@ -372,57 +368,7 @@ function absenceOf(exists: Condition): Condition {
   }
 }
 
-// ---- Places
-
-function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
+function placeCondition(geo: GeoQuery, ports: SqlPorts): Condition {
   const exists = existenceCondition(geo.property, ports)
-  if (exists === never) return never
-  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
-  const boxes = searchBoxesOf(geo)
-  if (boxes === undefined) return superset
-  const name = ports.nameOf(geo.property)!
-  const fresh = ports.unwritten?.(geo.property, compileGeometryTest(geo))
-  const test = compileBoxTest(geo)
-  const cells = cellRanges((box) => {
-    const verdict = windowVerdict(box, boxes)
-    return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
-  })
-  const arms = [...cells.map((range) => cellArm(name, range)), ...boxes.map((box) => placeArm(name, box))]
-  const look = (row: ArmRow): boolean | undefined => {
-    const box = boxOfRow(row)
-    const verdict = box === undefined ? undefined : test(box)
-    // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
-    return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
-  }
-  const newer = fresh === undefined ? [] : [listArm(fresh.rids)]
-  return { ...superset, arms: [...arms, ...newer], ordered: false, rank: ranks.place, look }
-}
-
-/** What a row of a cell, of a place or of a list says of where its entity is. */
-function boxOfRow(row: ArmRow): Box | undefined {
-  if (row.length === 2) return boxOfCell(row[1] as number)
-  return row.length === 5 ? (row.slice(1) as unknown as Box) : undefined
-}
-
-function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
-  if (!windows.some((window) => boxesTouch(box, window))) return false
-  return windows.some((window) => isBoxWithin(box, window)) ? true : undefined
-}
-
-function cellArm(name: number, [first, last]: readonly [number, number]): Arm {
-  return {
-    columns: 'd.value',
-    from: 'scalar d',
-    where: 'd.name = ? AND d.kind = ? AND d.value >= ? AND d.value <= ?',
-    params: [name, scalarKinds.cell, first, last],
-  }
-}
-
-function placeArm(name: number, [west, south, east, north]: Box): Arm {
-  return {
-    columns: 'd.x0, d.y0, d.x1, d.y1',
-    from: 'place d',
-    where: 'd.x0 <= ? AND d.x1 >= ? AND d.y0 <= ? AND d.y1 >= ? AND d.name = ?',
-    params: [east, west, north, south, name],
-  }
+  return exists === never ? never : geoCondition(geo, exists, ports)
 }
