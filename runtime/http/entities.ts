@@ -56,13 +56,7 @@ const paging = ['limit', 'offset', 'count', 'pageKey'] as const
 const queryParameters = new Set<string>([...retrieveParameters, ...selectors, ...order, ...paging])
 const bodyQueryParameters = new Set<string>([...paging, 'local', 'options', 'format'])
 
-export function createEntityQueryRoutes({
-  asks,
-  answers,
-}: {
-  readonly asks: Asks
-  readonly answers: Answers
-}) {
+export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
   const renderingFor = (ask: Ask): Rendering =>
     renderingOf(ask.parameters, {
       context: ask.context,

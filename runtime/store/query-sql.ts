@@ -19,7 +19,7 @@ import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
 import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
-import { indexedPrefix, scalarKinds, scopeName } from './entity-index.ts'
+import { indexedTextMax, scalarKinds, scopeName } from './entity-index.ts'
 import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
 import { type Arm, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
@@ -213,7 +213,9 @@ function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
     params: [name, scalarKinds.text, ...params],
   })
   const wild = levels.indexOf('+')
-  const start = indexedPrefix(['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/'))
+  const start = ['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/')
+  // Beyond what the index keeps of a text, any scope may be the one.
+  if (start.length >= indexedTextMax - 1) return { ...unknown, arms: [arm('')], rank: ranks.existence }
   const itself = arm(' AND d.value = ?', start)
   const beneath = arm(' AND d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
   const arms = levels.length === 0 ? [arm('')] : wild >= 0 ? [beneath] : below ? [itself, beneath] : [itself]
