@@ -28,7 +28,7 @@ export interface Projections {
 
 /** How an entity is shown whose members are projected; members with braces in `omit` stay. */
 export function projected(options: RenderOptions, { pick, omit }: Projections): RenderOptions {
-  return { ...options, pick: pick?.names, omit: omit && omit.names.difference(new Set(omit.linked.keys())) }
+  return { ...options, pick: pick?.names, omit: omit?.names.difference(new Set(omit.linked.keys())) }
 }
 
 /** An entity with those it links to as members of its relationships. */
