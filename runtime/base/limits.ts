@@ -113,6 +113,7 @@ export const limits = {
     'written at the next tick',
   ),
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
+  expiriesPerGroup: limit(64, 'entities', 'Bounds deciding and one commit', 'the next group'),
   evictionPartsPerGroup: limit(32, 'parts', 'Bounds deciding and one commit', 'the next group'),
   evictionLooksPerGroup: limit(
     64,

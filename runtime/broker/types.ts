@@ -18,7 +18,7 @@ import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 
 /** By whose hand a change was made; kept in the log. */
-export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import'
+export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry'
 
 /** createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name datasetId`. */
 export interface SystemTimes {

@@ -62,6 +62,7 @@ export function renderEntity(entity: Entity, times: Times | undefined, options: 
   if (shown('id')) rendered['id'] = entity.id
   if (shown('type')) rendered['type'] = compactNames(entity.type, context)
   if (entity.scope !== undefined && shown('scope')) rendered['scope'] = entity.scope
+  if (entity.expiresAt !== undefined && shown('expiresAt')) rendered['expiresAt'] = entity.expiresAt
   if (stamps !== undefined) Object.assign(rendered, stampsOf([stamps.created, stamps.modified]))
   for (const name of attributeNames(entity)) {
     if (!shown(name) || attrs?.has(name) === false) continue

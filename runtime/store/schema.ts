@@ -154,6 +154,14 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
   WHERE n.text = '@scope';
 `,
   },
+  {
+    version: 7,
+    title: 'entities and attributes that expire',
+    sql: `
+-- When something of an entity expires first; ms.
+CREATE TABLE expiry (at INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (at, rid)) STRICT, WITHOUT ROWID;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version
