@@ -25,7 +25,7 @@ import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createDispatcher } from '#delivery/dispatcher.ts'
-import { createHttpEndpoint, type HttpEndpoint } from '#delivery/http-endpoint.ts'
+import { createSender, type Sender } from '#delivery/sender.ts'
 import { guard } from '#http/access.ts'
 import { type App, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -38,6 +38,7 @@ import type { SourceAddress } from '#intake/site-model.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import { type BridgeIn, type BridgeInPorts, createBridgeIn } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
+import { createPublisher } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
@@ -77,11 +78,13 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(lockFolder(settings.data))
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const httpEndpoint = createHttpEndpoint(clock, { allowsLoopback: allowLoopback })
-  opened.defer(() => httpEndpoint.close())
+  const publisher = createPublisher(clock, { allowsLoopback: allowLoopback })
+  opened.defer(() => publisher.close())
+  const sender = createSender({ clock, publish: publisher.send }, { allowsLoopback: allowLoopback })
+  opened.defer(() => sender.close())
 
   const connect = (tenant: Inside): Outside =>
-    connectOutside(tenant, { contexts: () => contexts, send: httpEndpoint.send, clock, log, metrics })
+    connectOutside(tenant, { contexts: () => contexts, send: sender.send, clock, log, metrics })
   const tenants = await openTenants(
     { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
@@ -142,7 +145,7 @@ const hostedIn =
 
 interface OutsidePorts {
   readonly contexts: () => Contexts
-  readonly send: HttpEndpoint['send']
+  readonly send: Sender['send']
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics

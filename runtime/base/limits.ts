@@ -113,7 +113,6 @@ export const limits = {
     'written at the next tick',
   ),
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
-  expiriesPerGroup: limit(64, 'entities', 'Bounds deciding and one commit', 'the next group'),
   evictionPartsPerGroup: limit(32, 'parts', 'Bounds deciding and one commit', 'the next group'),
   evictionLooksPerGroup: limit(
     64,
@@ -146,9 +145,6 @@ export const limits = {
   patternStatesMax: limit(500, 'states', 'Bounds the cost of one character of a text', '403'),
   patternTextMax: limit(131_072, 'characters', 'Bounds the cost of one comparison', 'matches no pattern'),
   queryNestingMax: limit(32, 'levels', 'Parentheses within a query; recursion stays within the stack', '403'),
-  joinLevelsMax: limit(8, 'levels', 'Each multiplies the entities that are read', '403'),
-  joinedEntitiesMax: limit(10_000, 'entities', 'Linked entities in one answer', '403'),
-  orderedEntitiesMax: limit(50_000, 'entities', 'All that match are read to be ordered', '403'),
   geometryPositionsMax: limit(1000, 'positions', 'Bounds the reference geometry of a geo-query', '403'),
   driverRowsMax: limit(
     2000,
@@ -198,6 +194,13 @@ export const limits = {
   registrationsMax: limit(1000, 'registrations', 'Per tenant; each distributed request asks all', '403'),
   sourceSubscriptionsMax: limit(1000, 'subscriptions', 'Per tenant; each change asks all', '403'),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
+  periodEntitiesMax: limit(
+    10_000,
+    'entities',
+    'Read in one go for a periodic notification',
+    'the rest is not told',
+  ),
+  periodPageBytes: limit(512 * 1024, 'bytes', 'Entities in one periodic notification', 'the next one'),
   tenantsMax: limit(64, 'tenants', 'One database file and cache each', '403'),
   // MQTT
   mqttPacketBytesMax: limit(1024 * 1024, 'bytes', 'One frame in memory', 'connection closed'),
@@ -326,6 +329,8 @@ export const limits = {
   deliveryConnectMs: limit(3000, 'ms', 'A host that is not there', 'the endpoint is down'),
   deliveryTimeoutMs: limit(10_000, 'ms', 'A frozen endpoint', 'counts as failed'),
   deliveryTimeoutMsMax: limit(120_000, 'ms', 'What a subscription may ask for', 'stays there'),
+  mqttTargetsMax: limit(64, 'brokers', 'Connections kept for notifications', 'idle ones are closed'),
+  mqttIdleMs: limit(30_000, 'ms', 'A connection for notifications that nobody uses', 'closed'),
   deliveryBackoffMsMax: limit(60_000, 'ms', 'Longest pause after an answer of failure', 'stays there'),
   deliveryPauseMsMax: limit(3_600_000, 'ms', 'Longest Retry-After or cooldown obeyed', 'stays there'),
   // Demo

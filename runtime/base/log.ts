@@ -36,6 +36,7 @@ export const logEvents = {
   'intake.provisioned': 'A device was seen for the first time.',
   'delivery.endpoint-down': 'An endpoint stopped answering.',
   'delivery.endpoint-up': 'An endpoint answers again.',
+  'delivery.period-failed': 'A periodic notification could not be made; the next period comes.',
   'delivery.dead': 'A notification was given up.',
   'context.fetched': 'A user @context was fetched and kept.',
   'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',

@@ -2,15 +2,16 @@
  * The matcher: which subscriptions does this change concern? It runs while a work is decided, on exact values before
  * and after, and stages one delivery per match in the same commit, so that a match and what it owes are one fact.
  *
- * Subscriptions are indexed by type and id; each stream remembers its candidates until the set of subscriptions
+ * Subscriptions are indexed by id, type and watched attribute; each stream remembers its candidates until the set of subscriptions
  * changes. Where nobody subscribes, an observation costs one comparison.
  */
 import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { compileGeoQuery } from '#ngsi-ld/geo.ts'
+import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
 import { compileQuery, type QueryPredicate } from '#ngsi-ld/query-match.ts'
-import { matchesEntity } from '#ngsi-ld/selection.ts'
+import { matchesEntity, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { isActive, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
@@ -34,17 +35,17 @@ export interface Registered {
   lastMatchAt: number
 }
 
-/** What is owed for a change of an entity: enough to render it when it is sent, whatever happened since. */
-export interface OwedEntity {
-  /** The entity after the change; only id and type when it was deleted. */
-  readonly entity: Entity
-  readonly times: SystemTimes
-  /** Attributes that the change took away whole. */
-  readonly deleted?: readonly string[]
-  readonly deletedAt?: number
+/** What is owed for a period; the delivery names no entity. */
+export interface OwedPeriod {
+  readonly ids: readonly string[]
 }
 
-type Shelves = Map<string, Set<Registered>>
+/** A new value of a stream. */
+export interface Observed {
+  readonly time: number
+  readonly value: Json
+  readonly previous: Json
+}
 
 export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
 
@@ -60,10 +61,11 @@ export interface MatcherPorts {
 
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
-  const byType: Shelves = new Map()
-  const byId: Shelves = new Map()
-  /** Subscriptions that no single type or id can find. */
+  const shelves = new Map<string, Set<Registered>>()
+  /** Subscriptions that no id, type or attribute can find. */
   const broad = new Set<Registered>()
+  /** How many subscriptions were looked at more closely. */
+  let looked = 0
   let version = 0
   let lastDelivery = ports.lastDelivery
 
@@ -90,13 +92,8 @@ export function createMatcher(ports: MatcherPorts) {
   function restore(registered: Registered): void {
     unregister(registered.i)
     all.set(registered.i, registered)
-    const shelves = shelvesOf(registered)
-    if (shelves.length === 0) broad.add(registered)
-    for (const [index, key] of shelves) {
-      const shelf = index.get(key)
-      if (shelf === undefined) index.set(key, new Set([registered]))
-      else shelf.add(registered)
-    }
+    // Time alone makes periodic ones speak.
+    if (registered.subscription.timeInterval === undefined) shelve(registered)
     version++
   }
 
@@ -112,36 +109,44 @@ export function createMatcher(ports: MatcherPorts) {
     if (registered === undefined) return
     all.delete(i)
     broad.delete(registered)
-    for (const [index, key] of shelvesOf(registered)) {
-      const shelf = index.get(key)
+    for (const key of shelvesOf(registered.subscription) ?? []) {
+      const shelf = shelves.get(key)
       shelf?.delete(registered)
-      if (shelf?.size === 0) index.delete(key)
+      if (shelf?.size === 0) shelves.delete(key)
     }
     version++
   }
 
-  /** Where a subscription stands: for each selector by its ids, else by its plain type. Empty where one has neither. */
-  function shelvesOf({ subscription }: Registered): (readonly [index: Shelves, key: string])[] {
-    const found: (readonly [index: Shelves, key: string])[] = []
-    for (const { ids, types } of subscription.entities ?? []) {
-      if (ids !== undefined) for (const id of ids) found.push([byId, id])
-      else if (types?.kind === 'type') found.push([byType, types.name])
-      else return []
+  function shelve(registered: Registered): void {
+    const keys = shelvesOf(registered.subscription)
+    if (keys === undefined) broad.add(registered)
+    for (const key of keys ?? []) {
+      const shelf = shelves.get(key)
+      if (shelf === undefined) shelves.set(key, new Set([registered]))
+      else shelf.add(registered)
     }
-    return found
   }
 
   /** Subscriptions whose selectors take this entity and that watch one of these attributes. */
   function candidates(id: string, types: readonly string[], names: readonly string[]): Registered[] {
     const found = new Set<Registered>(broad)
-    for (const registered of byId.get(id) ?? []) found.add(registered)
-    for (const type of types) for (const registered of byType.get(type) ?? []) found.add(registered)
+    const take = (key: string): void => {
+      for (const registered of shelves.get(key) ?? []) found.add(registered)
+    }
+    take(idShelf(id))
+    for (const type of types) take(typeShelf(type))
+    for (const name of names) {
+      take(nameShelf(name))
+      for (const type of types) take(typeShelf(type, name))
+    }
+    looked += found.size
     return [...found].filter(
       ({ subscription }) => selects(subscription, id, types) && watches(subscription, names),
     )
   }
 
-  function observation(stage: Stage, stream: LiveStream, time: number, value: Json): void {
+  /** `previous` is the value that this one took the place of. */
+  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
     if (stream.candidatesVersion !== version) {
       const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
@@ -160,7 +165,7 @@ export function createMatcher(ports: MatcherPorts) {
         stream: stream.s,
         t: time,
         value: JSON.stringify(value),
-        body: null,
+        body: candidate.subscription.notification.showChanges === true ? JSON.stringify(previous) : null,
       })
     }
   }
@@ -170,16 +175,33 @@ export function createMatcher(ports: MatcherPorts) {
     const entity = happened.after ?? happened.before!
     const names = happened.changes.map(({ name }) => name)
     const triggers = triggersOf(happened)
-    let body: string | undefined
+    const bodies = new Map<boolean, string>()
     for (const candidate of candidates(happened.id, typesOf(entity), names)) {
       if (
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )
         continue
       if (!wants(stage, candidate, entity, times)) continue
-      body ??= JSON.stringify(owedOf(happened, entity, times, stage.at))
+      const showsChanges = candidate.subscription.notification.showChanges === true
+      const body = bodies.get(showsChanges) ?? JSON.stringify(owedOf(happened, times, stage.at, showsChanges))
+      bodies.set(showsChanges, body)
       owe(stage, candidate, { entity: happened.id, stream: null, t: null, value: null, body })
     }
+  }
+
+  /** A period of a subscription has come: one notification for each page of entity ids. */
+  function period(stage: Stage, registered: Registered, pages: readonly (readonly string[])[]): void {
+    const { statistics } = registered
+    const before = statistics.lastPeriodAt
+    statistics.lastPeriodAt = stage.at
+    stage.undone(() => {
+      statistics.lastPeriodAt = before
+    })
+    for (const ids of pages) {
+      const body = JSON.stringify({ ids } satisfies OwedPeriod)
+      owe(stage, registered, { entity: '', stream: null, t: null, value: null, body })
+    }
+    stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
   }
 
   /** True when the subscription is live, not throttled, and its filters take the entity. */
@@ -240,9 +262,12 @@ export function createMatcher(ports: MatcherPorts) {
     get: (i: number) => all.get(i),
     all: () => all.values(),
     count: () => all.size,
+    /** Subscriptions looked at one by one so far; what the index leaves out is not among them. */
+    looked: () => looked,
     observation,
     change,
     owe,
+    period,
   })
 }
 
@@ -285,7 +310,6 @@ function triggersWatched(
   happened: EntityChange,
   triggers: readonly NotificationTrigger[],
 ): NotificationTrigger[] {
-  if (happened.kind === 'deleted') return [...triggers]
   const watched = happened.changes.filter(
     ({ name }) =>
       subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
@@ -297,14 +321,59 @@ function triggersWatched(
   return [...triggers, ...of]
 }
 
-function owedOf(happened: EntityChange, entity: Entity, times: SystemTimes, at: number): OwedEntity {
-  if (happened.kind !== 'deleted') {
-    const gone = happened.changes.filter(
-      ({ name, after }) => after === undefined && entity[name] === undefined,
-    )
-    return gone.length === 0
-      ? { entity, times }
-      : { entity, times, deleted: [...new Set(gone.map(({ name }) => name))] }
+/** Enough to tell a change when it is sent; with what was before where a subscription wants that. */
+function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): OwedEntity {
+  const { kind, before, after, changes } = happened
+  const isDeleted = kind === 'deleted'
+  const told = owedChanges(changes, showsChanges)
+  const entity = after ?? { id: happened.id, type: before!.type }
+  return {
+    entity,
+    times,
+    at,
+    ...(told.length > 0 ? { changes: told } : {}),
+    ...(isDeleted ? { isDeleted } : {}),
   }
-  return { entity: { id: entity.id, type: entity.type }, times, deletedAt: at }
 }
+
+/**
+ * Where a selection of types can be found: under each of these names. Undefined when no list of names covers it. Of
+ * types that must come together, the shortest list will do.
+ */
+function namesCovering(selection: TypeSelection | undefined): readonly string[] | undefined {
+  switch (selection?.kind) {
+    case 'type':
+      return [selection.name]
+    case 'and': {
+      const lists = selection.parts.map(namesCovering).filter((list) => list !== undefined)
+      return lists.toSorted((a, b) => a.length - b.length)[0]
+    }
+    case 'or': {
+      const lists = selection.parts.map(namesCovering)
+      return lists.includes(undefined) ? undefined : lists.flatMap((list) => list!)
+    }
+    default:
+      return undefined
+  }
+}
+
+/**
+ * The shelves on which a subscription stands: for each selector its ids, else its types, each with the attributes that
+ * are watched. Undefined when a selector has neither and nothing is watched.
+ */
+function shelvesOf({ entities, watchedAttributes: watched }: Subscription): readonly string[] | undefined {
+  if (entities === undefined || entities.length === 0) return watched?.map(nameShelf)
+  const shelves = entities.map(({ ids, types }) => {
+    if (ids !== undefined) return ids.map(idShelf)
+    const names = namesCovering(types)
+    return names === undefined
+      ? watched?.map(nameShelf)
+      : names.flatMap((type) => watched?.map((name) => typeShelf(type, name)) ?? [typeShelf(type)])
+  })
+  return shelves.includes(undefined) ? undefined : [...new Set(shelves.flatMap((list) => list!))]
+}
+
+const idShelf = (id: string): string => `i ${id}`
+const nameShelf = (name: string): string => `n ${name}`
+const typeShelf = (type: string, name?: string): string =>
+  name === undefined ? `t ${type}` : `t ${type} ${name}`

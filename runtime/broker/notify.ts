@@ -5,16 +5,14 @@
  */
 import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { ngsiLdNull } from '#ngsi-ld/attribute-kind.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { instancesOf } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
-import { renderEntity } from '#ngsi-ld/representation.ts'
-import { notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
+import { notificationItem, type OwedEntity } from '#ngsi-ld/notification-data.ts'
+import { type NotificationEndpoint, notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import type { Contexts } from './contexts.ts'
-import type { OwedEntity } from './matcher.ts'
+import type { OwedPeriod } from './matcher.ts'
 import type { Inside } from './tenant.ts'
 import { layValue } from './view.ts'
 
@@ -25,6 +23,8 @@ export interface RenderedNotification {
   readonly body: string
   readonly timeoutMs?: number | undefined
   readonly cooldownMs?: number | undefined
+  /** How MQTT is to be spoken, where the URI is one of MQTT; the headers are in the body then. */
+  readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
 }
 
 export interface NotifyPorts {
@@ -35,75 +35,102 @@ export interface NotifyPorts {
   readonly newId: () => string
 }
 
-/** Returns undefined when the subscription is gone, or an observed entity has left no trace at all. */
+/** Returns undefined when the subscription is gone, or what was to be told has left no trace or is told later. */
 export function renderNotification(ports: NotifyPorts, delivery: Delivery): RenderedNotification | undefined {
   const registered = ports.tenant.matcher.get(delivery.sub)
   if (registered === undefined) return undefined
-  const owed =
-    delivery.body === null
-      ? observedEntity(ports.tenant, delivery)
-      : (JSON.parse(delivery.body) as OwedEntity)
-  if (owed === undefined) return undefined
-  const { subscription } = registered
+  const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
   const context = contextOf(subscription, ports.contexts)
-  const asLd = endpoint.accept === 'application/ld+json'
-  const data = renderData(subscription, owed, context, asLd)
+  const atContext = endpoint.accept === 'application/ld+json' ? context.reference : undefined
+  const owed =
+    delivery.entity === ''
+      ? periodOf(ports.tenant, delivery, statistics.lastPeriodAt)
+      : [changeOf(ports.tenant, delivery)]
+  const data = owed
+    .filter((one) => one !== undefined)
+    .map((one) => notificationItem(subscription, one, { context, atContext }))
+  if (data.length === 0) return undefined
   const notification = notificationOf(subscription, {
     id: `urn:ngsi-ld:Notification:${ports.newId()}`,
     notifiedAtMs: ports.clock.now(),
-    data: [data],
+    data,
   })
+  const headers = headersOf(subscription, ports.tenant.name, context)
+  return requestTo(endpoint, headers, JSON.stringify(notification))
+}
+
+/** A notification as its endpoint takes it: over MQTT the headers are part of the message (GS CIM 009, 7.2). */
+export function requestTo(
+  endpoint: NotificationEndpoint,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): RenderedNotification {
+  const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown }
+  if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
+  const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
+  return { ...common, headers: {}, body: message, mqtt: mqttWishes(endpoint) }
+}
+
+function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotification['mqtt'] & {} {
+  const told = new Map(notifierInfo.map(({ key, value }) => [key, value]))
+  const version = told.get('MQTT-Version')
   return {
-    uri: endpoint.uri,
-    headers: headersOf(subscription, ports.tenant.name, context),
-    body: JSON.stringify(notification),
-    timeoutMs: endpoint.timeout,
-    cooldownMs: endpoint.cooldown,
+    version: version === undefined ? undefined : version === 'mqtt3.1.1' ? 4 : 5,
+    qos: Number(told.get('MQTT-QoS') ?? 0) as 0 | 1 | 2,
   }
 }
 
-function observedEntity(tenant: Inside, delivery: Delivery): OwedEntity | undefined {
-  const stream = tenant.streamName(delivery.stream!)
+function changeOf(tenant: Inside, delivery: Delivery): OwedEntity | undefined {
+  const { stream, body } = delivery
+  return stream === null ? (JSON.parse(body!) as OwedEntity) : observedEntity(tenant, delivery, stream)
+}
+
+/** What matched when the period came, as it is now; nothing when a later period tells it too. */
+function periodOf(tenant: Inside, { at, body }: Delivery, lastAt: number | undefined): OwedEntity[] {
+  if (lastAt !== undefined && at < lastAt) return []
+  const views = (JSON.parse(body!) as OwedPeriod).ids.map(tenant.current)
+  return views
+    .filter((view) => view !== undefined)
+    .map((view) => ({ entity: view.entity(), times: view.times(), at }))
+}
+
+function observedEntity(tenant: Inside, delivery: Delivery, s: number): OwedEntity | undefined {
+  const stream = tenant.streamName(s)
   const view = tenant.entityOf(delivery.entity)
   if (stream === undefined || view === undefined) return undefined
+  const { at } = delivery
+  const changes =
+    delivery.body === null
+      ? undefined
+      : [
+          {
+            name: stream.name,
+            before: fromShape(stream.shape, JSON.parse(delivery.body) as Json, at),
+            isDeleted: false,
+          },
+        ]
   const [time, value] = [delivery.t!, JSON.parse(delivery.value!) as Json]
   const entity = view.entity()
   const instances = instancesOf(entity, stream.name)
   if (instances.some(({ datasetId = '' }) => datasetId === stream.dataset)) {
     layValue(entity, stream, time, value)
-    return { entity, times: view.times() }
+    return { entity, times: view.times(), changes, at }
   }
   // It matched, so it is told, although the attribute has been deleted since.
   const all = [...instances, fromShape(stream.shape, value, time)]
-  return { entity: { ...entity, [stream.name]: all.length === 1 ? all[0] : all }, times: view.times() }
-}
-
-function renderData(subscription: Subscription, owed: OwedEntity, context: Context, asLd: boolean): Json {
-  const { attributes, format, sysAttrs } = subscription.notification
-  const atContext = asLd ? context.reference : undefined
-  if (owed.deletedAt !== undefined) {
-    const gone = renderEntity(bare(owed.entity), undefined, { context, format: 'normalized', atContext })
-    return { ...gone, deletedAt: msToDateTime(owed.deletedAt) }
+  return {
+    entity: { ...entity, [stream.name]: all.length === 1 ? all[0] : all },
+    times: view.times(),
+    changes,
+    at,
   }
-  const attrs = attributes === undefined ? undefined : new Set(attributes)
-  const gone = (owed.deleted ?? []).filter((name) => attrs?.has(name) ?? true)
-  const data = renderEntity(owed.entity, owed.times, {
-    context,
-    format: format === 'keyValues' || format === 'simplified' ? 'simplified' : (format ?? 'normalized'),
-    sysAttrs: sysAttrs ?? false,
-    attrs,
-    atContext,
-  })
-  return { ...data, ...Object.fromEntries(gone.map((name) => [context.compact(name), ngsiLdNull])) }
 }
-
-const bare = ({ id, type }: Entity): Entity => ({ id, type })
 
 /** The context a subscription was made with; without its documents, full IRIs are told under the core context. */
 export function contextOf(subscription: Subscription, contexts: Contexts): Context {
   try {
-    const resolved = contexts.resolve(subscription.context)
+    const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context)
     if (!(resolved instanceof Promise)) return resolved
     resolved.catch(() => {})
   } catch {
@@ -118,12 +145,15 @@ export function headersOf(
   context: Context,
 ): Record<string, string> {
   const { endpoint } = subscription.notification
-  const headers: Record<string, string> = { 'content-type': endpoint.accept ?? 'application/json' }
+  const headers: Record<string, string> = { 'Content-Type': endpoint.accept ?? 'application/json' }
   const link = context.reference.find((reference) => typeof reference === 'string')
   if (endpoint.accept !== 'application/ld+json' && link !== undefined) {
-    headers['link'] = `<${link}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
+    headers['Link'] = `<${link}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
   }
-  if (tenant !== '') headers['ngsild-tenant'] = tenant
-  for (const { key, value } of endpoint.receiverInfo ?? []) headers[key.toLowerCase()] = value
+  if (tenant !== '') headers['NGSILD-Tenant'] = tenant
+  for (const { key, value } of endpoint.receiverInfo ?? []) {
+    const known = Object.keys(headers).find((name) => name.toLowerCase() === key.toLowerCase())
+    headers[known ?? key] = value
+  }
   return headers
 }

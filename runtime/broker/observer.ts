@@ -30,9 +30,10 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
     value: Json,
     replace: boolean,
   ): Verdict {
+    const previous = stream.nextValue
     const verdict = streams.observe(stage, stream, time, value, replace)
     counters[verdict].value++
-    if (verdict === 'new') matcher.observation(stage, stream, time, value)
+    if (verdict === 'new') matcher.observation(stage, stream, { time, value, previous })
     return verdict
   }
 

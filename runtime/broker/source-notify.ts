@@ -5,7 +5,7 @@
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { renderRegistration } from '#ngsi-ld/registration.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import { contextOf, headersOf, type NotifyPorts, type RenderedNotification } from './notify.ts'
+import { contextOf, headersOf, type NotifyPorts, type RenderedNotification, requestTo } from './notify.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
 
 /** Returns undefined when the subscription is gone. */
@@ -39,11 +39,6 @@ export function renderSourceNotification(
     triggerReason: reason,
     data,
   }
-  return {
-    uri: endpoint.uri,
-    headers: headersOf(subscription, tenant.name, context),
-    body: JSON.stringify(notification),
-    timeoutMs: endpoint.timeout,
-    cooldownMs: endpoint.cooldown,
-  }
+  const headers = headersOf(subscription, tenant.name, context)
+  return requestTo(endpoint, headers, JSON.stringify(notification))
 }

@@ -11,6 +11,7 @@ import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { Records, SubscriptionRow } from '#store/records.ts'
 import type { Door } from './door.ts'
 import type { Matcher, Registered } from './matcher.ts'
+import type { Periodic } from './periodic.ts'
 import type { Stage } from './stage.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
 import type { SubscriptionBroker, SubscriptionView } from './types.ts'
@@ -19,6 +20,7 @@ export interface SubscribePorts {
   readonly door: Door
   readonly records: Records
   readonly matcher: Matcher
+  readonly periodic: Pick<Periodic, 'watch' | 'forget'>
   readonly clock: Clock
   readonly log: Log
   /** Tells that deliveries owed to an endpoint were moved or deleted. */
@@ -26,14 +28,16 @@ export interface SubscribePorts {
 }
 
 export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
-  const { door, matcher, clock } = ports
+  const { door, matcher, periodic, clock } = ports
   /** What is on disk, in order of creation. */
   const byId = new Map<string, Registered>()
   let last = 0
   for (const row of ports.records.subscriptions()) {
     last = Math.max(last, row.i)
     const stored = registerStored(ports, row)
-    if (stored !== undefined) byId.set(row.id, stored)
+    if (stored === undefined) continue
+    byId.set(row.id, stored)
+    periodic.watch(stored)
   }
 
   const keyOf = (id: string): string => `subscription ${id}`
@@ -51,11 +55,16 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
   }
 
   /** What a subscription becomes, once the group is on disk; null when it is deleted. */
-  function put(stage: Stage, id: string, one: Registered | null): void {
+  function put(stage: Stage, i: number, id: string, one: Registered | null): void {
     stage.scratch.set(keyOf(id), one)
     stage.published(() => {
-      if (one === null) byId.delete(id)
-      else byId.set(id, one)
+      if (one === null) {
+        byId.delete(id)
+        periodic.forget(i)
+      } else {
+        byId.set(id, one)
+        periodic.watch(one)
+      }
     })
   }
 
@@ -90,7 +99,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
           JSON.stringify(subscription),
           JSON.stringify(statistics),
         )
-        put(stage, subscription.id, one)
+        put(stage, i, subscription.id, one)
       }),
     get: (id) => {
       const one = byId.get(id)
@@ -114,7 +123,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         statistics.modifiedAt = clock.now()
         stage.write('subscription.update', JSON.stringify(subscription), i)
         stage.write('subscription.stats', JSON.stringify(statistics), i)
-        put(stage, id, after)
+        put(stage, i, id, after)
         if (after.endpoint === before.endpoint) return
         stage.write('delivery.redirect', after.endpoint, before.endpoint, i)
         stage.published(() => {
@@ -129,7 +138,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         stage.undone(() => matcher.restore(before))
         stage.write('subscription.delete', before.i)
         stage.write('delivery.forget', before.endpoint, before.i)
-        put(stage, id, null)
+        put(stage, before.i, id, null)
         stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
   } satisfies SubscriptionBroker)

@@ -16,6 +16,8 @@ export interface SubscriptionStatistics {
   lastSuccess: number | undefined
   lastFailure: number | undefined
   lastFailureReason: string | undefined
+  /** Commit time of the last period, where it tells at intervals. */
+  lastPeriodAt: number | undefined
 }
 
 /** What the matcher holds of a subscription, as far as its statistics go. */
@@ -66,6 +68,7 @@ export function unusedStatistics(at: number): SubscriptionStatistics {
     lastSuccess: undefined,
     lastFailure: undefined,
     lastFailureReason: undefined,
+    lastPeriodAt: undefined,
   }
 }
 

@@ -19,13 +19,13 @@ import { openContextSources } from './context-sources.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
-import { createExpiry } from './expiry.ts'
 import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
+import { createPeriodic } from './periodic.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
@@ -56,6 +56,8 @@ export interface Inside {
   readonly sources: Pick<SourceSubscribe, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
+  /** The same, of entities that are there. */
+  readonly current: (id: string) => EntityView | undefined
   /** Which attribute instance a stream is. */
   readonly streamName: (s: number) => StreamName | undefined
 }
@@ -108,19 +110,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
   const observer = createObserver({ streams, matcher, metrics })
   const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
-  const subscriptions = createSubscribe({
-    door,
-    records,
-    matcher,
-    clock,
-    log,
-    onEndpointChange: (endpoint) => outside?.reread(endpoint),
-  })
   const consume = createConsume({ database, entities, live, names })
-  const sources = openContextSources(
-    { rows: stored.contextSources, door, clock, log, matcher, query: consume.query },
-    (endpoint) => outside?.reread(endpoint),
-  )
+  const onEndpointChange = (endpoint: string): void => outside?.reread(endpoint)
+  const asking = { door, matcher, query: consume.query, clock, log }
+  const periodic = createPeriodic(asking)
+  const subscriptions = createSubscribe({ ...asking, records, periodic, onEndpointChange })
+  const sources = openContextSources({ ...asking, rows: stored.contextSources }, onEndpointChange)
   const evolution = { entities, history, records, names, live, streams }
   const broker: TenantBroker = Object.freeze({
     ...createProvision({ door, documents, observer }),
@@ -140,6 +135,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     matcher,
     sources: sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
+    current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
   })
 
@@ -166,6 +162,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     async close(): Promise<void> {
       stop()
       sources.stop()
+      periodic.stop()
       await outside.close()
       await door.close()
       database.close()
@@ -185,14 +182,13 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
 /** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
 function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
-  const { records, history, retained, entities, live, streams, documents } = parts
+  const { records, history, retained, live, streams, documents } = parts
   const retention = createRetention(
     { tenant, retained, history, records, clock, log, metrics },
     settings.history,
   )
-  const expiry = createExpiry({ entities, clock, documents: () => documents })
   const upkeep = createUpkeep(
-    { live, streams, records, clock, metrics, retention, expiry, documents: () => documents },
+    { live, streams, records, clock, metrics, retention, documents: () => documents },
     settings,
   )
   const read = replay(parts)

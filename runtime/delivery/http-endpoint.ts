@@ -58,11 +58,11 @@ export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boo
   const https = new HttpsAgent({ ...connections, rejectUnauthorized: true })
 
   function open(url: URL, outgoing: OutgoingRequest): ClientRequest {
-    const headers: Record<string, string | number> = { 'user-agent': productToken }
+    const headers: Record<string, string | number> = { 'User-Agent': productToken }
     for (const [name, value] of Object.entries(outgoing.headers)) {
-      if (!ownHeaders.has(name.toLowerCase())) headers[name.toLowerCase()] = value
+      if (!ownHeaders.has(name.toLowerCase())) headers[name] = value
     }
-    headers['content-length'] = Buffer.byteLength(outgoing.body)
+    headers['Content-Length'] = Buffer.byteLength(outgoing.body)
     const options = { method: 'POST', headers }
     const request =
       url.protocol === 'https:'

@@ -9,14 +9,14 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Counter } from '#base/metrics.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import type { OutgoingRequest } from './http-endpoint.ts'
 import type { Lane, Lanes } from './lanes.ts'
 import type { Flight } from './queue.ts'
+import type { Outgoing } from './sender.ts'
 import type { Settlement } from './settlement.ts'
 import { consequenceOf, type Failure, type Sent } from './verdict.ts'
 
 /** A delivery as a request, with the wishes of its subscription. */
-export interface Rendered extends OutgoingRequest {
+export interface Rendered extends Outgoing {
   /** Least time between a failure and the next attempt at this endpoint, ms. */
   readonly cooldownMs?: number | undefined
 }
@@ -33,7 +33,7 @@ export interface PumpPorts {
   /** Undefined when the subscription is gone; then the delivery is void. */
   render(delivery: Delivery): Rendered | undefined
   /** Never rejects. */
-  send(request: OutgoingRequest): Promise<Sent>
+  send(request: Outgoing): Promise<Sent>
   outcome(sub: number, outcome: Outcome): void
   readonly lanes: Pick<Lanes, 'closeIfIdle' | 'hostFailed'>
   readonly settlement: Settlement

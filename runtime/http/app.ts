@@ -83,7 +83,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const entities = createEntityRoutes({ asks, answers, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
-  const subscriptions = createSubscriptionRoutes({ asks, answers, clock, rules })
+  const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
@@ -109,7 +109,6 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       },
       [`${entityOperationsPath}/create`]: { POST: operations.create },
       [`${entityOperationsPath}/upsert`]: { POST: operations.upsert },
-      [`${entityOperationsPath}/query`]: { POST: entities.queryByBody },
       [`${entityOperationsPath}/update`]: { POST: operations.update },
       [`${entityOperationsPath}/merge`]: { POST: operations.merge },
       [`${entityOperationsPath}/delete`]: { POST: operations.remove },

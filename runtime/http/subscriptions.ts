@@ -6,8 +6,10 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { Contexts } from '#broker/contexts.ts'
 import type { SubscriptionView } from '#broker/types.ts'
 import type { Json } from '#contract'
+import { isObject } from '#ngsi-ld/json.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { renderSubscription } from '#ngsi-ld/subscription.ts'
@@ -24,6 +26,7 @@ export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 export interface SubscriptionRoutePorts {
   readonly asks: Asks
   readonly answers: Answers
+  readonly contexts: Pick<Contexts, 'resolve'>
   readonly clock: Clock
   readonly rules: ProfileRules
 }
@@ -31,7 +34,7 @@ export interface SubscriptionRoutePorts {
 const retrieveParameters = new Set(['options', 'local'])
 const listParameters = new Set([...retrieveParameters, 'limit', 'offset', 'count'])
 
-export function createSubscriptionRoutes({ asks, answers, clock, rules }: SubscriptionRoutePorts) {
+export function createSubscriptionRoutes({ asks, answers, contexts, clock, rules }: SubscriptionRoutePorts) {
   const textsOf = (ask: Ask, views: readonly SubscriptionView[]) => {
     const context = answers.contextFor(ask)
     const sysAttrs = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
@@ -42,12 +45,18 @@ export function createSubscriptionRoutes({ asks, answers, clock, rules }: Subscr
     return { texts, context }
   }
 
+  /** Notifications could not be written in a @context that cannot be had. */
+  async function checkContext(url: Json | undefined): Promise<void> {
+    if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url)
+  }
+
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.body(c, { creates: true })
       checkSize(ask.body)
       const newId = () => `urn:ngsi-ld:Subscription:${randomUUID()}`
       const subscription = parseSubscription(ask.body, { context: ask.context, nowMs: clock.now(), newId })
+      await checkContext(subscription.jsonldContext)
       await (await ask.enter()).subscriptions.create(subscription)
       const location = `${subscriptionsPath}/${pathSegment(subscription.id)}`
       return answers.created(ask, location, rules.createAnswersId ? subscription.id : undefined)
@@ -75,6 +84,7 @@ export function createSubscriptionRoutes({ asks, answers, clock, rules }: Subscr
       const ask = await asks.body(c)
       checkSize(ask.body)
       const options = { context: ask.context, nowMs: clock.now() }
+      await checkContext(isObject(ask.body) ? ask.body['jsonldContext'] : undefined)
       const { subscriptions } = await ask.enter()
       await subscriptions.patch(id, (before) => patchSubscription(before, ask.body, options))
       return answers.noContent(ask)

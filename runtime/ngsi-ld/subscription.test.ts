@@ -31,6 +31,9 @@ const full = {
   notificationTrigger: ['entityCreated', 'attributeUpdated'],
   throttling: 5,
   q: 's:temperature>20;name~="^a"',
+  lang: 'en,de;q=0.5',
+  datasetId: ['@none', 'urn:x:d'],
+  jsonldContext: 'https://s.org/other.jsonld',
   geoQ: { georel: 'near;maxDistance==2000', geometry: 'Point', coordinates: [8, 40], geoproperty: 's:place' },
   localOnly: false,
   isActive: true,
@@ -134,6 +137,25 @@ describe('a subscription', () => {
     [{ timeInterval: 10, throttling: 5 }, /^timeInterval: cannot stand beside throttling/],
     [{ timeInterval: -1 }, /^timeInterval: /],
     [{ throttling: -30 }, /^throttling: /],
+    [{ lang: ' ' }, /^lang: /],
+    [{ datasetId: [] }, /^datasetId: /],
+    [{ datasetId: ['x'] }, /^datasetId: /],
+    [{ jsonldContext: 'urn:x' }, /^jsonldContext: /],
+    [{ notification: { endpoint, pick: ['id'], omit: ['id'] } }, /^notification\.omit: /],
+    [{ notification: { endpoint, pick: ['id'], attributes: ['id'] } }, /^notification\.pick: /],
+    [{ notification: { endpoint, omit: ['id'], attributes: ['id'] } }, /^notification\.omit: /],
+    [{ notification: { endpoint, showChanges: true, format: 'simplified' } }, /showChanges: /],
+    [{ notification: { endpoint, joinLevel: 1 } }, /^notification\.joinLevel: /],
+    [{ notification: { endpoint: { uri: 'mqtt://x.org' } } }, /names no topic/],
+    [{ notification: { endpoint: { uri: 'mqtt://x.org/a/+' } } }, /wildcard/],
+    [
+      {
+        notification: {
+          endpoint: { uri: 'mqtt://x.org/a', notifierInfo: [{ key: 'MQTT-QoS', value: '3' }] },
+        },
+      },
+      /notifierInfo: MQTT-QoS/,
+    ],
     [{ q: 'speed>' }, /^q: /],
     [{ q: 7 }, /^q: /],
     [{ geoQ: { georel: 'near' } }, /^geometry: /],
@@ -189,18 +211,11 @@ describe('a subscription', () => {
   })
 
   it.each([
-    { timeInterval: 10 },
     { scopeQ: '/a' },
     { csf: 'a==1' },
-    { lang: 'en' },
-    { datasetId: ['@none'] },
-    { jsonldContext: 'https://x.org' },
     { splitEntities: true },
     { q: 'a{b}==1' },
-    { notification: { endpoint, pick: ['id'] } },
     { notification: { endpoint, join: 'flat' } },
-    { notification: { endpoint, showChanges: true } },
-    { notification: { endpoint: { uri: 'mqtt://x.org/topic' } } },
     { notification: { endpoint: { ...endpoint, accept: 'application/geo+json' } } },
   ])('says that %j is not built', (change) => {
     try {
@@ -244,7 +259,7 @@ describe('a fragment', () => {
     expect(() => patch(before, { id: 'urn:other:1' })).toThrow(/^id: /)
     expect(() => patch(before, { unheard: null })).toThrow(/^unheard: /)
     expect(() => patch(before, { expiresAt: '2020-01-01T00:00:00Z' })).toThrow(/past/)
-    expect(patch(before, { id: before.id, timeInterval: null, jsonldContext: null })).toEqual(before)
+    expect(patch(before, { id: before.id, timeInterval: null, csf: null })).toEqual(before)
   })
 
   it('wakes what is paused, and what is expired only by a new time', () => {
@@ -262,6 +277,20 @@ describe('a fragment', () => {
       { ...options, nowMs: later },
     )
     expect(isActive(renewed, later)).toBe(true)
+    const stopped = patchSubscription(
+      patch(before, { isActive: false }),
+      { expiresAt: '2032-01-01T00:00:00Z' },
+      { ...options, nowMs: later },
+    )
+    expect(isActive(stopped, later)).toBe(true)
+  })
+
+  it('may not tell at intervals what it also watches', () => {
+    const { throttling: _, watchedAttributes: __, ...rest } = full
+    const periodic = parse({ ...rest, timeInterval: 10 })
+    expect(render(periodic)).toMatchObject({ timeInterval: 10 })
+    expect(() => patch(periodic, { throttling: 5 })).toThrow(/^timeInterval: /)
+    expect(() => patch(before, { timeInterval: 5 })).toThrow(/^timeInterval: /)
   })
 })
 

@@ -40,10 +40,18 @@ export interface Subscription {
   /** Absent means every attribute. */
   readonly watchedAttributes?: readonly string[]
   readonly notificationTrigger: readonly NotificationTrigger[]
+  /** Seconds between two notifications of what matches then; changes tell nothing. */
+  readonly timeInterval?: number
   /** Least seconds between two notifications. */
   readonly throttling?: number
   readonly q?: QueryTree
   readonly geoQ?: GeoQuery
+  /** Language ranges as in Accept-Language, for what is sent. */
+  readonly lang?: string
+  /** Instances to send; `@none` for those without a dataset. */
+  readonly datasetId?: readonly string[]
+  /** Address of the @context of what is sent, in the place of the one it was made with. */
+  readonly jsonldContext?: string
   readonly localOnly?: boolean
   readonly isActive?: boolean
   /** Milliseconds UTC. */
@@ -55,9 +63,15 @@ export interface Subscription {
 
 export interface NotificationParameters {
   readonly attributes?: readonly string[]
+  /** Members to send, and to leave out: id, type, scope or attributes. */
+  readonly pick?: readonly string[]
+  readonly omit?: readonly string[]
   readonly format?: NotificationFormat
   readonly sysAttrs?: boolean
+  /** With the values before the change. */
   readonly showChanges?: boolean
+  readonly join?: 'flat' | 'inline' | '@none'
+  readonly joinLevel?: number
   readonly endpoint: NotificationEndpoint
 }
 
@@ -136,9 +150,13 @@ export function renderSubscription(subscription: Subscription, options: RenderOp
     entities: entities?.map((selector) => renderEntitySelector(selector, show)),
     watchedAttributes: watchedAttributes?.map(show),
     notificationTrigger: subscription.notificationTrigger,
+    timeInterval: subscription.timeInterval,
     throttling: subscription.throttling,
     q: q === undefined ? undefined : printQuery(q, show),
     geoQ: geoQ === undefined ? undefined : renderGeoQuery(geoQ, show),
+    lang: subscription.lang,
+    datasetId: subscription.datasetId,
+    jsonldContext: subscription.jsonldContext,
     localOnly: subscription.localOnly,
     isActive: subscription.isActive,
     expiresAt: expiresAt === undefined ? undefined : msToDateTime(expiresAt),
@@ -155,14 +173,14 @@ function renderNotification(
   show: (name: string) => string,
   statistics: NotificationStatistics | undefined,
 ): JsonObject {
-  const { attributes, format, sysAttrs, showChanges, endpoint } = notification
+  const { attributes, pick, omit, endpoint, ...how } = notification
   const { timesSent = 0, timesFailed = 0, lastNotification, lastSuccess, lastFailure } = statistics ?? {}
   const failed = lastFailure !== undefined && (lastSuccess === undefined || lastFailure > lastSuccess)
   return present({
     attributes: attributes?.map(show),
-    format,
-    sysAttrs,
-    showChanges,
+    pick: pick?.map(show),
+    omit: omit?.map(show),
+    ...how,
     endpoint: endpoint as unknown as JsonObject,
     status: lastNotification === undefined ? undefined : failed ? 'failed' : 'ok',
     timesSent: timesSent > 0 ? timesSent : undefined,

@@ -20,6 +20,7 @@ const debian = (file: string, ...packages: string[]): Peer => ({ file, from: { d
 
 export const peerTable = {
   mosquitto: debian('mosquitto', 'mosquitto'),
+  mosquitto_passwd: debian('mosquitto_passwd', 'mosquitto'),
   mosquitto_pub: debian('mosquitto_pub', 'mosquitto-clients'),
   mosquitto_sub: debian('mosquitto_sub', 'mosquitto-clients'),
   curl: debian('curl', 'curl'),

@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
+import { unusedStatistics } from '#broker/subscription-statistics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Fragment } from '#ngsi-ld/entity.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
@@ -93,7 +94,7 @@ describe('a trigger', () => {
     entityDeleted: ['remove'],
     attributeCreated: ['create', 'add'],
     attributeUpdated: ['observe', 'update'],
-    attributeDeleted: ['drop'],
+    attributeDeleted: ['drop', 'remove'],
   }
 
   it.each(Object.entries(expected))('%s fires for %j', async (trigger, when) => {
@@ -322,4 +323,31 @@ describe('a subscription', () => {
     await create()
     expect(owed()).toBe(1)
   })
+})
+
+it('ten thousand subscriptions are not looked at one by one: only those that id, type and attribute find', async () => {
+  const { matcher } = open.inside
+  const any = (name: string) => ({ kind: 'type', name }) as const
+  const kinds: readonly ((n: number) => Partial<Subscription>)[] = [
+    (n) => ({ entities: [{ types: any('Room'), ids: [`urn:x:other:${n}`] }] }),
+    (n) => type(`Type${n}`),
+    (n) => ({ ...type('Room'), watchedAttributes: [`a${n}`] }),
+    (n) => ({ watchedAttributes: [`a${n}`] }),
+    (n) => ({ entities: [{ types: { kind: 'or', parts: [any(`Type${n}`), any(`Kind${n}`)] } }] }),
+    (n) => ({
+      entities: [{ types: { kind: 'and', parts: [any('Room'), any(`Kind${n}`)] } }],
+      watchedAttributes: [`a${n}`],
+    }),
+  ]
+  for (let n = 0; n < 9_999; n++) {
+    const made = subscription({ id: `urn:x:s${n}`, ...kinds[n % kinds.length]!(n) })
+    matcher.register(n + 1, made, unusedStatistics(0))
+  }
+  await subscribe({ ...type('Room'), watchedAttributes: ['t'] })
+  await create()
+  const before = matcher.looked()
+  for (let i = 1; i <= 100; i++) await patch({ t: property(i), name: property(`n${i}`) })
+  await drop('name')
+  expect(owed()).toBe(101)
+  expect(matcher.looked() - before).toBeLessThanOrEqual(101)
 })

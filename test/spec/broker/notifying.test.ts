@@ -8,7 +8,11 @@ import { renderNotification } from '#broker/notify.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
-import { type NotificationParameters, notificationTriggers } from '#ngsi-ld/subscription.ts'
+import {
+  type NotificationParameters,
+  notificationTriggers,
+  type Subscription,
+} from '#ngsi-ld/subscription.ts'
 import { immortalWriter, type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 
 const writer = immortalWriter()
@@ -35,12 +39,16 @@ const property = (value: unknown, s?: number) => ({
   ...(s === undefined ? {} : { observedAt: msToDateTime(at(s)) }),
 })
 const room = (attributes: object): Entity => ({ id, type: 'Room', ...attributes })
-const subscribe = (notification: Partial<NotificationParameters> = {}): Promise<void> =>
+const subscribe = (
+  notification: Partial<NotificationParameters> = {},
+  members: Partial<Subscription> = {},
+): Promise<void> =>
   open.broker.subscriptions.create({
     id: 'urn:x:s',
     notificationTrigger: [...notificationTriggers],
     notification: { endpoint: { uri: 'http://127.0.0.1:9/' }, ...notification },
     context: [],
+    ...members,
   })
 const drop = (name: string): Promise<void> =>
   open.broker.deleteAttribute(id, name, { deleteAll: true, by: 'http' })
@@ -93,7 +101,7 @@ it('tells a change as it was made, and deleted attributes as null', async () => 
   await drop('name')
   expect(told()).toEqual([
     room({ t: property(0, 0), name: property('b') }),
-    room({ t: property(0, 0), name: 'urn:ngsi-ld:null' }),
+    room({ t: property(0, 0), name: property('urn:ngsi-ld:null') }),
   ])
 })
 
@@ -108,9 +116,76 @@ it('tells of the attributes asked for, deleted ones among them', async () => {
 
 it('tells of a deleted entity its id, type and time', async () => {
   await open.broker.create(room({ t: property(0, 0) }), 'http')
-  await subscribe()
+  await subscribe({}, { notificationTrigger: ['entityDeleted'] })
   await open.broker.remove(id, 'http')
   expect(told()).toEqual([{ id, type: 'Room', deletedAt: expect.stringMatching(/Z$/) }])
+})
+
+it('tells with a deleted entity the watched attributes that went with it, where their deletion is asked for', async () => {
+  await open.broker.create(room({ t: property(0, 0), name: property('a') }), 'http')
+  await subscribe(
+    { sysAttrs: true },
+    { notificationTrigger: ['attributeDeleted'], watchedAttributes: ['name'] },
+  )
+  await open.broker.remove(id, 'http')
+  const time = expect.stringMatching(/Z$/)
+  const stamps = { createdAt: time, modifiedAt: time, deletedAt: time }
+  expect(told()).toEqual([
+    { id, type: 'Room', ...stamps, name: { ...property('urn:ngsi-ld:null'), ...stamps } },
+  ])
+})
+
+it('tells of one deleted instance among those that stay', async () => {
+  const french = { datasetId: 'urn:x:fr' }
+  const both = [property('a'), { ...property('b'), ...french }]
+  await open.broker.create(room({ name: both }), 'http')
+  await subscribe({}, { notificationTrigger: ['attributeDeleted'] })
+  await subscribe({ format: 'simplified' }, { id: 'urn:x:s2', notificationTrigger: ['attributeDeleted'] })
+  await open.broker.deleteAttribute(id, 'name', { ...french, deleteAll: false, by: 'http' })
+  expect(told()).toEqual([
+    room({ name: [property('a'), { ...property('urn:ngsi-ld:null'), ...french }] }),
+    room({ name: { dataset: { '@none': 'a', 'urn:x:fr': 'urn:ngsi-ld:null' } } }),
+  ])
+})
+
+it('tells what was there before, of observations, changes and deletions', async () => {
+  const language = (languageMap: object) => ({ type: 'LanguageProperty', languageMap })
+  await open.broker.create(room({ t: property(0, 0), name: language({ en: 'a' }) }), 'http')
+  await subscribe({ showChanges: true })
+  await observe(open, id, 't', at(1), 1)
+  await observe(open, id, 't', at(2), 2)
+  const fragment = { name: language({ en: 'b' }) } as Fragment
+  await open.broker.update(id, fragment, { appendMissing: true, by: 'http' })
+  await open.broker.update(id, { more: property(1) } as Fragment, { appendMissing: true, by: 'http' })
+  await drop('more')
+  await open.broker.remove(id, 'http')
+  const name = language({ en: 'a' })
+  const renamed = language({ en: 'b' })
+  const nothing = 'urn:ngsi-ld:null'
+  expect(told()).toEqual([
+    room({ t: { ...property(1, 1), previousValue: 0 }, name: renamed }),
+    room({ t: { ...property(2, 2), previousValue: 1 }, name: renamed }),
+    room({ t: property(2, 2), name: { ...renamed, previousLanguageMap: name.languageMap } }),
+    room({ t: property(2, 2), name: renamed, more: property(1) }),
+    room({ t: property(2, 2), name: renamed, more: { ...property(nothing), previousValue: 1 } }),
+    room({
+      t: { ...property(nothing), previousValue: 2 },
+      name: { ...language({ '@none': nothing }), previousLanguageMap: renamed.languageMap },
+      deletedAt: expect.any(String),
+    }),
+  ])
+})
+
+it('tells what is picked, not what is omitted, of the dataset and in the language asked for', async () => {
+  const name = { type: 'LanguageProperty', languageMap: { en: 'a', de: 'b' } }
+  await open.broker.create(room({ t: [property(0), { ...property(1), datasetId: 'urn:x:d' }], name }), 'http')
+  await subscribe({ pick: ['id', 'name'] }, { lang: 'de' })
+  await subscribe({ omit: ['type', 'name'] }, { id: 'urn:x:s2', datasetId: ['urn:x:d'] })
+  await open.broker.update(id, { t: property(5) } as Fragment, { appendMissing: true, by: 'http' })
+  expect(told()).toEqual([
+    { id, name: { type: 'Property', value: 'b', lang: 'de' } },
+    { id, t: { ...property(1), datasetId: 'urn:x:d' } },
+  ])
 })
 
 it('tells nothing of a subscription that is gone', async () => {

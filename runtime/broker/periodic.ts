@@ -1,0 +1,148 @@
+/**
+ * Subscriptions that tell at intervals (timeInterval, GS CIM 009, 5.8.6): at each period all entities that match then,
+ * and nothing when none does. Periods are counted on the monotonic clock; the last one is kept with the subscription,
+ * so that a restart neither repeats nor forgets one. What is owed names the entities, which are read when it is sent;
+ * a period that is still owed when the next one comes is void, since it would tell the same.
+ */
+import type { Clock } from '#base/clock.ts'
+import { toGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import type { EntitySelector } from '#ngsi-ld/selection.ts'
+import { isActive } from '#ngsi-ld/subscription.ts'
+import type { Door } from './door.ts'
+import type { Matcher, Registered } from './matcher.ts'
+import type { EntityQuery, EntityView, QueryPage } from './types.ts'
+
+export interface PeriodicPorts {
+  readonly door: Door
+  readonly matcher: Matcher
+  readonly query: (query: EntityQuery) => QueryPage
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Schedule {
+  registered: Registered
+  /** Monotonic ms of the next period. */
+  dueAt: number
+  timer: NodeJS.Timeout | undefined
+}
+
+/** What Node's timers can count to. */
+const timerMsMax = 2 ** 31 - 1
+
+export function createPeriodic(ports: PeriodicPorts) {
+  const { clock, matcher } = ports
+  const schedules = new Map<number, Schedule>()
+
+  function wait(schedule: Schedule): void {
+    const ms = Math.max(0, schedule.dueAt - clock.monotonic())
+    schedule.timer = setTimeout(() => void come(schedule), Math.min(ms, timerMsMax))
+  }
+
+  async function come(schedule: Schedule): Promise<void> {
+    const { registered } = schedule
+    if (clock.monotonic() >= schedule.dueAt) {
+      await tell(registered).catch((error: unknown) => {
+        const { code } = toGatewayError(error)
+        // Closing, or a disk that is full: what matters is told elsewhere, and the next period comes.
+        ports.log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
+      })
+      schedule.dueAt = nextAfter(schedule.dueAt, intervalOf(registered), clock.monotonic())
+    }
+    if (schedules.get(registered.i) === schedule) wait(schedule)
+  }
+
+  async function tell(registered: Registered): Promise<void> {
+    const { subscription } = registered
+    if (!isActive(subscription, clock.now())) return
+    const pages = pagesOf(matching(ports, registered))
+    if (pages.length === 0) return
+    await ports.door.commit((stage) => {
+      if (matcher.get(registered.i) === registered) matcher.period(stage, registered, pages)
+    })
+  }
+
+  return Object.freeze({
+    /** A subscription is there, or has become another one. */
+    watch(registered: Registered): void {
+      const known = schedules.get(registered.i)
+      clearTimeout(known?.timer)
+      schedules.delete(registered.i)
+      if (registered.subscription.timeInterval === undefined) return
+      const isSame = known !== undefined && intervalOf(known.registered) === intervalOf(registered)
+      const dueAt = isSame ? known.dueAt : clock.monotonic() + remaining(registered, clock.now())
+      const schedule: Schedule = { registered, dueAt, timer: undefined }
+      schedules.set(registered.i, schedule)
+      wait(schedule)
+    },
+    forget(i: number): void {
+      clearTimeout(schedules.get(i)?.timer)
+      schedules.delete(i)
+    },
+    stop(): void {
+      for (const { timer } of schedules.values()) clearTimeout(timer)
+      schedules.clear()
+    },
+  })
+}
+
+export type Periodic = ReturnType<typeof createPeriodic>
+
+const intervalOf = ({ subscription }: Registered): number => subscription.timeInterval! * 1000
+
+/** Time until the next period, by the wall clock of the last one; a clock that was set never makes it longer. */
+function remaining(registered: Registered, now: number): number {
+  const interval = intervalOf(registered)
+  const last = registered.statistics.lastPeriodAt
+  return last === undefined ? interval : Math.min(interval, Math.max(0, last + interval - now))
+}
+
+/** Periods that were missed are left out. */
+function nextAfter(dueAt: number, interval: number, now: number): number {
+  return dueAt + interval * Math.max(1, Math.ceil((now - dueAt) / interval))
+}
+
+/** Every entity that matches now, each once. */
+function matching({ query }: PeriodicPorts, { subscription }: Registered): EntityView[] {
+  const found = new Map<string, EntityView>()
+  const { q, geoQ } = subscription
+  const selectors: readonly EntitySelector[] = subscription.entities ?? [{}]
+  for (const { ids, idPattern, types } of selectors) {
+    const what = {
+      selection: types,
+      ids,
+      idPattern: idPattern === undefined || ids !== undefined ? undefined : compilePattern(idPattern),
+      q,
+      geo: geoQ,
+    }
+    let page: QueryPage
+    let offset = 0
+    do {
+      page = query({ ...what, limit: limits.pageMax.value, offset, count: false })
+      offset += page.entities.length
+      for (const view of page.entities) {
+        if (found.size < limits.periodEntitiesMax.value) found.set(view.id, view)
+      }
+    } while (page.more && found.size < limits.periodEntitiesMax.value)
+  }
+  return [...found.values()]
+}
+
+/** Ids by notification, so that none grows beyond what may be sent. */
+function pagesOf(views: readonly EntityView[]): string[][] {
+  const pages: string[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const view of views) {
+    const size = view.text().length
+    if (bytes + size > limits.periodPageBytes.value) {
+      pages.push([])
+      bytes = 0
+    }
+    bytes += size
+    pages.at(-1)!.push(view.id)
+  }
+  return pages
+}

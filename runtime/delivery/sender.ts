@@ -1,0 +1,34 @@
+/**
+ * Sends a notification by the protocol that its address names. What came of it is said in the same words whatever the
+ * protocol, so that the dispatcher treats all endpoints alike.
+ */
+import type { Clock } from '#base/clock.ts'
+import { createHttpEndpoint, type OutgoingRequest } from './http-endpoint.ts'
+import type { Sent } from './verdict.ts'
+
+export interface Outgoing extends OutgoingRequest {
+  /** There when the address is one of MQTT. */
+  readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 } | undefined
+}
+
+export interface SenderPorts {
+  readonly clock: Clock
+  /** Sends by MQTT. */
+  readonly publish: (request: Outgoing & { readonly mqtt: object }) => Promise<Sent>
+}
+
+export interface Sender {
+  send(request: Outgoing): Promise<Sent>
+  /** Closes all connections; what is in flight fails. */
+  close(): void
+}
+
+/** `allowsLoopback`: whether endpoints on this machine may be sent to. */
+export function createSender({ clock, publish }: SenderPorts, settings: { allowsLoopback: boolean }): Sender {
+  const http = createHttpEndpoint(clock, settings)
+  return Object.freeze({
+    send: ({ mqtt: wishes, ...request }) =>
+      wishes === undefined ? http.send(request) : publish({ ...request, mqtt: wishes }),
+    close: http.close,
+  } satisfies Sender)
+}

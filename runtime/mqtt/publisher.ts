@@ -1,0 +1,261 @@
+/**
+ * Publishes single messages, notifications (GS CIM 009, 7.2), to the brokers that their addresses name, ours among them,
+ * and says what came of it. It never throws or rejects.
+ * A connection is kept while it is used; a lost one is opened by the next delivery, since retrying is the business of
+ * the dispatcher. With QoS 1 and 2 sent means acknowledged by the broker, with QoS 0 written to its connection.
+ */
+import { randomUUID } from 'node:crypto'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { MqttClient } from 'mqtt'
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
+import { mqttTopicOf } from '#ngsi-ld/notification-parse.ts'
+
+/** How MQTT is spoken: 4 is MQTT 3.1.1. Without a version the newest that the broker takes. */
+export interface MqttWishes {
+  readonly version: 4 | 5 | undefined
+  readonly qos: 0 | 1 | 2
+}
+
+export interface Publication {
+  /** `mqtt[s]://[user[:password]@]host[:port]/topic` */
+  readonly uri: string
+  readonly body: string | Buffer
+  /** Time until it has to be acknowledged, ms, instead of the usual one. */
+  readonly timeoutMs?: number | undefined
+  readonly mqtt: MqttWishes
+}
+
+export type FailureKind =
+  | 'refused'
+  | 'unreachable'
+  | 'dns'
+  | 'tls'
+  | 'timeout'
+  | 'reset'
+  | 'protocol'
+  | 'forbidden'
+  | 'unsendable'
+
+export interface Failure {
+  readonly ok: false
+  readonly kind: FailureKind
+  /** For people. */
+  readonly reason: string
+}
+
+export type Published = { readonly ok: true; readonly status: number } | Failure
+
+export interface Publisher {
+  send(publication: Publication): Promise<Published>
+  close(): void
+}
+
+const usualPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 }
+
+/** One connection to a broker, with one user and one version. */
+interface Line {
+  readonly client: MqttClient
+  /** Undefined when the broker took the connection. */
+  readonly opened: Promise<Failure | undefined>
+  /** Called with the failure when the connection ends. */
+  readonly pending: Set<(failure: Failure) => void>
+  usedAt: number
+  isGone: boolean
+}
+
+interface Target {
+  readonly key: string
+  readonly url: URL
+  readonly host: string
+  readonly port: number
+  readonly version: 4 | 5
+}
+
+export function createPublisher(clock: Clock, settings: { allowsLoopback: boolean }): Publisher {
+  const lines = new Map<string, Line>()
+  /** Brokers that do not speak MQTT 5. */
+  const old = new Set<string>()
+  const idleMs = limits.mqttIdleMs.value
+  const sweep = setInterval(() => drop(clock.monotonic() - idleMs), idleMs).unref()
+
+  /** Ends lines that nobody uses and nobody has used since. */
+  function drop(since: number): void {
+    for (const [key, line] of lines) {
+      if (line.pending.size > 0 || line.usedAt > since) continue
+      lines.delete(key)
+      line.client.end()
+    }
+  }
+
+  function lineOf(target: Target): Line {
+    const known = lines.get(target.key)
+    if (known !== undefined && !known.isGone) return known
+    if (lines.size >= limits.mqttTargetsMax.value) drop(Number.POSITIVE_INFINITY)
+    const line = open(target, settings)
+    lines.set(target.key, line)
+    return line
+  }
+
+  async function publish(target: Target, request: Publication, topic: string): Promise<Published> {
+    const line = lineOf(target)
+    line.usedAt = clock.monotonic()
+    const refused = await line.opened
+    if (refused !== undefined) {
+      if (lines.get(target.key) === line) lines.delete(target.key)
+      return refused
+    }
+    const ms = Math.min(
+      request.timeoutMs ?? limits.deliveryTimeoutMs.value,
+      limits.deliveryTimeoutMsMax.value,
+    )
+    const sent = await publishOn(line, { topic, body: request.body, wishes: request.mqtt, ms })
+    line.usedAt = clock.monotonic()
+    return sent
+  }
+
+  return Object.freeze({
+    async send(request) {
+      const topic = mqttTopicOf(request.uri)
+      const url = URL.canParse(request.uri) ? new URL(request.uri) : undefined
+      const usual = usualPorts[url?.protocol ?? '']
+      if (
+        url === undefined ||
+        usual === undefined ||
+        url.hostname === '' ||
+        topic === undefined ||
+        topic === ''
+      )
+        return failure('unsendable', 'no MQTT URI')
+      if (Buffer.byteLength(request.body) > limits.deliveryBytesMax.value)
+        return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
+      const host = url.hostname.replace(/^\[|\]$/g, '')
+      const port = url.port === '' ? usual : Number(url.port)
+      const origin = `${url.protocol}//${host}:${port}`
+      if (!settings.allowsLoopback && isLoopback(host)) return failure('forbidden', `${host} is this machine`)
+      const { version } = request.mqtt
+      const targetOf = (version: 4 | 5): Target => {
+        return { key: `${version} ${url.username}:${url.password}@${origin}`, url, host, port, version }
+      }
+      const first = version ?? (old.has(origin) ? 4 : 5)
+      const sent = await publish(targetOf(first), request, topic)
+      if (sent.ok || first === 4 || version !== undefined || !speaksOlder(sent)) return sent
+      const again = await publish(targetOf(4), request, topic)
+      if (again.ok && old.size < limits.mqttTargetsMax.value) old.add(origin)
+      return again
+    },
+    close() {
+      clearInterval(sweep)
+      for (const { client } of lines.values()) client.end(true)
+      lines.clear()
+    },
+  } satisfies Publisher)
+}
+
+/** The broker was reached and did not take the greeting: perhaps it is older than MQTT 5. */
+const speaksOlder = (sent: Failure): boolean => sent.kind === 'protocol'
+
+function open({ url, host, port, version }: Target, settings: { allowsLoopback: boolean }): Line {
+  let isConnected = false
+  let isTaken = false
+  const socket = openSocket(url, { host, port }, settings)
+  socket.once(url.protocol === 'mqtts:' ? 'secureConnect' : 'connect', () => {
+    isConnected = true
+  })
+  const client = new MqttClient(() => socket, {
+    protocolVersion: version,
+    clean: true,
+    clientId: `selvedge-${randomUUID().slice(0, 13)}`,
+    reconnectPeriod: 0,
+    connectTimeout: limits.deliveryConnectMs.value,
+    keepalive: 30,
+    ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
+    ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
+  })
+  const pending = new Set<(failure: Failure) => void>()
+  let reason: Failure | undefined
+  const opened = new Promise<Failure | undefined>((resolve) => {
+    client.once('connect', () => {
+      isTaken = true
+      resolve(undefined)
+    })
+    client.once('close', () => {
+      line.isGone = true
+      const lost = reason ?? diagnoseEnd(isConnected, isTaken)
+      resolve(lost)
+      for (const settle of [...pending]) settle(lost)
+      client.end(true)
+    })
+  })
+  client.on('error', (error) => {
+    reason = diagnose(error, isConnected)
+    client.end(true)
+  })
+  const line: Line = { client, opened, pending, usedAt: 0, isGone: false }
+  return line
+}
+
+function openSocket(
+  url: URL,
+  address: { host: string; port: number },
+  settings: { allowsLoopback: boolean },
+): Socket {
+  const options = {
+    ...address,
+    autoSelectFamilyAttemptTimeout: 1000,
+    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+  }
+  if (url.protocol !== 'mqtts:') return connectTcp(options)
+  const servername = /^[\d.]+$|:/.test(address.host) ? {} : { servername: address.host }
+  return connectTls({ ...options, ...servername, rejectUnauthorized: true })
+}
+
+function publishOn(
+  line: Line,
+  { topic, body, wishes, ms }: { topic: string; body: string | Buffer; wishes: MqttWishes; ms: number },
+): Promise<Published> {
+  return new Promise((resolve) => {
+    const settle = (sent: Published): void => {
+      clearTimeout(timer)
+      line.pending.delete(settle)
+      resolve(sent)
+    }
+    const timer = setTimeout(() => {
+      settle(failure('timeout', `not acknowledged within ${ms} ms`))
+      // What the broker may still acknowledge is sent again by us.
+      line.client.end(true)
+    }, ms)
+    line.pending.add(settle)
+    if (line.isGone) return settle(failure('reset', 'the connection was closed'))
+    line.client.publish(topic, body, { qos: wishes.qos }, (error) => {
+      settle(error == null ? { ok: true, status: 0 } : failure('protocol', error.message))
+    })
+  })
+}
+
+/** A number is the code of a CONNACK that refuses us. */
+function diagnose(error: Error & { code?: string | number }, isConnected: boolean): Failure {
+  const { code } = error
+  if (typeof code === 'number') return failure('protocol', error.message)
+  return failure(kindOf(code ?? '', isConnected), error.message === '' ? String(code) : error.message)
+}
+
+function diagnoseEnd(isConnected: boolean, isTaken: boolean): Failure {
+  if (isTaken) return failure('reset', 'the connection was closed')
+  return isConnected
+    ? failure('protocol', 'the connection was closed without an answer to CONNECT')
+    : failure('unreachable', 'no connection could be made')
+}
+
+function kindOf(code: string, isConnected: boolean): FailureKind {
+  if (code === 'peer.loopback') return 'forbidden'
+  if (code === 'ECONNREFUSED') return 'refused'
+  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'dns'
+  if (code.startsWith('ERR_SSL') || code.startsWith('ERR_TLS') || /CERT|SIGNATURE/.test(code)) return 'tls'
+  if (!isConnected) return 'unreachable'
+  return code === '' ? 'protocol' : 'reset'
+}
+
+const failure = (kind: FailureKind, reason: string): Failure => ({ ok: false, kind, reason })

@@ -1,0 +1,93 @@
+/**
+ * Subscriptions with timeInterval (GS CIM 009, 5.2.12 and 5.8.6): at each period all that matches, by a schedule that
+ * outlives a restart and does not depend on the wall clock.
+ */
+import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Contexts } from '#broker/contexts.ts'
+import { renderNotification } from '#broker/notify.ts'
+import { coreContext } from '#ngsi-ld/context.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription.ts'
+import {
+  immortalWriter,
+  type OpenBroker,
+  openBroker,
+  settableClock,
+  temporaryFolder,
+} from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+let clock: ReturnType<typeof settableClock>
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  clock = settableClock()
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+})
+afterEach(async () => {
+  await open.close()
+  temporary.remove()
+})
+
+const room = (n: number, t: number) => ({ id: `urn:x:${n}`, type: 'Room', t: { type: 'Property', value: t } })
+const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
+  open.broker.subscriptions.create({
+    id: 'urn:x:s',
+    entities: [{ types: { kind: 'type', name: 'Room' } }],
+    notificationTrigger: defaultTriggers,
+    timeInterval: 0.05,
+    notification: { endpoint: { uri: 'http://127.0.0.1:9/' }, format: 'simplified' },
+    context: [],
+    ...members,
+  })
+const told = (index: number): unknown => {
+  const ports = { tenant: open.inside, contexts, clock, newId: () => 'n' }
+  const rendered = renderNotification(ports, open.owed[index]!)
+  return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
+}
+
+it('tells all that match in one notification, whether or not something changed', async () => {
+  for (const [n, t] of [5, 25, 30].entries()) await open.broker.create(room(n, t), 'http')
+  await subscribe({ q: parseQuery('t>20', (term) => term) })
+  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(1))
+  expect(told(open.owed.length - 1)).toEqual([25, 30].map((t, n) => ({ ...room(n + 1, t), t })))
+  expect(told(0)).toBeUndefined()
+})
+
+it('tells nothing when nothing matches, when it is paused, or when something changes', async () => {
+  await subscribe({ timeInterval: 3600 })
+  await open.broker.create(room(1, 1), 'http')
+  await open.broker.subscriptions.create({
+    ...open.broker.subscriptions.get('urn:x:s')!.subscription,
+    id: 'urn:x:none',
+    timeInterval: 0.02,
+    entities: [{ types: { kind: 'type', name: 'Car' } }],
+  })
+  await open.broker.subscriptions.patch('urn:x:s', (before) => ({
+    ...before,
+    timeInterval: 0.02,
+    isActive: false,
+  }))
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  expect(open.owed).toEqual([])
+  await open.broker.subscriptions.patch('urn:x:s', ({ isActive: _, ...before }) => before)
+  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(0))
+})
+
+it('goes on after a restart where it was, also when the wall clock was set', async () => {
+  await open.broker.create(room(1, 1), 'http')
+  await subscribe({ timeInterval: 0.2 })
+  await vi.waitFor(() => expect(open.owed.length).toBe(1))
+  await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 100 }))
+  await open.close()
+  clock.pass(99_900)
+  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+  await vi.waitFor(() => expect(open.owed.length).toBe(1))
+  clock.jump(-1e9)
+  await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 0.05 }))
+  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(2))
+})

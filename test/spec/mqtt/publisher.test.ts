@@ -1,0 +1,135 @@
+/**
+ * Notifications over MQTT (GS CIM 009, clause 7) against a real Mosquitto and our own broker: every quality of
+ * service, both versions, users, and what is said of a broker that is away, refuses or cannot be trusted.
+ */
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer as createTcpServer } from 'node:net'
+import { createServer } from 'node:tls'
+import { connectAsync } from 'mqtt'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { createPublisher, type Publication } from '#mqtt/publisher.ts'
+import { certificate, key } from '#test/kit/certificate.ts'
+import { temporaryDatabase } from '#test/kit/door.ts'
+import { createMosquitto, type Mosquitto } from '#test/kit/mosquitto.ts'
+import { openBroker } from '#test/kit/mqtt.ts'
+import { findPeer } from '#test/kit/peer-table.ts'
+import { describePeer } from '#test/kit/peers.ts'
+
+const endpoint = createPublisher(systemClock, { allowsLoopback: true })
+afterAll(() => endpoint.close())
+
+const request = (uri: string, wishes: Partial<Publication['mqtt']> = {}): Publication => ({
+  uri,
+  body: '{"metadata":{},"body":{}}',
+  timeoutMs: 2000,
+  mqtt: { version: undefined, qos: 0, ...wishes },
+})
+
+describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
+  let mosquitto: Mosquitto
+  beforeEach(async () => {
+    mosquitto = await createMosquitto(path)
+    await mosquitto.start()
+  })
+  afterEach(() => mosquitto.remove())
+
+  async function listen(): Promise<{ lines: string[]; end(): Promise<void> }> {
+    const lines: string[] = []
+    const client = await connectAsync(`mqtt://127.0.0.1:${mosquitto.port}`)
+    client.on('message', (topic, payload, { qos }) => lines.push(`${topic} ${qos} ${payload.toString()}`))
+    await client.subscribeAsync('#', { qos: 2 })
+    return { lines, end: () => client.endAsync() }
+  }
+
+  it.each([
+    [0, undefined],
+    [1, undefined],
+    [2, undefined],
+    [0, 4],
+    [1, 4],
+    [2, 5],
+  ] as const)('arrives with QoS %i and version %s', async (qos, version) => {
+    const listener = await listen()
+    const wishes = { qos, version }
+    const uri = `mqtt://127.0.0.1:${mosquitto.port}/site/a%20b`
+    for (let i = 0; i < 3; i++) expect(await endpoint.send(request(uri, wishes))).toMatchObject({ ok: true })
+    await expect.poll(() => listener.lines.length).toBe(3)
+    expect(listener.lines[0]).toBe(`site/a b ${qos} {"metadata":{},"body":{}}`)
+    await listener.end()
+  })
+
+  it('is refused while the broker is away, and arrives when it is back', async () => {
+    const uri = `mqtt://127.0.0.1:${mosquitto.port}/t`
+    expect(await endpoint.send(request(uri, { qos: 1 }))).toMatchObject({ ok: true })
+    await mosquitto.kill()
+    await expect
+      .poll(() => endpoint.send(request(uri, { qos: 1 })))
+      .toMatchObject({ ok: false, kind: 'refused' })
+    await mosquitto.start()
+    expect(await endpoint.send(request(uri, { qos: 1 }))).toMatchObject({ ok: true })
+  })
+})
+
+describePeer('mosquitto', 'a Mosquitto with users', (path) => {
+  it('takes what comes with the right user only', async () => {
+    const file = temporaryDatabase()
+    const passwords = `${file.file}.passwords`
+    execFileSync(findPeer('mosquitto_passwd')!, ['-b', '-c', passwords, 'someone', 'secret'])
+    const mosquitto = await createMosquitto(path, ['allow_anonymous false', `password_file ${passwords}`])
+    await mosquitto.start()
+    const at = `127.0.0.1:${mosquitto.port}/t`
+    const wishes = { qos: 1 } as const
+    expect(await endpoint.send(request(`mqtt://someone:secret@${at}`, wishes))).toMatchObject({
+      ok: true,
+    })
+    for (const uri of [`mqtt://${at}`, `mqtt://someone:wrong@${at}`]) {
+      expect(await endpoint.send(request(uri, wishes))).toMatchObject({ ok: false, kind: 'protocol' })
+    }
+    await mosquitto.remove()
+    file.remove()
+  })
+})
+
+describe('an MQTT notification', () => {
+  it('goes to our own broker, which speaks MQTT 3.1.1 only', async () => {
+    const file = temporaryDatabase()
+    const broker = await openBroker(file.file, {})
+    const uri = `mqtt://127.0.0.1:${broker.port}/told`
+    for (const qos of [0, 1, 2] as const) {
+      expect(await endpoint.send(request(uri, { qos }))).toMatchObject({ ok: true })
+    }
+    expect(await endpoint.send(request(uri, { version: 5 }))).toMatchObject({ ok: false, kind: 'protocol' })
+    await broker.close()
+    file.remove()
+  })
+
+  it('is not sent to a broker whose certificate nobody vouches for', async () => {
+    const server = createServer({ key, cert: certificate }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    expect(await endpoint.send(request(`mqtts://127.0.0.1:${port}/t`))).toMatchObject({
+      ok: false,
+      kind: 'tls',
+    })
+    server.close()
+  })
+
+  it('is given up in time when the broker says nothing, and never sent to this machine where that is forbidden', async () => {
+    const server = createTcpServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    const uri = `mqtt://127.0.0.1:${port}/t`
+    expect(await endpoint.send(request(uri, { version: 4 }))).toMatchObject({ ok: false })
+    const careful = createPublisher(systemClock, { allowsLoopback: false })
+    expect(await careful.send(request(uri))).toMatchObject({ ok: false, kind: 'forbidden' })
+    expect(await careful.send(request(`mqtt://localhost:${port}/t`))).toMatchObject({ kind: 'forbidden' })
+    careful.close()
+    server.close()
+  })
+
+  it('needs a topic', async () => {
+    expect(await endpoint.send(request('mqtt://127.0.0.1'))).toMatchObject({ ok: false, kind: 'unsendable' })
+  })
+})
