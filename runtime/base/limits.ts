@@ -113,6 +113,7 @@ export const limits = {
     'written at the next tick',
   ),
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
+  expiriesPerGroup: limit(64, 'entities', 'Bounds deciding and one commit', 'the next group'),
   evictionPartsPerGroup: limit(32, 'parts', 'Bounds deciding and one commit', 'the next group'),
   evictionLooksPerGroup: limit(
     64,
@@ -145,6 +146,9 @@ export const limits = {
   patternStatesMax: limit(500, 'states', 'Bounds the cost of one character of a text', '403'),
   patternTextMax: limit(131_072, 'characters', 'Bounds the cost of one comparison', 'matches no pattern'),
   queryNestingMax: limit(32, 'levels', 'Parentheses within a query; recursion stays within the stack', '403'),
+  joinLevelsMax: limit(8, 'levels', 'Each multiplies the entities that are read', '403'),
+  joinedEntitiesMax: limit(10_000, 'entities', 'Linked entities in one answer', '403'),
+  orderedEntitiesMax: limit(50_000, 'entities', 'All that match are read to be ordered', '403'),
   geometryPositionsMax: limit(1000, 'positions', 'Bounds the reference geometry of a geo-query', '403'),
   driverRowsMax: limit(
     2000,

@@ -1,14 +1,18 @@
 /**
  * Use-cases that read entities (GS CIM 009, 5.7). SQL answers from documents and indexes; where a query touches
  * attributes that have newer values in memory, it is told which entities those are and judges them as they are now,
- * so that a query always sees the current value. Results are in order of creation.
+ * so that a query always sees the current value. Results are in order of creation,
+ * unless another order is asked for.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import type { OrderKey } from '#ngsi-ld/order.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
-import { createEntityQuery } from '#store/entity-query.ts'
+import { createEntityQuery, type OrderedPlace } from '#store/entity-query.ts'
 import type { Unwritten } from '#store/query-sql.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
@@ -32,9 +36,15 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     unwritten: (attribute, fits) => unwrittenOf(live, attribute, fits),
   })
   // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
-  const answer = database.transaction(({ limit, offset, count, ...what }: EntityQuery): QueryPage => {
-    const { rows, more } = limit === 0 ? { rows: [], more: false } : search.page(what, { limit, offset })
-    return { entities: rows.map(view), more, ...(count ? { count: search.count(what) } : {}) }
+  const answer = database.transaction((query: EntityQuery): QueryPage => {
+    const { limit, offset, after, count, order, ...what } = query
+    const { rows, more, next } = limit === 0 ? nothing : pageOf(search, what, { limit, offset, after, order })
+    return {
+      entities: rows.map(view),
+      more,
+      ...(next === undefined ? {} : { next }),
+      ...(count ? { count: search.count(what) } : {}),
+    }
   })
 
   return Object.freeze({
@@ -53,6 +63,57 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     query: (query: EntityQuery): QueryPage => answer(query),
   })
 }
+
+interface PositionedPage {
+  readonly rows: readonly EntityRow[]
+  readonly more: boolean
+  readonly next?: string | undefined
+}
+
+const nothing: PositionedPage = { rows: [], more: false }
+
+/** A page and the position behind it. Positions are rids; in another order, keys of the last entity with its rid. */
+function pageOf(
+  search: ReturnType<typeof createEntityQuery>,
+  what: EntitySearch,
+  { limit, offset, after, order }: Pick<EntityQuery, 'limit' | 'offset' | 'after' | 'order'>,
+): PositionedPage {
+  const start = after === undefined ? offset : 0
+  if (order === undefined) {
+    const behind = after === undefined ? undefined : ridOf(after)
+    const { rows, more } = search.page(what, { limit, offset: start, after: behind })
+    return { rows, more, next: rows.at(-1)?.rid.toString() }
+  }
+  const behind = after === undefined ? undefined : placeOf(after, order.terms.length)
+  const { rows, more, last } = search.ordered(what, order, { limit, offset: start, after: behind })
+  return {
+    rows,
+    more,
+    next: last && Buffer.from(JSON.stringify([...last.keys, last.rid])).toString('base64url'),
+  }
+}
+
+function ridOf(position: string): number {
+  if (!/^\d{1,15}$/.test(position)) throw unknownPosition()
+  return Number(position)
+}
+
+function placeOf(position: string, terms: number): OrderedPlace {
+  let place: unknown
+  try {
+    place = JSON.parse(Buffer.from(position, 'base64url').toString())
+  } catch {
+    throw unknownPosition()
+  }
+  const rid: unknown = Array.isArray(place) ? place.at(-1) : undefined
+  if (!Array.isArray(place) || place.length !== terms + 1 || !Number.isSafeInteger(rid))
+    throw unknownPosition()
+  const keys = place.slice(0, -1) as readonly unknown[]
+  if (!keys.every((key) => key === null || typeof key !== 'object')) throw unknownPosition()
+  return { keys: keys as readonly OrderKey[], rid: rid as number }
+}
+
+const unknownPosition = (): Error => badRequestData('is no position in this list', 'pageKey')
 
 /** Entities whose newest value of an attribute is not in the index; undefined when the index has them all. */
 function unwrittenOf(

@@ -9,6 +9,7 @@ import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
+import { firstExpiryOf } from '#ngsi-ld/expiry.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
@@ -126,6 +127,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.undone(() => count--)
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
+    writeExpiry(stage, rid, undefined, entity)
     writeShape(stage, rid, undefined, entity)
     stage.scratch.set(`entity ${entity.id}`, draft)
     ports.onChange(
@@ -150,6 +152,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
     const next: Draft = { ...draft, ...changed }
     writeRow(stage, next, doc)
+    writeExpiry(stage, draft.rid, draft.indexed, entity)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
     writeShape(stage, draft.rid, draft.indexed, entity)
@@ -188,6 +191,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.write('entity.delete', draft.rid)
     stage.published(() => entities.forget(draft.id))
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
+    writeExpiry(stage, draft.rid, draft.indexed, undefined)
     writeShape(stage, draft.rid, draft.indexed, undefined)
     streams.retireEntity(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
@@ -260,6 +264,19 @@ export function createDocuments(ports: DocumentsPorts) {
       time: dateTimeToMs(after.observedAt ?? '') ?? Number.NEGATIVE_INFINITY,
       number,
     })
+  }
+
+  function writeExpiry(
+    stage: Stage,
+    rid: number,
+    before: Entity | undefined,
+    after: Entity | undefined,
+  ): void {
+    const old = before && firstExpiryOf(before)
+    const next = after && firstExpiryOf(after)
+    if (old === next) return
+    if (old !== undefined) stage.write('expiry.delete', old, rid)
+    if (next !== undefined) stage.write('expiry.insert', next, rid)
   }
 
   function writeIndex(stage: Stage, rid: number, add: IndexRows, drop: IndexRows): void {

@@ -248,7 +248,7 @@ function checkPrecondition({ entity, version }: Draft, { selection, versions }: 
 }
 
 const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
-  isSame(a.type, b.type) && isSame(a.scope, b.scope)
+  isSame(a.type, b.type) && isSame(a.scope, b.scope) && a.expiresAt === b.expiresAt
 
 const isSame = (a: string | readonly string[] | undefined, b: typeof a): boolean =>
   a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))

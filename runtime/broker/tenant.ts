@@ -19,6 +19,7 @@ import { openContextSources } from './context-sources.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
+import { createExpiry } from './expiry.ts'
 import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
@@ -182,13 +183,14 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
 /** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
 function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
-  const { records, history, retained, live, streams, documents } = parts
+  const { records, history, retained, entities, live, streams, documents } = parts
   const retention = createRetention(
     { tenant, retained, history, records, clock, log, metrics },
     settings.history,
   )
+  const expiry = createExpiry({ entities, clock, documents: () => documents })
   const upkeep = createUpkeep(
-    { live, streams, records, clock, metrics, retention, documents: () => documents },
+    { live, streams, records, clock, metrics, retention, expiry, documents: () => documents },
     settings,
   )
   const read = replay(parts)

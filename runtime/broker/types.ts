@@ -5,18 +5,20 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Attribute, AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
+import type { EntityOrder } from '#ngsi-ld/order.ts'
 import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import type { Registration, RegistrationView } from '#ngsi-ld/registration.ts'
 import type { Discovery } from '#ngsi-ld/registration-match.ts'
-import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
+import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 
 /** By whose hand a change was made; kept in the log. */
-export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import'
+export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry'
 
 /** createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name datasetId`. */
 export interface SystemTimes {
@@ -74,6 +76,8 @@ export interface QueryPage {
   readonly count?: number
   /** True when more follow after this page. */
   readonly more: boolean
+  /** Position behind the last entity. */
+  readonly next?: string
 }
 
 /** One historical instance of an attribute. `observedAt` is absent where the instance had none. */
@@ -138,12 +142,19 @@ export interface EntityQuery {
   readonly selection?: TypeSelection | undefined
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: Pattern | undefined
+  /** Entities that at least one of these means. */
+  readonly selectors?: readonly EntitySelector[] | undefined
+  readonly scope?: ScopeQuery | undefined
   /** Entities that have at least one of these attributes. */
   readonly attrs?: readonly string[] | undefined
   readonly q?: QueryTree | undefined
   readonly geo?: GeoQuery | undefined
+  /** Without one, in order of creation. */
+  readonly order?: EntityOrder | undefined
   readonly limit: number
   readonly offset: number
+  /** Only what stands behind this position, the `next` of an earlier page; `offset` does not count then. */
+  readonly after?: string | undefined
   readonly count: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * Upkeep that rides along with groups: folding tails into chunks and entity records into histories, writing live
- * values back into documents, trimming the log, removing old history. All of it is derived from what is on disk already, so nothing here
- * is ever waited for; a group that fails simply leaves it due.
+ * values back into documents, trimming the log, removing old history and what has expired. All of it follows from what
+ * is on disk already, so nothing here is ever waited for; a group that fails simply leaves it due.
  */
 import type { Clock } from '#base/clock.ts'
 import { assert } from '#base/errors.ts'
@@ -10,6 +10,7 @@ import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { LogRow, Records } from '#store/records.ts'
 import type { Documents } from './documents.ts'
+import type { Expiry } from './expiry.ts'
 import type { LiveEntity, LiveState, LiveStream } from './live.ts'
 import type { Retention } from './retention.ts'
 import type { Group } from './stage.ts'
@@ -22,6 +23,7 @@ export interface UpkeepPorts {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly retention: Retention
+  readonly expiry: Expiry
   /** Set once documents exist (they need streams, as upkeep does). */
   readonly documents: () => Documents
 }
@@ -69,6 +71,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     foldEntities(group)
     writeBack(group)
     if (now() >= trimAt) trim(group)
+    ports.expiry.attach(group)
     ports.retention.attach(group, keptLogBytes())
   }
 
@@ -201,6 +204,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     /** True when a group should be made for upkeep alone. */
     isDue(): boolean {
       if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
+      if (ports.expiry.isDue()) return true
       if (live.tailCount() > 0) findDue()
       if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
       const first = live.dirtyEntities().values().next()

@@ -6,7 +6,7 @@
 import { productToken } from '#base/version.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Ask, AskHead } from './ask.ts'
-import { contextRelation } from './negotiate.ts'
+import { contextRelation, geoJson } from './negotiate.ts'
 import { versionTag } from './version-tag.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -44,7 +44,11 @@ export function createAnswers({ core }: { core: Context }): Answers {
   const coreJson = headersOf('application/json', core)
   const coreLd = headersOf('application/ld+json', core)
 
-  const head = ({ type, tenant }: Ask, context: Context): Headers => {
+  const head = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
+    if (isGeoJson === true) {
+      const headers = { ...headersOf(type, context), 'Content-Type': geoJson }
+      return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
+    }
     const isLd = type === 'application/ld+json'
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
@@ -68,13 +72,12 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
     list(ask, { texts, context }, page) {
       const member = ask.type === 'application/json' ? undefined : contextMember(context)
-      const items = member === undefined ? texts : texts.map((text) => withMember(text, member))
-      const body = `[${items.join()}]`
+      const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
       const headers = head(ask, context)
       if (page === undefined) return new Response(body, { status: 200, headers })
       return new Response(body, {
         status: 200,
-        headers: { ...headers, ...pageHeaders(headers, ask.type, page) },
+        headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
       })
     },
 
@@ -102,6 +105,17 @@ export function createAnswers({ core }: { core: Context }): Answers {
         headers: { 'Content-Type': 'application/json', Server: productToken, ...headers },
       }),
   } satisfies Answers)
+}
+
+function array(texts: readonly string[], member: string | undefined): string {
+  const items = member === undefined ? texts : texts.map((text) => withMember(text, member))
+  return `[${items.join()}]`
+}
+
+/** Features as one object, with one @context for all. */
+function collection(features: readonly string[], member: string | undefined): string {
+  const text = `{"type":"FeatureCollection","features":[${features.join()}]}`
+  return member === undefined ? text : withMember(text, member)
 }
 
 /** The `@context` member of an answer: always an array. */

@@ -109,6 +109,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       },
       [`${entityOperationsPath}/create`]: { POST: operations.create },
       [`${entityOperationsPath}/upsert`]: { POST: operations.upsert },
+      [`${entityOperationsPath}/query`]: { POST: entities.queryByBody },
       [`${entityOperationsPath}/update`]: { POST: operations.update },
       [`${entityOperationsPath}/merge`]: { POST: operations.merge },
       [`${entityOperationsPath}/delete`]: { POST: operations.remove },

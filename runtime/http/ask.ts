@@ -16,6 +16,8 @@ import {
   type AnswerType,
   answerType,
   bodyType,
+  entityTypes,
+  geoJson,
   linkedContext,
   type Parameters,
   parametersOf,
@@ -31,8 +33,14 @@ export interface AskHead {
 
 export interface Ask extends AskHead {
   readonly broker: TenantBroker
-  /** Media type of the answer. */
+  /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
   readonly type: AnswerType
+  readonly isGeoJson?: boolean
+}
+
+/** A request that asks by its body. */
+export interface QueryAsk extends Ask {
+  readonly body: Json
 }
 
 /** The tenant is entered when all else is known to be right, because with a create it comes into being. */
@@ -71,6 +79,10 @@ export interface BodyOptions {
 export interface Asks {
   /** A request without a body. */
   read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request without a body for entities, which may be answered in GeoJSON. */
+  readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request for entities whose body says which. */
+  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
   /** A request whose body is one document. */
   body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
   /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
@@ -84,6 +96,9 @@ export const originOf = (c: HttpContext): string => {
   const { url } = c.req
   return `${url.slice(0, url.indexOf('://'))}://${headerOf(c, 'host') ?? 'localhost'}`
 }
+
+/** What an answer looks like. */
+type Form = Pick<Ask, 'type' | 'isGeoJson'>
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
@@ -130,17 +145,37 @@ export function createAsks(
     return { tenant, parameters, json, context, isLinked, enter }
   }
 
+  const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
+    const tenant = tenantOf(c)
+    const parameters = parametersOf(c.req.url, known)
+    const context = linked(c, tenant)
+    const at = existing(tenant)
+    if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, ...form }
+    return context.then((found) => ({ tenant, broker: at, context: found, parameters, ...form }))
+  }
+  const entityForm = (c: HttpContext): Form => {
+    const type = answerType(headerOf(c, 'accept'), settings.defaultType, entityTypes)
+    if (type !== geoJson) return { type }
+    const inLink = /(?:^|[,;\s])body=json(?:$|[,;\s])/i.test(headerOf(c, 'prefer') ?? '')
+    return { type: inLink ? 'application/json' : 'application/ld+json', isGeoJson: true }
+  }
+
   return Object.freeze({
     read(c, known) {
-      const tenant = tenantOf(c)
-      const parameters = parametersOf(c.req.url, known)
       // An answer without a body has no media type that a client could refuse.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
-      const type = answerType(accept, settings.defaultType)
-      const context = linked(c, tenant)
-      const at = existing(tenant)
-      if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, type }
-      return context.then((found) => ({ tenant, broker: at, context: found, parameters, type }))
+      return readAs(c, known, { type: answerType(accept, settings.defaultType) })
+    },
+
+    readEntities: (c, known) => readAs(c, known, entityForm(c)),
+
+    async query(c, known) {
+      const form = entityForm(c)
+      const { json, isLinked, context, tenant, parameters } = await open(c, { known })
+      if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
+      if (isLinked) refuseEmbedded(json)
+      const named = isLinked ? context : await embedded(c, json, tenant)
+      return { tenant, broker: existing(tenant), context: named, parameters, body: json, ...form }
     },
 
     async body(c, options = {}) {

@@ -1,24 +1,32 @@
 /**
- * Routes that create and read entities (GS CIM 009, 6.4 and 6.5). They translate between HTTP and the broker and
- * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest path of the interface: it awaits nothing
- * and sends the stored text.
+ * Routes that create and read entities (GS CIM 009, 6.4, 6.5 and 6.23). They translate between HTTP and the broker and
+ * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest
+ * path of the interface: it awaits nothing and sends the stored text.
  */
 import type { EntityQuery, EntityView } from '#broker/types.ts'
 import { parseEntity } from '#ngsi-ld/entity.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
-import { checkUri } from '#ngsi-ld/name.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { parseOrder } from '#ngsi-ld/order.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { matchesType, parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
+import {
+  type EntitySelector,
+  matchesType,
+  parseTypeSelection,
+  type TypeSelection,
+} from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { listOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
+import { listOf, type Parameters, pagingOf, truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
-import { renderingOf, renderingParameters } from './rendering.ts'
+import { readQueryBody } from './query-body.ts'
+import { type Rendering, renderingOf, renderingParameters } from './rendering.ts'
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 
@@ -28,46 +36,63 @@ export interface EntityRoutePorts {
   readonly rules: ProfileRules
 }
 
-const readParameters = [...renderingParameters, 'local']
-const retrieveParameters = new Set<string>([...readParameters, 'type'])
+const localParameters = new Set(['local'])
+const retrieveParameters = new Set<string>([...renderingParameters, 'type', 'local'])
 const selectors = [
   'type',
   'id',
   'idPattern',
   'q',
+  'scopeQ',
   'georel',
   'geometry',
   'coordinates',
   'geoproperty',
+  'expandValues',
+  'jsonKeys',
 ] as const
-const queryParameters = new Set<string>([...readParameters, ...selectors, 'limit', 'offset', 'count'])
-const localParameters = new Set(['local'])
+const order = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
+const paging = ['limit', 'offset', 'count', 'pageKey'] as const
+const queryParameters = new Set<string>([...retrieveParameters, ...selectors, ...order, ...paging])
+const bodyQueryParameters = new Set<string>([...paging, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
+  const renderingFor = (ask: Ask): Rendering =>
+    renderingOf(ask.parameters, {
+      context: ask.context,
+      shown: answers.contextFor(ask),
+      follow: ask.broker.retrieve,
+      isGeoJson: ask.isGeoJson,
+    })
+
   const show = (c: HttpContext, ask: Ask): Response => {
     const context = answers.contextFor(ask)
-    const rendering = renderingOf(ask.parameters, ask.context, context)
+    const rendering = renderingFor(ask)
     truthOf(ask.parameters, 'local')
+    const type = typesOf(ask.parameters, ask)
     const view = ask.broker.retrieve(c.req.param('id') ?? '')
     // Whether the id is one at all matters only where nothing was found.
     if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
-    const type = ask.parameters.get('type')
-    if (type !== undefined) requireType(view, type, ask)
+    if (type !== undefined && !matchesType(type, view.entity().type))
+      throw notFound(`${view.id} is of other types`)
     const text = rendering.text(view)
     if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
-    return answers.entity(ask, text, context, ask.parameters.has('join') ? undefined : view.version())
+    const linked = rendering.linked?.([view]) ?? []
+    if (linked.length > 0) return answers.list(ask, { texts: [text, ...linked], context })
+    return answers.entity(ask, text, context, rendering.joins === true ? undefined : view.version())
   }
 
-  const list = (c: HttpContext, ask: Ask): Response => {
+  const list = (c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response => {
     const context = answers.contextFor(ask)
-    const rendering = renderingOf(ask.parameters, ask.context, context)
-    const paging = pagingOf(ask.parameters)
-    const page = ask.broker.query(queryOf(ask, paging, rendering.attrs))
-    const texts = page.entities.flatMap((view: EntityView) => rendering.text(view) ?? [])
+    const rendering = renderingFor(ask)
+    const query = queryOf(ask, rendering.attrs, chosen)
+    const { entities, count, more, next } = ask.broker.query(query)
+    const texts = entities.flatMap((view: EntityView) => rendering.text(view) ?? [])
+    const linked = rendering.linked?.(entities) ?? []
     return answers.list(
       ask,
-      { texts, context },
-      { count: page.count, links: pageLinks(c.req.url, paging, page.more) },
+      { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
+      { count, links: pageLinks(c.req.url, query, more, next) },
     )
   }
 
@@ -84,21 +109,27 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
     },
 
     retrieve(c: HttpContext): Response | Promise<Response> {
-      const ask = asks.read(c, retrieveParameters)
+      const ask = asks.readEntities(c, retrieveParameters)
       return ask instanceof Promise ? ask.then((known) => show(c, known)) : show(c, ask)
     },
 
     query(c: HttpContext): Response | Promise<Response> {
-      const ask = asks.read(c, queryParameters)
+      const ask = asks.readEntities(c, queryParameters)
       return ask instanceof Promise ? ask.then((known) => list(c, known)) : list(c, ask)
+    },
+
+    /** POST entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    async queryByBody(c: HttpContext): Promise<Response> {
+      const { body, ...ask } = await asks.query(c, bodyQueryParameters)
+      const { parameters, entities } = readQueryBody(body, ask.context.expand)
+      return list(c, { ...ask, parameters: new Map([...ask.parameters, ...parameters]) }, entities)
     },
   })
 }
 
-/** @throws ngsi-ld.not-found when the entity has not the type that was asked for. */
-function requireType(view: EntityView, type: string, { context }: Ask): void {
-  const selection = parseTypeSelection(type, context.expand)
-  if (!matchesType(selection, view.entity().type)) throw notFound(`${view.id} is no ${type}`)
+function typesOf(parameters: Parameters, { context }: Ask): TypeSelection | undefined {
+  const type = parameters.get('type')
+  return type === undefined ? undefined : parseTypeSelection(type, context.expand)
 }
 
 /**
@@ -106,24 +137,36 @@ function requireType(view: EntityView, type: string, { context }: Ask): void {
  * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
  */
 function queryOf(
-  { parameters, context }: Ask,
-  paging: Paging,
+  ask: Ask,
   attrs: ReadonlySet<string> | undefined,
+  chosen: readonly EntitySelector[] | undefined,
 ): EntityQuery {
+  const { parameters, context } = ask
   const given = (name: string): string | undefined => parameters.get(name)
-  const selects = ['type', 'attrs', 'q', 'georel', 'id'].some((name) => parameters.has(name))
-  const type = given('type')
-  const isLocal = truthOf(parameters, 'local') ?? type === '*'
-  if (!selects && !isLocal)
-    throw badRequestData('one of type, attrs, q, id or georel is needed, or local=true')
+  const isLocal = truthOf(parameters, 'local')
+  if (given('type')?.trim() === '*' && isLocal === false)
+    throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
+  const selects =
+    chosen !== undefined || ['type', 'attrs', 'q', 'georel'].some((name) => parameters.has(name))
+  if (!selects && isLocal !== true)
+    throw badRequestData('one of type, attrs, q or georel is needed, or local=true')
+  const [selector, ...more] = chosen ?? []
+  const alone = more.length === 0 ? selector : undefined
+  const idPattern = given('idPattern') ?? alone?.idPattern
   const q = given('q')
-  const idPattern = given('idPattern')
+  const scopeQ = given('scopeQ')
   return {
-    selection: type === undefined ? undefined : parseTypeSelection(type, context.expand),
-    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
-    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern, 'idPattern'),
+    selection: typesOf(parameters, ask) ?? alone?.types,
+    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
+    // Ids win over a pattern in a selector.
+    idPattern:
+      idPattern === undefined || alone?.ids !== undefined
+        ? undefined
+        : compilePattern(idPattern, 'idPattern'),
+    selectors: more.length > 0 ? chosen : undefined,
+    scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     attrs: attrs === undefined ? undefined : [...attrs],
-    q: q === undefined ? undefined : parseQuery(q, context.expand),
+    q: q === undefined ? undefined : parseQuery(q, context.expand, valuesOf(ask)),
     geo: parseGeoQuery(
       {
         georel: given('georel'),
@@ -133,6 +176,25 @@ function queryOf(
       },
       context.expand,
     ),
-    ...paging,
+    order: parseOrder(
+      {
+        orderBy: given('orderBy'),
+        orderFrom: given('orderFrom'),
+        orderGeometry: given('orderGeometry'),
+        collation: given('collation'),
+      },
+      context.expand,
+    ),
+    ...pagingOf(parameters),
+    after: given('pageKey'),
   }
+}
+
+/** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */
+function valuesOf({ parameters, context }: Ask): { readonly expandValues?: ReadonlySet<string> } {
+  const namesIn = (name: string): readonly string[] | undefined =>
+    listOf(parameters, name)?.map((term) => checkName(context.expand(term), name))
+  namesIn('jsonKeys')
+  const expandValues = namesIn('expandValues')
+  return expandValues === undefined ? {} : { expandValues: new Set(expandValues) }
 }

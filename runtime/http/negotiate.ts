@@ -10,6 +10,10 @@ import { limits } from '#base/limits.ts'
 export const answerTypes = ['application/json', 'application/ld+json'] as const
 export type AnswerType = (typeof answerTypes)[number]
 
+export const geoJson = 'application/geo+json'
+/** Where entities are answered, GeoJSON is offered beside the others. */
+export const entityTypes = [...answerTypes, geoJson] as const
+
 export const contextRelation = 'http://www.w3.org/ns/json-ld#context'
 
 interface MediaRange {
@@ -22,25 +26,35 @@ interface MediaRange {
  * [RFC 9110 12.5.1]; among equals the order of `answerTypes` holds, where the client does not care `byDefault`.
  * @throws GatewayError http.not-acceptable
  */
-export function answerType(accept: string | undefined, byDefault: AnswerType): AnswerType {
+export function answerType(accept: string | undefined, byDefault: AnswerType): AnswerType
+export function answerType<T extends string>(
+  accept: string | undefined,
+  byDefault: AnswerType,
+  offered: readonly T[],
+): T | AnswerType
+export function answerType(
+  accept: string | undefined,
+  byDefault: AnswerType,
+  offered: readonly string[] = answerTypes,
+): string {
   if (accept === undefined || accept === '*/*' || accept === '') return byDefault
   if (accept === 'application/json' || accept === 'application/ld+json') return accept
   const ranges = accept.split(',').map(parseRange)
-  const qualities = answerTypes.map((type) => qualityOf(type, ranges))
+  const qualities = offered.map((type) => qualityOf(type, ranges))
   const best = Math.max(...qualities)
   if (best === 0) {
     throw new GatewayError(
       'http.not-acceptable',
-      `none of ${accept} is offered; there is ${answerTypes.join(', ')}`,
+      `none of ${accept} is offered; there is ${offered.join(', ')}`,
       {
-        available: answerTypes,
+        available: offered,
       },
     )
   }
   if (qualities.every((quality) => quality === best) && ranges.some(({ type }) => type.endsWith('/*'))) {
     return byDefault
   }
-  return answerTypes[qualities.indexOf(best)]!
+  return offered[qualities.indexOf(best)]!
 }
 
 function parseRange(text: string): MediaRange {
@@ -50,7 +64,7 @@ function parseRange(text: string): MediaRange {
   return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
 }
 
-function qualityOf(type: AnswerType, ranges: readonly MediaRange[]): number {
+function qualityOf(type: string, ranges: readonly MediaRange[]): number {
   for (const pattern of [type, 'application/*', '*/*']) {
     const range = ranges.find((candidate) => candidate.type === pattern)
     if (range !== undefined) return range.quality

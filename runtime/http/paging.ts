@@ -1,14 +1,21 @@
 /**
  * Links to the neighbouring pages of a list (GS CIM 009, 6.3.10): the same request with another offset, as a path,
- * because the gateway cannot know under which host it was reached.
+ * because the gateway cannot know under which host it was reached. Where a list tells the position behind its page, the
+ * link to the next one carries it: then nothing is shown twice or left out while others come and go.
  */
 import type { PageLinks } from './answer.ts'
 import type { Paging } from './negotiate.ts'
 
-export function pageLinks(url: string, { limit, offset }: Paging, more: boolean): PageLinks {
+export function pageLinks(
+  url: string,
+  { limit, offset }: Pick<Paging, 'limit' | 'offset'>,
+  more: boolean,
+  position?: string,
+): PageLinks {
   if (limit === 0) return {}
+  const next = more ? pageAt(url, limit, offset + limit) : undefined
   return {
-    next: more ? pageAt(url, limit, offset + limit) : undefined,
+    next: next === undefined || position === undefined ? next : `${next}&pageKey=${position}`,
     prev: offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined,
   }
 }
@@ -21,4 +28,4 @@ function pageAt(url: string, limit: number, offset: number): string {
   return `${path}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
 }
 
-const isPaging = /^(?:limit|offset)(?:=|$)/
+const isPaging = /^(?:limit|offset|pageKey)(?:=|$)/

@@ -1,14 +1,19 @@
 /**
- * How a request wants its entities shown: format, projection and system attributes from its parameters, applied to
- * one entity at a time (GS CIM 009, 4.5.4, 4.5.20 and 6.3.7). A request without wishes gets the stored text.
+ * How a request wants its entities shown: format, projection, linked entities, GeoJSON and system attributes from its
+ * parameters (GS CIM 009, 4.5.4, 4.5.16, 4.5.20, 4.5.23, 4.21 and 6.3.7). A request without wishes gets the stored text.
  */
+import { limits } from '#base/limits.ts'
 import type { EntityView } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
+import { type FeatureOptions, toFeature } from '#ngsi-ld/geojson.ts'
+import { type Joining, linkedOf, type Projections, projected, renderInline } from '#ngsi-ld/join.ts'
 import { languageRanges } from '#ngsi-ld/language.ts'
-import { checkName } from '#ngsi-ld/name.ts'
-import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/problem.ts'
+import { depthOf, type Projection, parseProjection } from '#ngsi-ld/projection.ts'
+import type { FollowedEntity } from '#ngsi-ld/query-match.ts'
 import { type Format, type RenderOptions, renderEntity } from '#ngsi-ld/representation.ts'
-import { listOf, optionsOf, type Parameters } from './negotiate.ts'
+import { listOf, optionsOf, type Parameters, wholeNumber } from './negotiate.ts'
 
 /** Parameters that this file reads. */
 export const renderingParameters = [
@@ -19,6 +24,10 @@ export const renderingParameters = [
   'omit',
   'lang',
   'datasetId',
+  'geometryProperty',
+  'join',
+  'joinLevel',
+  'containedBy',
 ] as const
 
 const formats: Readonly<Record<string, Format>> = {
@@ -34,54 +43,139 @@ export interface Rendering {
   readonly attrs: ReadonlySet<string> | undefined
   /** JSON text of an entity without @context; undefined when nothing of it is to be shown. */
   text(view: EntityView): string | undefined
+  /** True when an answer depends on more entities than one. */
+  readonly joins?: boolean
+  /** Texts of those that entities link to, where these stand behind them; undefined where they do not. */
+  linked?: (views: readonly EntityView[]) => readonly string[]
+}
+
+/** What a rendering needs to know beside the parameters. */
+export interface RenderingPorts {
+  /** Names the members of the parameters. */
+  readonly context: Context
+  /** Names those of the answer. */
+  readonly shown: Context
+  /** Finds entities that others link to. */
+  readonly follow: (id: string) => EntityView | undefined
+  readonly isGeoJson?: boolean | undefined
 }
 
 const asStored: Rendering = { attrs: undefined, text: (view) => view.text() }
 
-/**
- * @param context names the members of the parameters; `shown` those of the answer.
- * @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data
- */
-export function renderingOf(parameters: Parameters, context: Context, shown: Context = context): Rendering {
-  if (parameters.size === 0 && shown.isCore) return asStored
-  const { attrs, pick, omit, ...others } = wishesOf(parameters, context)
-  const options: RenderOptions = { context: shown, attrs, pick, omit, ...others }
-  const projects = attrs !== undefined || pick !== undefined || omit !== undefined
+/** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
+export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rendering {
+  const { context, shown, isGeoJson } = ports
+  if (parameters.size === 0 && shown.isCore && isGeoJson !== true) return asStored
+  const { projections, ...wishes } = wishesOf(parameters, context)
+  const options = projected({ context: shown, ...wishes, projections }, projections)
+  const { attrs } = options
+  const feature = featureOf(parameters, context, ports)
+  const join = joiningOf(parameters, projections, ports)
+  const projects = attrs !== undefined || options.pick !== undefined || options.omit !== undefined
   const isStored =
     shown.isCore &&
     !projects &&
     options.format === 'normalized' &&
     !options.sysAttrs &&
     !options.lang &&
-    !options.datasetId
-  if (isStored) return { attrs, text: (view) => view.text() }
+    !options.datasetId &&
+    join?.mode !== 'inline' &&
+    feature === undefined
+  const textOf = (
+    source: FollowedEntity,
+    wanted: RenderOptions,
+    inline: Joining | undefined,
+  ): string | undefined => {
+    const entity = source.entity()
+    if (wanted.attrs !== undefined && !Object.keys(entity).some((name) => wanted.attrs!.has(name)))
+      return undefined
+    const rendered =
+      inline === undefined
+        ? renderEntity(entity, wanted.sysAttrs === true ? source.times() : undefined, wanted)
+        : renderInline(source, wanted, inline)
+    if (Object.keys(rendered).length === 0) return undefined
+    return JSON.stringify(feature === undefined ? rendered : toFeature(entity, rendered, feature))
+  }
+  const text = (view: EntityView): string | undefined =>
+    isStored ? view.text() : textOf(view, options, join?.mode === 'inline' ? join : undefined)
+  if (join?.mode !== 'flat') return { attrs, text, joins: join !== undefined }
   return {
     attrs,
-    text(view) {
-      const entity = view.entity()
-      if (attrs !== undefined && !Object.keys(entity).some((name) => attrs.has(name))) return undefined
-      const rendered = renderEntity(entity, options.sysAttrs === true ? view.times() : undefined, options)
-      return projects && Object.keys(rendered).length === 0 ? undefined : JSON.stringify(rendered)
-    },
+    text,
+    joins: true,
+    linked: (views) =>
+      linkedOf(views, options, join).flatMap(
+        ({ source, options: wanted }) => textOf(source, wanted, undefined) ?? [],
+      ),
   }
 }
 
-function wishesOf(parameters: Parameters, context: Context): Omit<RenderOptions, 'context'> {
-  if (parameters.size === 0) return { format: 'normalized' }
-  const lang = parameters.get('lang')
-  const pick = namesOf(parameters, 'pick', context)
-  const omit = namesOf(parameters, 'omit', context)
-  const attrs = namesOf(parameters, 'attrs', context)
-  if (attrs !== undefined && (pick !== undefined || omit !== undefined)) {
-    throw invalidRequest('attrs goes with neither pick nor omit')
+/** GeoJSON, where the answer is in it (6.3.15). */
+function featureOf(
+  parameters: Parameters,
+  context: Context,
+  { isGeoJson }: RenderingPorts,
+): FeatureOptions | undefined {
+  const property = parameters.get('geometryProperty')
+  if (isGeoJson !== true) {
+    if (property !== undefined)
+      throw badRequestData('goes only with Accept: application/geo+json', 'geometryProperty')
+    return undefined
   }
+  return {
+    geometryProperty:
+      property === undefined ? 'location' : checkName(context.expand(property), 'geometryProperty'),
+    datasetId: setOf(listOf(parameters, 'datasetId')),
+  }
+}
+
+/** How linked entities are shown (4.5.23); undefined when they are not. */
+function joiningOf(
+  parameters: Parameters,
+  { pick, omit }: Projections,
+  { follow }: RenderingPorts,
+): Joining | undefined {
+  const mode = parameters.get('join') ?? '@none'
+  if (mode !== 'flat' && mode !== 'inline' && mode !== '@none')
+    throw badRequestData('must be flat, inline or @none', 'join')
+  const levels = wholeNumber(parameters, 'joinLevel')
+  const containedBy = listOf(parameters, 'containedBy')?.map((id) => checkUri(id, 'containedBy'))
+  const depth = Math.max(pick === undefined ? 0 : depthOf(pick), omit === undefined ? 0 : depthOf(omit))
+  if (mode === '@none') {
+    if (levels !== undefined) throw badRequestData('goes only with join', 'joinLevel')
+    if (depth > 0) throw badRequestData('members of linked entities go only with join', 'join')
+    return undefined
+  }
+  if (levels === 0) throw badRequestData('must be above 0', 'joinLevel')
+  if (depth > (levels ?? 1)) throw badRequestData('is less than pick or omit reach into', 'joinLevel')
+  if ((levels ?? 1) > limits.joinLevelsMax.value)
+    throw tooComplex(`joinLevel is above ${limits.joinLevelsMax.value}`)
+  return { mode, levels: levels ?? 1, containedBy: new Set(containedBy), follow }
+}
+
+function wishesOf(
+  parameters: Parameters,
+  context: Context,
+): Omit<RenderOptions, 'context' | 'projections'> & { readonly projections: Projections } {
+  if (parameters.size === 0) return { format: 'normalized', projections: {} }
+  const lang = parameters.get('lang')
+  const projection = (name: 'pick' | 'omit'): Projection | undefined => {
+    const text = parameters.get(name)
+    return text === undefined ? undefined : parseProjection(text, context.expand, name)
+  }
+  const pick = projection('pick')
+  const omit = projection('omit')
+  const attrs = setOf(listOf(parameters, 'attrs')?.map((term) => checkName(context.expand(term), 'attrs')))
+  if (attrs !== undefined && (pick !== undefined || omit !== undefined))
+    throw badRequestData('goes with neither pick nor omit', 'attrs')
+  const both = [...(pick?.names ?? [])].find((name) => omit?.names.has(name) && !omit.linked.has(name))
+  if (both !== undefined) throw badRequestData(`${context.compact(both)} is in pick too`, 'omit')
   const options = optionsOf(parameters, knownOptions)
   return {
     format: formatOf(options, parameters.get('format')),
     sysAttrs: options.has('sysAttrs') || undefined,
     attrs,
-    pick,
-    omit,
+    projections: { pick, omit },
     lang: lang === undefined ? undefined : languageRanges(lang),
     datasetId: setOf(listOf(parameters, 'datasetId')),
   }
@@ -98,15 +192,6 @@ function formatOf(options: ReadonlySet<string>, format: string | undefined): For
   const asked = new Set([...options].flatMap((option) => formats[option] ?? []))
   if (asked.size > 1) throw invalidRequest('options name more than one format')
   return [...asked][0] ?? 'normalized'
-}
-
-/** Comma list of names, canonical; pick and omit may use `|` as well. */
-function namesOf(parameters: Parameters, name: string, context: Context): ReadonlySet<string> | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  const terms = text.split(name === 'attrs' ? ',' : /[,|]/).map((term) => term.trim())
-  if (terms.includes('')) throw badRequestData('has an empty name', name)
-  return new Set(terms.map((term) => checkName(context.expand(term), name)))
 }
 
 function setOf(items: readonly string[] | undefined): ReadonlySet<string> | undefined {

@@ -26,7 +26,7 @@ import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isList, isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
 import { checkName, checkUri } from './name.ts'
-import { badRequestData, notSupported } from './problem.ts'
+import { badRequestData } from './problem.ts'
 
 /** Members of entities and attributes that only the gateway writes. */
 export const systemMembers: ReadonlySet<string> = new Set(['createdAt', 'modifiedAt', 'deletedAt'])
@@ -209,22 +209,20 @@ function readMembers(
 function readPlain(name: string, value: Json, members: Record<string, Json>, { path, reading }: Place): void {
   if (value === ngsiLdNull && reading.nulls && name !== 'datasetId') {
     members[name] = value
-  } else if (name === 'observedAt') {
+  } else if (name === 'observedAt' || name === 'expiresAt') {
     members[name] = checkDateTime(value, path)
   } else if (name === 'unitCode') {
     if (typeof value !== 'string') throw badRequestData('must be a text', path)
     members[name] = checkValue(value, path, reading, 0)
   } else if (name === 'datasetId') {
     if (value !== '@none') members[name] = checkUri(value, path)
-  } else if (name === 'expiresAt') {
-    throw notSupported(`${path}: attributes that expire are not built yet`)
   } else {
     members[name] = readTypes(value, path, reading)
   }
 }
 
 /** Canonical text of a DateTime. @throws ngsi-ld.bad-request-data naming `field`. */
-function checkDateTime(value: Json, field: string): string {
+export function checkDateTime(value: Json, field: string): string {
   const text = typeof value === 'string' ? canonicalDateTime(value) : undefined
   if (text === undefined) throw badRequestData('must be a DateTime such as 2024-12-31T23:59:59.999Z', field)
   return text

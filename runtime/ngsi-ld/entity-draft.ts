@@ -29,7 +29,7 @@ export interface Refusal {
 export interface Merged {
   /** The same object as before when nothing was touched. */
   readonly entity: Entity
-  /** Names of attributes written, also when they are as before; `scope` stands for the scopes. */
+  /** Names of attributes written, also when they are as before; so with `scope` and `expiresAt`. */
   readonly updated: readonly string[]
   readonly notUpdated: readonly Refusal[]
   readonly changes: readonly AttributeChange[]
@@ -45,6 +45,7 @@ export interface Draft {
   /** Types are only ever added (4.5.1, since 1.5). */
   addTypes(types: string | readonly string[] | undefined): void
   setScope(scope: string | readonly string[] | undefined): void
+  setExpiry(expiresAt: string | undefined): void
   finish(): Merged
 }
 
@@ -87,6 +88,11 @@ export function createDraft(original: Entity): Draft {
       updated.add('scope')
       if (scope === undefined) delete members['scope']
       else members['scope'] = Array.isArray(scope) && scope.length === 1 ? (scope[0] as string) : scope
+    },
+    setExpiry(expiresAt) {
+      updated.add('expiresAt')
+      if (expiresAt === undefined) delete members['expiresAt']
+      else members['expiresAt'] = expiresAt
     },
     finish: () => ({
       entity: typesAdded || updated.size > 0 ? (members as Entity) : original,

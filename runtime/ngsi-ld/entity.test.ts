@@ -70,11 +70,7 @@ describe('an entity', () => {
     ['with a type with a blank', { id: 'urn:e', type: 'a b' }, /type: a name is/],
     ['with a scope that is no path', { id: 'urn:e', type: 'T', scope: 'a' }, /scope: must be a path/],
     ['with no scopes', { id: 'urn:e', type: 'T', scope: [] }, /scope: must be a path/],
-    [
-      'that expires',
-      { id: 'urn:e', type: 'T', expiresAt: '2030-01-01T00:00:00Z' },
-      /not-supported expiresAt/,
-    ],
+    ['that expires on some day', { id: 'urn:e', type: 'T', expiresAt: '2030-01-01' }, /expiresAt/],
     ['with a name with a blank', { id: 'urn:e', type: 'T', 'a b': 1 }, /a b: a name is/],
     ['with a name with a bracket', { id: 'urn:e', type: 'T', 'a(b)': 1 }, /a\(b\): a name is/],
     ['with an empty name', { id: 'urn:e', type: 'T', '': 1 }, /a name is/],

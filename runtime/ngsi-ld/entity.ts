@@ -9,6 +9,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import {
+  checkDateTime,
   type Gathering,
   gather,
   gathered,
@@ -21,7 +22,7 @@ import { ngsiLdNull, type Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
-import { badRequestData, notSupported } from './problem.ts'
+import { badRequestData } from './problem.ts'
 
 /** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
 export interface AttributeInstance {
@@ -41,6 +42,8 @@ export interface Entity {
   readonly id: string
   readonly type: string | readonly string[]
   readonly scope?: string | readonly string[]
+  /** Canonical DateTime from which on there is no such entity (since 1.9). */
+  readonly expiresAt?: string
   readonly [name: string]: Attribute | string | readonly string[] | undefined
 }
 
@@ -48,6 +51,7 @@ export interface Entity {
 export interface Fragment {
   readonly type?: string | readonly string[]
   readonly scope?: string | readonly string[]
+  readonly expiresAt?: string
   readonly [name: string]: Attribute | string | readonly string[] | undefined
 }
 
@@ -63,9 +67,13 @@ export interface ParseOptions {
   readonly nulls?: boolean | undefined
 }
 
-/** Names of the attributes of an entity or fragment: every member but id, type and scope. */
+/** Names of the attributes of an entity or fragment: every member but those that are of the entity itself. */
 export const attributeNames = (entity: Entity | Fragment): string[] =>
-  Object.keys(entity).filter((name) => name !== 'id' && name !== 'type' && name !== 'scope')
+  Object.keys(entity).filter((name) => !isEntityMember(name))
+
+/** Whether a member is of the entity itself, and no attribute. */
+export const isEntityMember = (name: string): boolean =>
+  name === 'id' || name === 'type' || name === 'scope' || name === 'expiresAt'
 
 /** Instances of the attribute of that name; none when there is no such attribute. */
 export function instancesOf(entity: Entity | Fragment, name: string): readonly AttributeInstance[] {
@@ -154,7 +162,7 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, reading
     if (name === 'scope') {
       members['scope'] = value === ngsiLdNull && reading.nulls ? value : (checkScope(value) as Json)
     } else if (name === 'expiresAt') {
-      throw notSupported('expiresAt: entities that expire are not built yet')
+      members[name] = value === ngsiLdNull && reading.nulls ? value : checkDateTime(value, key)
     } else {
       if (++count > limits.attributesPerEntityMax.value) {
         throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)

@@ -7,7 +7,14 @@ import type { Json } from '#contract/pipeline.ts'
 import { isSubAttribute, kindNamed, kindOf, kindsByMember, ngsiLdNull } from './attribute-kind.ts'
 import { coreContext } from './context.ts'
 import { dateTimeToMs, isMillisecondExact, msToDateTime } from './datetime.ts'
-import { type AttributeInstance, attributeNames, type Entity, type Fragment, instancesOf } from './entity.ts'
+import {
+  type AttributeInstance,
+  attributeNames,
+  type Entity,
+  type Fragment,
+  instancesOf,
+  isEntityMember,
+} from './entity.ts'
 import {
   type AttributeChange,
   changesBetween,
@@ -32,10 +39,14 @@ export function appendAttributes(
     const kept = options.noOverwrite ? (entity.scope ?? []) : []
     draft.setScope([...new Set([...listOf(kept), ...listOf(fragment.scope)])])
   }
+  if (fragment.expiresAt !== undefined) {
+    if (options.noOverwrite && entity.expiresAt !== undefined) draft.refuse('expiresAt', existsAlready)
+    else draft.setExpiry(fragment.expiresAt)
+  }
   for (const name of attributeNames(fragment)) {
     for (const instance of instancesOf(fragment, name)) {
       const exists = draft.find(name, instance.datasetId) !== undefined
-      if (exists && options.noOverwrite) draft.refuse(name, 'exists already and noOverwrite was asked for')
+      if (exists && options.noOverwrite) draft.refuse(name, existsAlready)
       else draft.put(name, instance)
     }
   }
@@ -57,6 +68,7 @@ export function updateAttributes(
     if (entity.scope === undefined) draft.refuse('scope', 'the entity has no scope')
     else draft.setScope(fragment.scope === ngsiLdNull ? undefined : fragment.scope)
   }
+  if (fragment.expiresAt !== undefined) draft.setExpiry(unlessNull(fragment.expiresAt))
   for (const name of attributeNames(fragment)) {
     for (const instance of instancesOf(fragment, name)) {
       const exists = draft.find(name, instance.datasetId) !== undefined
@@ -118,6 +130,10 @@ export function deleteAttribute(
     draft.setScope(undefined)
     return draft.finish()
   }
+  if (name === 'expiresAt' && entity.expiresAt !== undefined) {
+    draft.setExpiry(undefined)
+    return draft.finish()
+  }
   if (name === 'id' || name === 'type') throw badRequestData('cannot be deleted', name)
   const doomed = instancesOf(entity, name).filter(
     ({ datasetId }) => options.deleteAll || datasetId === options.datasetId,
@@ -156,6 +172,7 @@ export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOp
   const draft = createDraft(entity)
   draft.addTypes(fragment.type)
   if (fragment.scope !== undefined) draft.setScope(fragment.scope === ngsiLdNull ? undefined : fragment.scope)
+  if (fragment.expiresAt !== undefined) draft.setExpiry(unlessNull(fragment.expiresAt))
   for (const name of attributeNames(fragment)) {
     for (const given of instancesOf(fragment, name)) {
       const before = draft.find(name, given.datasetId)
@@ -213,8 +230,12 @@ const missing = (name: string, datasetId: string | undefined): string =>
     ? `there is no attribute ${name}`
     : `${name} has no instance with datasetId ${datasetId}`
 
+const existsAlready = 'exists already and noOverwrite was asked for'
+
+const unlessNull = (text: string): string | undefined => (text === ngsiLdNull ? undefined : text)
+
 function refuseMember(name: string): void {
-  if (name === 'scope' || name === 'id' || name === 'type') throw badRequestData('is not an attribute', name)
+  if (isEntityMember(name)) throw badRequestData('is not an attribute', name)
 }
 
 function checkSameKind(before: AttributeInstance, partial: JsonObject, name: string): void {

@@ -2,7 +2,7 @@
  * Does an entity satisfy a query [NGSI-LD 4.9]? Any instance of an attribute may decide, any item of an array too;
  * an absent target satisfies nothing but `!attr`. Values of another type are unequal and otherwise never match;
  * relationships know only == and !=. Text is ordered by code point, times are compared to the millisecond.
- * Terms on linked entities need other entities and are refused here.
+ * Terms on linked entities need a way to the others, and are refused without one; what is not found has nothing.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from './attribute-kind.ts'
@@ -12,6 +12,7 @@ import { isObject, listOf, own } from './json.ts'
 import { compilePattern } from './pattern.ts'
 import { notSupported } from './problem.ts'
 import {
+  asNames,
   hasLinked,
   type Interval,
   intervalsOf,
@@ -35,6 +36,15 @@ export interface QueryTimes {
 
 export type QueryPredicate = (entity: Entity, times?: QueryTimes) => boolean
 
+/** An entity that a relationship leads to. */
+export interface FollowedEntity {
+  entity(): Entity
+  times(): QueryTimes
+}
+
+/** Finds the entity of an id. */
+export type Follow = (id: string) => FollowedEntity | undefined
+
 /** Whether the entity satisfies the query. Compile once where many entities are asked. */
 export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes): boolean {
   return compileQuery(tree)(entity, times)
@@ -42,30 +52,42 @@ export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes
 
 /**
  * The query as a function.
- * @throws GatewayError ngsi-ld.not-supported for terms on linked entities.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities, where none can be followed.
  */
-export function compileQuery(tree: QueryTree): QueryPredicate {
-  if (hasLinked(tree)) throw notSupported('q: terms on linked entities, attr{...}, are not built yet')
-  return compileTree(tree)
+export function compileQuery(tree: QueryTree, follow?: Follow): QueryPredicate {
+  if (hasLinked(tree) && follow === undefined)
+    throw notSupported('q: terms on linked entities, attr{...}, cannot be answered here')
+  return compileTree(tree, follow)
 }
 
-function compileTree(tree: QueryTree): QueryPredicate {
+function compileTree(tree: QueryTree, follow: Follow | undefined): QueryPredicate {
   if (tree.kind === 'and' || tree.kind === 'or') {
-    const parts = tree.parts.map(compileTree)
+    const parts = tree.parts.map((part) => compileTree(part, follow))
     return tree.kind === 'and'
       ? (entity, times) => parts.every((part) => part(entity, times))
       : (entity, times) => parts.some((part) => part(entity, times))
   }
   const test = compileTerm(tree)
   const { path } = tree
-  if (tree.kind === 'absent') return (entity, times) => targetsOf(path, entity, times).length === 0
-  return (entity, times) => targetsOf(path, entity, times).some(test)
+  const targets = (entity: Entity, times?: QueryTimes): readonly Target[] =>
+    path.linked === undefined
+      ? targetsOf(path, entity, times)
+      : linkedTargets(path, path.linked, entity, { follow: follow!, times })
+  if (tree.kind === 'absent') return (entity, times) => targets(entity, times).length === 0
+  return (entity, times) => targets(entity, times).some(test)
+}
+
+/** The values that a path leads to, those of arrays one by one. */
+export function valuesAt(path: QueryPath, entity: Entity, times?: QueryTimes): readonly Json[] {
+  return targetsOf(path, entity, times).flatMap(({ items }) => items)
 }
 
 /** What a path leads to in one attribute instance. */
 interface Target {
   readonly items: readonly Json[]
   readonly isRelationship: boolean
+  /** Of a VocabProperty: its values are names, and are compared as such. */
+  readonly isVocab?: boolean
 }
 
 function compileTerm(term: QueryTerm): (target: Target) => boolean {
@@ -75,10 +97,13 @@ function compileTerm(term: QueryTerm): (target: Target) => boolean {
 }
 
 function compileComparison(term: QueryComparison): (target: Target) => boolean {
-  const fits = compileItemTest(term)
-  if (term.operator === '==') return ({ items }) => items.some(fits)
-  if (term.operator === '!=') return ({ items }) => !items.some(fits)
-  return ({ items, isRelationship }) => !isRelationship && items.some(fits)
+  const asText = compileItemTest(term)
+  const named = asNames(term)
+  const asName = named === undefined ? asText : compileItemTest(named)
+  const fits = ({ items, isVocab }: Target): boolean => items.some(isVocab === true ? asName : asText)
+  if (term.operator === '==') return fits
+  if (term.operator === '!=') return (target) => !fits(target)
+  return (target) => !target.isRelationship && fits(target)
 }
 
 function compileMatch(term: QueryMatch): (target: Target) => boolean {
@@ -112,6 +137,26 @@ function targetsOf(path: QueryPath, entity: Entity, times: QueryTimes | undefine
   return targets
 }
 
+/** What the rest of the path leads to in the entities that a relationship names, those of the types asked for. */
+function linkedTargets(
+  { names, member }: QueryPath,
+  { types, path }: NonNullable<QueryPath['linked']>,
+  entity: Entity,
+  { follow, times }: { readonly follow: Follow; readonly times: QueryTimes | undefined },
+): readonly Target[] {
+  const links = targetsOf(member === undefined ? { names } : { names, member }, entity, times)
+  const ids = links.filter(({ isRelationship }) => isRelationship).flatMap(({ items }) => items)
+  return [...new Set(ids)].flatMap((id) => {
+    const found = typeof id === 'string' ? follow(id) : undefined
+    const linked = found?.entity()
+    if (found === undefined || linked === undefined) return []
+    if (types.length > 0 && !types.some((type) => listOf(linked.type).includes(type))) return []
+    return path.linked === undefined
+      ? targetsOf(path, linked, found.times())
+      : linkedTargets(path, path.linked, linked, { follow, times: found.times() })
+  })
+}
+
 function descend(
   instance: AttributeInstance,
   below: readonly string[],
@@ -139,7 +184,8 @@ function valueTarget(instance: AttributeInstance, member: readonly string[] | un
   const value = memberOf(instance, member)
   if (value === undefined) return []
   const isRelationship = instance.type === 'Relationship' || instance.type === 'ListRelationship'
-  return [{ items: itemsOf(value), isRelationship: isRelationship && member === undefined }]
+  const isVocab = instance.type === 'VocabProperty' && member === undefined
+  return [{ items: itemsOf(value), isRelationship: isRelationship && member === undefined, isVocab }]
 }
 
 function memberOf(instance: AttributeInstance, member: readonly string[] | undefined): Json | undefined {

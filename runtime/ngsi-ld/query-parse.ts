@@ -27,13 +27,18 @@ import {
 /** Turns a name as a user writes it into its core-compacted form. */
 export type Expand = (term: string) => string
 
+export interface QueryOptions {
+  /** Canonical names of attributes whose values are names too, and compared as such [5.7.2.4, since 1.8]. */
+  readonly expandValues?: ReadonlySet<string> | undefined
+}
+
 /**
  * Parses a query.
  * @throws GatewayError ngsi-ld.bad-request-data with the place of the mistake, ngsi-ld.too-complex beyond the limits.
  */
-export function parseQuery(text: string, expand: Expand): QueryTree {
+export function parseQuery(text: string, expand: Expand, options: QueryOptions = {}): QueryTree {
   if (text.length > limits.queryCharactersMax.value) throw tooComplex(`q has ${text.length} characters`)
-  const cursor: Cursor = { text, expand, at: 0, terms: 0 }
+  const cursor: Cursor = { text, expand, expandValues: options.expandValues, at: 0, terms: 0 }
   const tree = parseJunction(cursor, 0)
   skipBlanks(cursor)
   if (cursor.at < text.length) fail(cursor, `unexpected ${text[cursor.at]}`)
@@ -43,6 +48,7 @@ export function parseQuery(text: string, expand: Expand): QueryTree {
 interface Cursor {
   readonly text: string
   readonly expand: Expand
+  readonly expandValues: ReadonlySet<string> | undefined
   at: number
   terms: number
 }
@@ -165,9 +171,23 @@ function parseScalar(cursor: Cursor, path: QueryPath): QueryScalar {
   if (cursor.text[cursor.at] === '"') {
     const value = parseString(cursor)
     const isTime = timeMembers.has(path.names.at(-1)!) && path.member === undefined
-    return { kind: isTime && dateTimeToMs(value) !== undefined ? 'dateTime' : 'string', value }
+    if (isTime && dateTimeToMs(value) !== undefined) return { kind: 'dateTime', value }
+    return namedText(cursor, path, { kind: 'string', value })
   }
-  return parseTime(cursor) ?? parseNumber(cursor) ?? parseWord(cursor)
+  const word = parseTime(cursor) ?? parseNumber(cursor) ?? parseWord(cursor)
+  return word.kind === 'name' ? namedText(cursor, path, word) : word
+}
+
+/** A text that is a term brings its name; where the attribute is said to hold names, it is the name. */
+function namedText(
+  cursor: Cursor,
+  path: QueryPath,
+  text: { readonly kind: 'string' | 'name'; readonly value: string },
+): QueryScalar {
+  const { kind, value } = text
+  const name = cursor.expand(value)
+  if (name === value) return text
+  return cursor.expandValues?.has(path.names[0]!) === true ? { kind, value: name } : { kind, value, name }
 }
 
 function parseTime(cursor: Cursor): QueryScalar | undefined {

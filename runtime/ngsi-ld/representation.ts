@@ -12,6 +12,7 @@ import { type AttributeInstance, attributeNames, type Entity, instancesOf } from
 import { isGeometry } from './geometry.ts'
 import { isObject, type JsonObject, own } from './json.ts'
 import { pickLanguage } from './language.ts'
+import type { Projection } from './projection.ts'
 
 export type Format = 'normalized' | 'concise' | 'simplified'
 
@@ -42,6 +43,15 @@ export interface RenderOptions extends AttributeOptions {
   readonly datasetId?: ReadonlySet<string> | undefined
   /** Becomes the member `@context`. */
   readonly atContext?: Json | undefined
+  /** What pick and omit say of linked entities; `pick` and `omit` follow from it. */
+  readonly projections?: { readonly pick?: Projection | undefined; readonly omit?: Projection | undefined }
+  /** The entities that an instance of a relationship leads to, already rendered (4.5.23). */
+  readonly join?: (name: string, instance: AttributeInstance) => Joined | undefined
+}
+
+/** Rendered entities by their ids. */
+export interface Joined {
+  readonly found: ReadonlyMap<string, Json>
 }
 
 export function renderEntity(
@@ -56,14 +66,16 @@ export function renderEntity(
   if (shown('id')) rendered['id'] = entity.id
   if (shown('type')) rendered['type'] = compactNames(entity.type, context)
   if (entity.scope !== undefined && shown('scope')) rendered['scope'] = entity.scope
+  if (entity.expiresAt !== undefined && shown('expiresAt')) rendered['expiresAt'] = entity.expiresAt
   if (stamps !== undefined) Object.assign(rendered, stampsOf([stamps.created, stamps.modified]))
   for (const name of attributeNames(entity)) {
     if (!shown(name) || attrs?.has(name) === false) continue
     const instances = chosen(instancesOf(entity, name), options.datasetId)
     if (instances.length === 0) continue
-    rendered[context.compact(name)] = renderInstances(instances, options, (instance) =>
-      stampsOf(stamps && own(stamps.attributes, keyOf(name, instance))),
-    )
+    rendered[context.compact(name)] = renderInstances(instances, options, {
+      stamps: (instance) => stampsOf(stamps && own(stamps.attributes, keyOf(name, instance))),
+      joined: (instance) => options.join?.(name, instance),
+    })
   }
   if (options.atContext !== undefined) rendered['@context'] = options.atContext
   return rendered
@@ -97,29 +109,61 @@ const chosen = (
 ): readonly AttributeInstance[] =>
   datasets === undefined ? instances : instances.filter(({ datasetId }) => datasets.has(datasetId ?? '@none'))
 
+/** What an instance is shown with that does not stand in it. */
+interface Additions {
+  readonly stamps: (instance: AttributeInstance) => JsonObject
+  readonly joined: (instance: AttributeInstance) => Joined | undefined
+}
+
 function renderInstances(
   instances: readonly AttributeInstance[],
   options: AttributeOptions,
-  stamps: (instance: AttributeInstance) => JsonObject,
+  { stamps, joined }: Additions,
 ): Json {
-  if (options.format === 'simplified') return simplifiedInstances(instances, options)
+  if (options.format === 'simplified') {
+    return simplifiedInstances(instances, (instance) => {
+      const linked = joined(instance)
+      const value = renderInstance(instance, options)
+      return linked === undefined ? value : nested(value, linked)
+    })
+  }
   const rendered = instances.map((instance) => {
     const times = stamps(instance)
-    if (Object.keys(times).length === 0) return renderInstance(instance, options, instances.length === 1)
-    return { ...(renderInstance(instance, options, false) as JsonObject), ...times }
+    const linked = joined(instance)
+    if (Object.keys(times).length === 0 && linked === undefined)
+      return renderInstance(instance, options, instances.length === 1)
+    const whole = { ...(renderInstance(instance, options, false) as JsonObject), ...times }
+    return linked === undefined ? whole : { ...whole, ...linkedMembers(instance, linked) }
   })
   return rendered.length === 1 ? rendered[0]! : rendered
 }
 
 /** Instances told apart by datasetId as `{dataset: {"@none": value, ...}}` (4.5.5). */
-function simplifiedInstances(instances: readonly AttributeInstance[], options: AttributeOptions): Json {
+function simplifiedInstances(
+  instances: readonly AttributeInstance[],
+  render: (instance: AttributeInstance) => Json,
+): Json {
   const [first] = instances
-  if (instances.length === 1 && first!.datasetId === undefined) return renderInstance(first!, options)
-  const dataset = instances.map((instance) => [
-    instance.datasetId ?? '@none',
-    renderInstance(instance, options),
-  ])
+  if (instances.length === 1 && first!.datasetId === undefined) return render(first!)
+  const dataset = instances.map((instance) => [instance.datasetId ?? '@none', render(instance)])
   return { dataset: Object.fromEntries(dataset) as JsonObject }
+}
+
+/** Linked entities beside the relationship that leads to them. */
+function linkedMembers({ type, object }: AttributeInstance, { found }: Joined): JsonObject {
+  const entities = [...found.values()]
+  if (type === 'ListRelationship') return { entityList: entities }
+  return { entity: Array.isArray(object) ? entities : entities[0]! }
+}
+
+/** A simplified relationship with entities in place of the ids that were found. */
+function nested(value: Json, { found }: Joined): Json {
+  if (typeof value === 'string') return found.get(value) ?? value
+  if (Array.isArray(value)) return value.map((item: Json) => nested(item, { found }))
+  if (!isObject(value)) return value
+  const { object, objectList } = value
+  if (objectList !== undefined) return { objectList: nested(objectList, { found }) }
+  return object === undefined ? value : nested(object, { found })
 }
 
 /** All members under the names of the context; the instance itself where they are the stored ones. */

@@ -6,14 +6,18 @@ import { type Entity, instancesOf } from './entity.ts'
 import { compileGeoQuery, type GeoQuery } from './geo.ts'
 import type { Pattern } from './pattern.ts'
 import type { QueryTree } from './query.ts'
-import { compileQuery, type QueryPredicate } from './query-match.ts'
-import { matchesType, type TypeSelection } from './selection.ts'
+import { compileQuery, type Follow, type QueryPredicate } from './query-match.ts'
+import { matchesScope, type ScopeQuery } from './scope-query.ts'
+import { type EntitySelector, matchesEntity, matchesType, type TypeSelection } from './selection.ts'
 
 /** Members are joined by AND; absent ones do not restrict. Names are core-compacted. */
 export interface EntitySearch {
   readonly selection?: TypeSelection | undefined
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: Pattern | undefined
+  /** Entities that at least one of these means. */
+  readonly selectors?: readonly EntitySelector[] | undefined
+  readonly scope?: ScopeQuery | undefined
   /** Entities that have at least one of these attributes. */
   readonly attrs?: readonly string[] | undefined
   readonly q?: QueryTree | undefined
@@ -22,10 +26,10 @@ export interface EntitySearch {
 
 /**
  * The search as a function.
- * @throws GatewayError ngsi-ld.not-supported for terms on linked entities.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities where none can be followed.
  */
-export function compileSearch(search: EntitySearch): QueryPredicate {
-  const { selection, ids, idPattern, attrs, q, geo } = search
+export function compileSearch(search: EntitySearch, follow?: Follow): QueryPredicate {
+  const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   const tests: QueryPredicate[] = []
   if (selection !== undefined) tests.push(({ type }) => matchesType(selection, type))
   if (ids !== undefined) {
@@ -33,8 +37,12 @@ export function compileSearch(search: EntitySearch): QueryPredicate {
     tests.push(({ id }) => wanted.has(id))
   }
   if (idPattern !== undefined) tests.push(({ id }) => idPattern.test(id))
+  if (selectors !== undefined) {
+    tests.push(({ id, type }) => selectors.some((selector) => matchesEntity(selector, id, type)))
+  }
+  if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
   if (attrs !== undefined) tests.push((entity) => attrs.some((name) => hasAttribute(entity, name)))
-  if (q !== undefined) tests.push(compileQuery(q))
+  if (q !== undefined) tests.push(compileQuery(q, follow))
   if (geo !== undefined) tests.push(compileGeoQuery(geo))
   return (entity, times) => tests.every((test) => test(entity, times))
 }

@@ -11,6 +11,8 @@ export const entityWrites = {
   'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
   'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',
+  'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',
+  'expiry.delete': 'DELETE FROM expiry WHERE at = ? AND rid = ?',
   'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
   'type.delete': 'DELETE FROM entity_type WHERE type = ? AND rid = ?',
   'shape.insert': 'INSERT OR IGNORE INTO entity_shape (shape, rid) VALUES (?, ?)',
@@ -62,6 +64,9 @@ export function createEntities(database: Database) {
   )
   const lastPlace = database.prepare<[], { i: number | null }>('SELECT max(rowid) AS i FROM place_rowid')
   const total = database.prepare<[], { c: number }>('SELECT count(*) AS c FROM entity')
+  const expired = database.prepare<[number, number], { rid: number }>(
+    'SELECT rid FROM expiry WHERE at <= ? ORDER BY at LIMIT ?',
+  )
   const graves = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
   )
@@ -113,6 +118,8 @@ export function createEntities(database: Database) {
     lastRid: () => lastRid.get()?.rid ?? 0,
     lastPlace: () => lastPlace.get()?.i ?? 0,
     count: () => total.get()?.c ?? 0,
+    /** Entities of which something has expired, the longest ago first. */
+    expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),
     tombstones: (id: string) => graves.all(id),
   })
 }

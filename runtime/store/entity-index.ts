@@ -1,5 +1,5 @@
 /**
- * What of an entity the indexes know: its types, which attributes it has, the scalars of their values, the places of
+ * What of an entity the indexes know: its types, its scopes, which attributes it has, the scalars of their values, the places of
  * its GeoProperties. Pure: the rows follow from the document alone, so old rows can be deleted exactly. Sub-attributes
  * and members within JSON values are not indexed.
  */
@@ -16,6 +16,9 @@ import { cellOf } from './place-cell.ts'
  * value or instance: two comparisons may hold for different ones of them.
  */
 export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4, several: 5 } as const
+
+/** Scopes are kept as the texts of an attribute of this name, which no attribute can have. */
+export const scopeName = '@scope'
 
 /** Characters of a text that the index keeps. */
 export const indexedTextMax = 256
@@ -43,7 +46,7 @@ export function indexRows(entity: Entity): IndexRows {
   return {
     types: [...new Set(listOf(entity.type))],
     attributes,
-    scalars: attributes.flatMap((name) => scalarsOf(entity, name)),
+    scalars: [...attributes.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
     places: attributes.flatMap((name) => placesOf(entity, name)),
   }
 }
@@ -70,7 +73,7 @@ function rowsOf(entity: Entity, names: readonly string[]): IndexRows {
   return {
     types: listOf(entity.type),
     attributes: present,
-    scalars: present.flatMap((name) => scalarsOf(entity, name)),
+    scalars: [...present.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
     places: present.flatMap((name) => placesOf(entity, name)),
   }
 }
@@ -106,6 +109,11 @@ function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
   }
   if (rows.size > 1 || instances.length > 1) rows.set('several', [name, scalarKinds.several, 1])
   return [...rows.values()]
+}
+
+function scopesOf({ scope }: Entity): readonly ScalarRow[] {
+  if (scope === undefined) return []
+  return [...new Set(listOf(scope).map(indexedText))].map((text) => [scopeName, scalarKinds.text, text])
 }
 
 function scalarOf(name: string, item: Json): ScalarRow | undefined {

@@ -7,6 +7,8 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import { type CompiledOrder, compileOrder, type EntityOrder, type OrderKey } from '#ngsi-ld/order.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
 import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
@@ -35,7 +37,7 @@ export interface JudgedEntity {
 
 export interface EntityQueryPorts extends SqlPorts {
   readonly database: Database
-  readonly entities: Pick<Entities, 'byRid'>
+  readonly entities: Pick<Entities, 'byId' | 'byRid'>
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
 }
@@ -113,7 +115,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   ): { readonly plan: Plan; readonly after: number } | undefined => {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
-    const isMatch = compileSearch(search)
+    const isMatch = compileSearch(search, (id) => {
+      const row = ports.entities.byId(id)
+      return row === undefined ? undefined : view(row)
+    })
     const withTimes = q !== undefined && needsTimes(q)
     const judge = (row: EntityRow, isSure: boolean): boolean => {
       if (idPattern?.test(row.id) === false) return false
@@ -141,25 +146,49 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     }
   }
 
+  const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
+    const conditions = compileConditions(search, ports)
+    const plan = choosePlan(conditions, planPorts)
+    if (plan.exact && search.idPattern === undefined) return exactPage(plan, after, limit, offset)
+    const rows: EntityRow[] = []
+    let skipped = 0
+    const rest = walk(search, conditions, plan, after, (row) => {
+      if (skipped < offset) skipped++
+      else rows.push(row)
+      return rows.length <= limit
+    })
+    if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
+    const { rows: others, more } = exactPage(rest.plan, rest.after, limit - rows.length, offset - skipped)
+    return { rows: [...rows, ...others], more }
+  }
+
   return Object.freeze({
-    /** @throws GatewayError ngsi-ld.not-supported for terms on linked entities. */
-    page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage {
-      const conditions = compileConditions(search, ports)
-      const plan = choosePlan(conditions, planPorts)
-      if (plan.exact && search.idPattern === undefined) return exactPage(plan, after, limit, offset)
-      const rows: EntityRow[] = []
-      let skipped = 0
-      const rest = walk(search, conditions, plan, after, (row) => {
-        if (skipped < offset) skipped++
-        else rows.push(row)
-        return rows.length <= limit
-      })
-      if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
-      const { rows: others, more } = exactPage(rest.plan, rest.after, limit - rows.length, offset - skipped)
-      return { rows: [...rows, ...others], more }
+    page,
+
+    /** A page in another order than that of creation, which decides among equals. */
+    ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): OrderedPage {
+      const compiled = compileOrder(order)
+      const view = ports.view ?? storedEntity
+      const first = firstOf(compiled, request)
+      let seen = 0
+      for (let after = 0, more = true; more; ) {
+        const found = page(search, { limit: ridsPerSort, offset: 0, after })
+        seen += found.rows.length
+        if (seen > limits.orderedEntitiesMax.value) {
+          throw tooComplex(`more than ${limits.orderedEntitiesMax.value} entities would have to be ordered`)
+        }
+        for (const row of found.rows) {
+          const judged = view(row)
+          first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
+        }
+        after = found.rows.at(-1)?.rid ?? 0
+        more = found.more
+      }
+      const { places, more } = first.take()
+      return { rows: places.flatMap(({ rid }) => ports.entities.byRid(rid) ?? []), more, last: places.at(-1) }
     },
 
-    /** How many entities match. @throws as page does. */
+    /** How many entities match. */
     count(search: EntitySearch): number {
       const conditions = compileConditions(search, ports)
       const chosen = choosePlan(conditions, planPorts)
@@ -171,6 +200,48 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         return true
       })
       return count
+    },
+  })
+}
+
+/** Where an entity stands in an order. */
+export interface OrderedPlace {
+  readonly keys: readonly OrderKey[]
+  readonly rid: number
+}
+
+export interface OrderedPageRequest {
+  readonly limit: number
+  readonly offset: number
+  /** Only entities behind this place. */
+  readonly after?: OrderedPlace | undefined
+}
+
+export interface OrderedPage extends EntityPage {
+  /** Place of the last row. */
+  readonly last: OrderedPlace | undefined
+}
+
+/** Entities read at once to be ordered. */
+const ridsPerSort = 1000
+
+/** Keeps the first places of all that are offered, no more of them than twice what is wanted. */
+function firstOf(order: CompiledOrder, { limit, offset, after }: OrderedPageRequest) {
+  const compare = (a: OrderedPlace, b: OrderedPlace): number => order.compare(a.keys, b.keys) || a.rid - b.rid
+  const wanted = offset + limit + 1
+  let places: OrderedPlace[] = []
+  const cut = (): void => {
+    places = places.sort(compare).slice(0, wanted)
+  }
+  return Object.freeze({
+    offer(place: OrderedPlace): void {
+      if (after !== undefined && compare(place, after) <= 0) return
+      places.push(place)
+      if (places.length > 2 * wanted + ridsPerSort) cut()
+    },
+    take(): { readonly places: readonly OrderedPlace[]; readonly more: boolean } {
+      cut()
+      return { places: places.slice(offset, offset + limit), more: places.length === wanted }
     },
   })
 }

@@ -4,16 +4,25 @@
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
-import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
-import { isPlain, isSystemTime, type QueryTerm, type QueryTree } from '#ngsi-ld/query.ts'
+import type { GeoQuery } from '#ngsi-ld/geo.ts'
+import {
+  asNames,
+  isPlain,
+  isSystemTime,
+  type QueryComparison,
+  type QueryScalar,
+  type QueryTerm,
+  type QueryTree,
+  type QueryValue,
+} from '#ngsi-ld/query.ts'
 import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
+import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
-import type { TypeSelection } from '#ngsi-ld/selection.ts'
-import { scalarKinds } from './entity-index.ts'
-import { boxOfCell, cellRanges } from './place-cell.ts'
+import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
+import { indexedTextMax, scalarKinds, scopeName } from './entity-index.ts'
+import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import { type Arm, type ArmRow, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
 
 export interface Condition {
   /** Together they list every rid that may satisfy; absent when no index can. */
@@ -49,7 +58,7 @@ export interface Unwritten {
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
 export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {
-  const { selection, ids, idPattern, attrs, q, geo } = search
+  const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   return [
     ...(ids === undefined ? [] : [idCondition(ids)]),
     ...(idPattern === undefined || idPattern.prefix === '' ? [] : [prefixCondition(idPattern.prefix)]),
@@ -58,7 +67,9 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
       : q.kind === 'and'
         ? conjunctConditions(q.parts, ports)
         : [treeCondition(q, ports)]),
-    ...(geo === undefined ? [] : [geoCondition(geo, ports)]),
+    ...(geo === undefined ? [] : [placeCondition(geo, ports)]),
+    ...(scope === undefined ? [] : [scopeCondition(scope, ports)]),
+    ...(selectors === undefined ? [] : [anyOf(selectors.map((one) => selectorCondition(one, ports)))]),
     ...(attrs === undefined ? [] : [anyOf(attrs.map((name) => existenceCondition(name, ports)))]),
     ...(selection === undefined ? [] : typeConditions(selection, ports)),
   ]
@@ -72,7 +83,6 @@ const armsMax = 32
 const ranks = {
   id: 0,
   equality: 1,
-  place: 2,
   between: 3,
   range: 4,
   prefix: 5,
@@ -177,6 +187,41 @@ function prefixCondition(prefix: string): Condition {
   }
 }
 
+/** One of several selectors: what its pattern matches is for the predicate to say. */
+function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: SqlPorts): Condition {
+  const parts = [
+    ...(ids === undefined ? [] : [idCondition(ids)]),
+    ...(types === undefined ? [] : typeConditions(types, ports)),
+  ]
+  const condition = parts.length === 0 ? unknown : allOf(parts)
+  if (idPattern === undefined || ids !== undefined || condition === never) return condition
+  return { ...condition, armsExact: false, probeExact: false }
+}
+
+// ---- Scopes
+
+/** Scopes are texts of the scalar index: one value, or those that begin so. */
+function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
+  if (scope.kind === 'or') return anyOf(scope.parts.map((part) => scopeCondition(part, ports)))
+  if (scope.kind === 'and') return allOf(scope.parts.map((part) => scopeCondition(part, ports)))
+  const { levels, below } = scope
+  const name = ports.nameOf(scopeName)
+  if (name === undefined) return never
+  const arm = (text: string, ...params: readonly string[]): Arm => ({
+    from: 'scalar d',
+    where: `d.name = ? AND d.kind = ?${text}`,
+    params: [name, scalarKinds.text, ...params],
+  })
+  const wild = levels.indexOf('+')
+  const start = ['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/')
+  // Beyond what the index keeps of a text, any scope may be the one.
+  if (start.length >= indexedTextMax - 1) return { ...unknown, arms: [arm('')], rank: ranks.existence }
+  const itself = arm(' AND d.value = ?', start)
+  const beneath = arm(' AND d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
+  const arms = levels.length === 0 ? [arm('')] : wild >= 0 ? [beneath] : below ? [itself, beneath] : [itself]
+  return { ...unknown, arms, rank: wild < 0 && !below ? ranks.equality : ranks.prefix }
+}
+
 /** The parts of a conjunction are conditions of their own, so that each may drive. */
 function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly Condition[] {
   if (selection.kind === 'any') return []
@@ -241,6 +286,7 @@ function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Co
   if (!isPlain(one.path) || !isPlain(other.path) || other.path.names[0] !== attribute) return undefined
   const name = ports.nameOf(attribute)
   if (name === undefined) return never
+  if (asNames(one) !== undefined || asNames(other) !== undefined) return undefined
   const found = betweenArms(one, other, name)
   if (found === undefined) return undefined
   const tests = [compileItemTest(one), compileItemTest(other)]
@@ -257,9 +303,15 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   const superset: Condition = { ...exists, armsExact: false, probeExact: false }
   if (!isPlain(term.path) || term.kind === 'exists') return superset
   const name = ports.nameOf(term.path.names[0]!)!
-  const found = term.kind === 'match' ? matchArms(term, name) : comparisonArms(term, name)
+  const found =
+    term.kind === 'match'
+      ? matchArms(term, name)
+      : asNames(term) === undefined
+        ? comparisonArms(term, name)
+        : namedArms(term, name)
   if (found === undefined) return superset
-  const fits = compileItemTest(term)
+  const asked = term.kind === 'compare' ? withNames(term) : term
+  const fits = compileItemTest(asked)
   const fresh = ports.unwritten?.(term.path.names[0]!, (value) => itemsOf(value).some(fits))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
@@ -268,6 +320,22 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
     probeExact: found.exact && probe === found.probe,
     rank: found.probe === undefined ? ranks.range : ranks.equality,
   }
+}
+
+/** Of a text that is a term: values that are it, and values of a VocabProperty that are its name. */
+function withNames(term: QueryComparison): QueryComparison {
+  const named = asNames(term)
+  if (named === undefined) return term
+  return { ...term, value: { kind: 'list', items: [...scalarsIn(term.value), ...scalarsIn(named.value)] } }
+}
+
+const scalarsIn = (value: QueryValue): readonly QueryScalar[] =>
+  value.kind === 'list' ? value.items : value.kind === 'range' ? [value.low, value.high] : [value]
+
+function namedArms(term: QueryComparison, name: number): ScalarArms | undefined {
+  if (term.operator !== '==' || term.value.kind === 'range') return undefined
+  const found = comparisonArms(withNames(term), name)
+  return found && { ...found, exact: false }
 }
 
 /** Two columns, as no other arm has: a row of what is newer than the index, where the value fits. */
@@ -302,57 +370,7 @@ function absenceOf(exists: Condition): Condition {
   }
 }
 
-// ---- Places
-
-function geoCondition(geo: GeoQuery, ports: SqlPorts): Condition {
+function placeCondition(geo: GeoQuery, ports: SqlPorts): Condition {
   const exists = existenceCondition(geo.property, ports)
-  if (exists === never) return never
-  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
-  const boxes = searchBoxesOf(geo)
-  if (boxes === undefined) return superset
-  const name = ports.nameOf(geo.property)!
-  const fresh = ports.unwritten?.(geo.property, compileGeometryTest(geo))
-  const test = compileBoxTest(geo)
-  const cells = cellRanges((box) => {
-    const verdict = windowVerdict(box, boxes)
-    return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
-  })
-  const arms = [...cells.map((range) => cellArm(name, range)), ...boxes.map((box) => placeArm(name, box))]
-  const look = (row: ArmRow): boolean | undefined => {
-    const box = boxOfRow(row)
-    const verdict = box === undefined ? undefined : test(box)
-    // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
-    return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
-  }
-  const newer = fresh === undefined ? [] : [listArm(fresh.rids)]
-  return { ...superset, arms: [...arms, ...newer], ordered: false, rank: ranks.place, look }
-}
-
-/** What a row of a cell, of a place or of a list says of where its entity is. */
-function boxOfRow(row: ArmRow): Box | undefined {
-  if (row.length === 2) return boxOfCell(row[1] as number)
-  return row.length === 5 ? (row.slice(1) as unknown as Box) : undefined
-}
-
-function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
-  if (!windows.some((window) => boxesTouch(box, window))) return false
-  return windows.some((window) => isBoxWithin(box, window)) ? true : undefined
-}
-
-function cellArm(name: number, [first, last]: readonly [number, number]): Arm {
-  return {
-    columns: 'd.value',
-    from: 'scalar d',
-    where: 'd.name = ? AND d.kind = ? AND d.value >= ? AND d.value <= ?',
-    params: [name, scalarKinds.cell, first, last],
-  }
-}
-
-function placeArm(name: number, [west, south, east, north]: Box): Arm {
-  return {
-    columns: 'd.x0, d.y0, d.x1, d.y1',
-    from: 'place d',
-    where: 'd.x0 <= ? AND d.x1 >= ? AND d.y0 <= ? AND d.y1 >= ? AND d.name = ?',
-    params: [east, west, north, south, name],
-  }
+  return exists === never ? never : geoCondition(geo, exists, ports)
 }

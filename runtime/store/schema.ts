@@ -144,6 +144,24 @@ DROP TABLE shape_of;
 DROP TABLE kind_of;
 `,
   },
+  {
+    version: 5,
+    title: 'scopes in the scalar index',
+    sql: `
+INSERT OR IGNORE INTO name (text) SELECT '@scope' WHERE EXISTS (SELECT 1 FROM entity WHERE json_extract(doc, '$.scope') IS NOT NULL);
+INSERT OR IGNORE INTO scalar (name, kind, value, rid)
+  SELECT n.i, 2, substr(j.value, 1, 256), e.rid FROM entity e, json_each(e.doc, '$.scope') j, name n
+  WHERE n.text = '@scope';
+`,
+  },
+  {
+    version: 7,
+    title: 'entities and attributes that expire',
+    sql: `
+-- When something of an entity expires first; ms.
+CREATE TABLE expiry (at INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (at, rid)) STRICT, WITHOUT ROWID;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -1,0 +1,83 @@
+/**
+ * The Query of a request body (GS CIM 009, 5.2.23): its members are turned into the parameters that say the same, so that
+ * both ways to ask are one; only its entity selectors have no parameter.
+ */
+import type { Json } from '#contract'
+import { isList, isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { type EntitySelector, parseEntitySelector } from '#ngsi-ld/selection.ts'
+import type { Parameters } from './negotiate.ts'
+
+/** Members that are lists of texts, or one text in the form of the parameter. */
+const lists: ReadonlySet<string> = new Set([
+  'attrs',
+  'pick',
+  'omit',
+  'datasetId',
+  'containedBy',
+  'expandValues',
+  'jsonKeys',
+])
+const texts: ReadonlySet<string> = new Set([
+  'q',
+  'scopeQ',
+  'lang',
+  'join',
+  'geometryProperty',
+  'orderBy',
+  'orderGeometry',
+  'collation',
+])
+const geoMembers: ReadonlySet<string> = new Set(['georel', 'geometry', 'coordinates', 'geoproperty'])
+
+export interface QueryBody {
+  readonly parameters: Parameters
+  readonly entities: readonly EntitySelector[] | undefined
+}
+
+/** @throws ngsi-ld.bad-request-data naming the member at fault. */
+export function readQueryBody(body: Json, expand: (term: string) => string): QueryBody {
+  if (!isObject(body)) throw badRequestData('must be an object of type Query', 'body')
+  if (body['type'] !== 'Query' && body['@type'] !== 'Query') throw badRequestData('must be Query', 'type')
+  const parameters = new Map<string, string>()
+  let entities: readonly EntitySelector[] | undefined
+  for (const [member, value] of Object.entries(body)) {
+    if (member === 'type' || member === '@type' || member === '@context') continue
+    if (member === 'entities') entities = readSelectors(value, expand)
+    else if (member === 'geoQ') readGeo(value, parameters)
+    else parameters.set(member, readMember(member, value))
+  }
+  return { parameters, entities }
+}
+
+function readMember(member: string, value: Json): string {
+  if (member === 'joinLevel' && typeof value === 'number') return String(value)
+  if (member === 'orderFrom' && isList(value)) return JSON.stringify(value)
+  const isText = texts.has(member) || lists.has(member) || member === 'joinLevel' || member === 'orderFrom'
+  if (!isText) throw badRequestData('is not a member of a Query', member)
+  if (typeof value === 'string') return value
+  if (
+    lists.has(member) &&
+    isList(value) &&
+    value.length > 0 &&
+    value.every((item) => typeof item === 'string')
+  )
+    return value.join()
+  throw badRequestData(lists.has(member) ? 'must be a list of texts' : 'must be a text', member)
+}
+
+function readSelectors(value: Json, expand: (term: string) => string): readonly EntitySelector[] {
+  if (!isList(value) || value.length === 0)
+    throw badRequestData('must be a list of entity selectors', 'entities')
+  return value.map((item, index) => parseEntitySelector(item, expand, `entities[${index}]`))
+}
+
+function readGeo(value: Json, parameters: Map<string, string>): void {
+  if (!isObject(value)) throw badRequestData('must be an object', 'geoQ')
+  for (const [member, part] of Object.entries(value satisfies JsonObject)) {
+    if (!geoMembers.has(member)) throw badRequestData('is not a member of a geo-query', `geoQ.${member}`)
+    if (member === 'coordinates' && isList(part)) parameters.set(member, JSON.stringify(part))
+    else if (typeof part === 'string') parameters.set(member, part)
+    else throw badRequestData('must be a text', `geoQ.${member}`)
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The order of a query's answer (GS CIM 009, 4.23): members of entities by value, or places by their distance from a
+ * geometry. Numbers come before texts, texts before truth values, and what lacks the member comes last either way.
+ * Keys are plain JSON, so that a page can begin behind one.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { figureDistanceMeters } from './distance.ts'
+import type { Entity } from './entity.ts'
+import { type Figure, figureOf } from './figure.ts'
+import { checkGeometry } from './geometry.ts'
+import { listOf } from './json.ts'
+import { badRequestData, tooComplex } from './problem.ts'
+import type { QueryPath } from './query.ts'
+import { type QueryTimes, valuesAt } from './query-match.ts'
+import { parseQuery } from './query-parse.ts'
+
+interface OrderTerm {
+  readonly path: QueryPath
+  readonly descending: boolean
+  /** Distances are compared, not values. */
+  readonly far: boolean
+}
+
+export interface EntityOrder {
+  readonly terms: readonly OrderTerm[]
+  /** Where distances are measured from. */
+  readonly from?: { readonly type: string; readonly coordinates: Json } | undefined
+  /** Language tag whose rules order texts; without one, by UTF-16 unit. */
+  readonly collation?: string | undefined
+}
+
+/** The parameters as they come. */
+export interface OrderInput {
+  readonly orderBy?: string | undefined
+  readonly orderFrom?: string | undefined
+  readonly orderGeometry?: string | undefined
+  readonly collation?: string | undefined
+}
+
+/**
+ * Parses an order; undefined when none is given.
+ * @throws ngsi-ld.bad-request-data, ngsi-ld.too-complex
+ */
+export function parseOrder(input: OrderInput, expand: (term: string) => string): EntityOrder | undefined {
+  const { orderBy, orderFrom, orderGeometry, collation } = input
+  if (orderBy === undefined) {
+    const lone = (['orderFrom', 'orderGeometry', 'collation'] as const).find(
+      (name) => input[name] !== undefined,
+    )
+    if (lone !== undefined) throw badRequestData('goes only with orderBy', lone)
+    return undefined
+  }
+  if (orderGeometry !== undefined && orderFrom === undefined)
+    throw badRequestData('goes only with orderFrom', 'orderGeometry')
+  const from = orderFrom === undefined ? undefined : parseFrom(orderFrom, orderGeometry ?? 'Point')
+  const texts = orderBy.split(',')
+  if (texts.length > limits.queryTermsMax.value) throw tooComplex('orderBy has too many members')
+  return {
+    terms: texts.map((text) => parseTerm(text, expand, from !== undefined)),
+    from,
+    collation: collation === undefined ? undefined : checkCollation(collation),
+  }
+}
+
+const directions: ReadonlySet<string> = new Set(['asc', 'desc', 'dist-asc', 'dist-desc'])
+
+function parseTerm(text: string, expand: (term: string) => string, hasOrigin: boolean): OrderTerm {
+  const [member = '', direction = 'asc', ...more] = text.split(';').map((part) => part.trim())
+  if (!directions.has(direction) || more.length > 0)
+    throw badRequestData(`expected MEMBER, MEMBER;asc or MEMBER;desc in "${text}"`, 'orderBy')
+  const tree = parseQuery(member, expand)
+  if (tree.kind !== 'exists' || tree.path.linked !== undefined)
+    throw badRequestData(`"${member}" is no path to a member`, 'orderBy')
+  const far = direction.startsWith('dist-')
+  if (far && !hasOrigin) throw badRequestData(`${direction} needs orderFrom`, 'orderBy')
+  return { path: tree.path, descending: direction.endsWith('desc'), far }
+}
+
+function parseFrom(coordinates: string, type: string): { type: string; coordinates: Json } {
+  let parsed: Json
+  try {
+    parsed = JSON.parse(coordinates) as Json
+  } catch {
+    throw badRequestData('must be a JSON array', 'orderFrom')
+  }
+  const geometry = { type, coordinates: parsed }
+  checkGeometry(geometry, 'orderFrom')
+  return geometry
+}
+
+function checkCollation(tag: string): string {
+  try {
+    if (Intl.Collator.supportedLocalesOf(tag).length > 0) return tag
+  } catch {
+    // Not a language tag at all.
+  }
+  throw badRequestData(`${tag} is no language whose order is known`, 'collation')
+}
+
+export type OrderKey = number | string | boolean | null
+
+export interface CompiledOrder {
+  keysOf(entity: Entity, times: QueryTimes): readonly OrderKey[]
+  compare(a: readonly OrderKey[], b: readonly OrderKey[]): number
+}
+
+export function compileOrder({ terms, from, collation }: EntityOrder): CompiledOrder {
+  const origin = from === undefined ? undefined : figureOf(from)
+  const collator = collation === undefined ? undefined : new Intl.Collator(collation)
+  const compareTexts = collator === undefined ? byUnit : collator.compare
+  return Object.freeze({
+    keysOf: (entity, times) => terms.map((term) => keyOf(term, entity, { times, origin })),
+    compare(a, b) {
+      for (const [index, { descending }] of terms.entries()) {
+        const [left, right] = [a[index] ?? null, b[index] ?? null]
+        if (left === right) continue
+        if (left === null || right === null) return left === null ? 1 : -1
+        const order = compareKeys(left, right, compareTexts)
+        if (order !== 0) return descending ? -order : order
+      }
+      return 0
+    },
+  } satisfies CompiledOrder)
+}
+
+function keyOf(
+  { path, far }: OrderTerm,
+  entity: Entity,
+  { times, origin }: { readonly times: QueryTimes; readonly origin: Figure | undefined },
+): OrderKey {
+  const [name] = path.names
+  const isMember = path.names.length === 1 && (name === 'id' || name === 'type' || name === 'scope')
+  const value = isMember ? memberOf(entity, name) : valuesAt(path, entity, times)[0]
+  if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
+    return far ? null : value
+  const figure = origin === undefined ? undefined : figureOf(value)
+  return figure === undefined ? null : figureDistanceMeters(origin!, figure)
+}
+
+function memberOf(entity: Entity, name: 'id' | 'type' | 'scope'): Json | undefined {
+  const value = entity[name]
+  return value === undefined ? undefined : [...listOf(value)].sort(byUnit).join()
+}
+
+const ranks: Readonly<Record<string, number>> = { number: 0, string: 1, boolean: 2 }
+
+function compareKeys(
+  a: number | string | boolean,
+  b: number | string | boolean,
+  compareTexts: (a: string, b: string) => number,
+): number {
+  if (typeof a !== typeof b) return ranks[typeof a]! - ranks[typeof b]!
+  if (typeof a === 'string') return compareTexts(a, b as string)
+  return Number(a) - Number(b)
+}
+
+/** Characters beyond the basic plane stand before U+E000 here; nobody minds. */
+function byUnit(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}

@@ -1,0 +1,66 @@
+/**
+ * A geo-query as an SQL condition: cells of points and boxes of all other geometries that may satisfy, and a closer
+ * look at each row, by which most candidates are decided without reading their entities.
+ */
+import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
+import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
+import { scalarKinds } from './entity-index.ts'
+import { boxOfCell, cellRanges } from './place-cell.ts'
+import type { Condition, SqlPorts } from './query-sql.ts'
+import { type Arm, type ArmRow, listArm } from './sql-text.ts'
+
+/** Places select more than equal values do, and less than ranges. */
+const rank = 2
+
+/** @param exists the condition that an entity has the property at all. */
+export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts): Condition {
+  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
+  const boxes = searchBoxesOf(geo)
+  if (boxes === undefined) return superset
+  const name = ports.nameOf(geo.property)
+  if (name === undefined) return superset
+  const fresh = ports.unwritten?.(geo.property, compileGeometryTest(geo))
+  const test = compileBoxTest(geo)
+  const cells = cellRanges((box) => {
+    const verdict = windowVerdict(box, boxes)
+    return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
+  })
+  const arms = [...cells.map((range) => cellArm(name, range)), ...boxes.map((box) => placeArm(name, box))]
+  const look = (row: ArmRow): boolean | undefined => {
+    const box = boxOfRow(row)
+    const verdict = box === undefined ? undefined : test(box)
+    // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
+    return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
+  }
+  const newer = fresh === undefined ? [] : [listArm(fresh.rids)]
+  return { ...superset, arms: [...arms, ...newer], ordered: false, rank, look }
+}
+
+/** What a row of a cell, of a place or of a list says of where its entity is. */
+function boxOfRow(row: ArmRow): Box | undefined {
+  if (row.length === 2) return boxOfCell(row[1] as number)
+  return row.length === 5 ? (row.slice(1) as unknown as Box) : undefined
+}
+
+function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
+  if (!windows.some((window) => boxesTouch(box, window))) return false
+  return windows.some((window) => isBoxWithin(box, window)) ? true : undefined
+}
+
+function cellArm(name: number, [first, last]: readonly [number, number]): Arm {
+  return {
+    columns: 'd.value',
+    from: 'scalar d',
+    where: 'd.name = ? AND d.kind = ? AND d.value >= ? AND d.value <= ?',
+    params: [name, scalarKinds.cell, first, last],
+  }
+}
+
+function placeArm(name: number, [west, south, east, north]: Box): Arm {
+  return {
+    columns: 'd.x0, d.y0, d.x1, d.y1',
+    from: 'place d',
+    where: 'd.x0 <= ? AND d.x1 >= ? AND d.y0 <= ? AND d.y1 >= ? AND d.name = ?',
+    params: [east, west, north, south, name],
+  }
+}

@@ -1,0 +1,86 @@
+/** Expiry of entities and attributes [NGSI-LD 5.2.4 and 5.2.5, expiresAt]: what is over goes as if it were deleted. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { type OpenBroker, observe, openBroker, settableClock, temporaryFolder } from '#test/kit/broker.ts'
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+const clock = settableClock()
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  open = await openBroker(temporary.folder, { clock })
+})
+afterEach(async () => {
+  await open.close()
+  temporary.remove()
+})
+
+const inSeconds = (seconds: number): string => msToDateTime(clock.now() + seconds * 1000)
+const property = (value: number, expiresAt?: string) => ({
+  type: 'Property',
+  value,
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+})
+const create = (id: string, members: object): Promise<void> =>
+  open.broker.create({ id, type: 'T', ...members } as Entity, 'http')
+const read = (id: string): Entity | undefined => open.broker.retrieve(id)?.entity()
+
+it('ends an entity at its time and not before, also across a restart', async () => {
+  await create('urn:x:1', { expiresAt: inSeconds(60), a: property(1) })
+  await create('urn:x:2', { a: property(1) })
+  await open.upkeep(30_000)
+  expect(read('urn:x:1')).toBeDefined()
+  await open.close()
+  open = await openBroker(temporary.folder, { clock })
+  await open.upkeep(31_000)
+  expect(read('urn:x:1')).toBeUndefined()
+  expect(read('urn:x:2')).toBeDefined()
+  await create('urn:x:1', { a: property(2) })
+  await open.upkeep(3_600_000)
+  expect(read('urn:x:1')).toHaveProperty('a', property(2))
+})
+
+it('ends the attribute instances that are over, each at its time, and leaves the others', async () => {
+  const other = { ...property(2, inSeconds(120)), datasetId: 'urn:d:1' }
+  await create('urn:x:1', { a: [property(1, inSeconds(60)), other], b: property(3) })
+  await open.upkeep(61_000)
+  expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T', a: other, b: property(3) })
+  await open.upkeep(60_000)
+  expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T', b: property(3) })
+})
+
+it('goes by the latest word: later, sooner, never', async () => {
+  const merge = (id: string, fragment: object) =>
+    open.broker.merge(id, fragment as never, { by: 'http', merge: {} })
+  for (const id of ['urn:x:1', 'urn:x:2', 'urn:x:3']) await create(id, { expiresAt: inSeconds(60) })
+  await merge('urn:x:1', { expiresAt: inSeconds(600) })
+  await merge('urn:x:2', { expiresAt: inSeconds(10) })
+  await merge('urn:x:3', { expiresAt: 'urn:ngsi-ld:null' })
+  await open.upkeep(11_000)
+  expect([1, 2, 3].map((n) => read(`urn:x:${n}`) !== undefined)).toEqual([true, false, true])
+  await open.upkeep(60_000)
+  expect([1, 2, 3].map((n) => read(`urn:x:${n}`) !== undefined)).toEqual([true, false, true])
+  await open.upkeep(600_000)
+  expect([1, 2, 3].map((n) => read(`urn:x:${n}`) !== undefined)).toEqual([false, false, true])
+  expect(read('urn:x:3')).toEqual({ id: 'urn:x:3', type: 'T' })
+})
+
+it('ends an observed attribute with its stream, and tells nothing twice', async () => {
+  await create('urn:x:1', { a: property(1, inSeconds(60)) })
+  await observe(open, 'urn:x:1', 'a', clock.now(), 5)
+  await open.upkeep(61_000)
+  expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T' })
+  const version = open.broker.retrieve('urn:x:1')!.version()
+  await open.upkeep(61_000)
+  expect(open.broker.retrieve('urn:x:1')!.version()).toBe(version)
+})
+
+it('ends more than fit one group', async () => {
+  const expiresAt = inSeconds(5)
+  const ids = Array.from({ length: 300 }, (_, n) => `urn:x:${n}`)
+  const entities = ids.map((id) => ({ id, type: 'T', expiresAt }))
+  await open.broker.batchCreate(entities, 'http')
+  for (let i = 0; i < 3; i++) await open.upkeep(6000)
+  expect(ids.filter((id) => read(id) !== undefined)).toEqual([])
+})

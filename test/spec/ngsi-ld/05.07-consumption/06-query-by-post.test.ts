@@ -1,0 +1,229 @@
+/** Queries by POST, scopes, order and GeoJSON [NGSI-LD 5.2.23, 4.19, 4.23, 4.5.16, 6.3.15, 6.23]. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile()
+const path = '/ngsi-ld/v1/entities'
+const queryPath = '/ngsi-ld/v1/entityOperations/query'
+const encoded = encodeURIComponent
+const lamp = (n: number): string => `urn:ngsi-ld:Lamp:${n}`
+const point = (x: number, y: number): object => ({
+  type: 'GeoProperty',
+  value: { type: 'Point', coordinates: [x, y] },
+})
+
+beforeAll(async () => {
+  await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+    { id: lamp(1), type: 'Lamp', scope: '/a/b', power: property(30), location: point(3, 0) },
+    { id: lamp(2), type: 'Lamp', scope: ['/a', '/c/d/e'], power: property(10), location: point(1, 0) },
+    { id: lamp(3), type: ['Lamp', 'Light'], scope: '/ab', power: property('x'), place: point(9, 9) },
+    { id: lamp(4), type: 'Pole', power: property(20, { deep: property(1) }), location: point(2, 0) },
+    {
+      id: lamp(5),
+      type: 'Pole',
+      mode: { type: 'VocabProperty', vocab: 'https://modes.example/open' },
+      label: { type: 'LanguageProperty', languageMap: { en: 'post', de: ['Mast', 'Pfahl'] } },
+      facts: { type: 'JsonProperty', json: { a: { b: [1, 2] } } },
+    },
+  ])
+})
+
+const idsOf = (list: unknown): string[] => (list as { id: string }[]).map(({ id }) => id)
+const ids = async (query: string): Promise<string[]> => {
+  const answer = await gateway.get(`${path}?${query}`)
+  expect([query, answer.status, answer.text]).toEqual([query, 200, answer.text])
+  return idsOf(answer.json())
+}
+const post = (body: object, parameters = ''): ReturnType<typeof gateway.send> =>
+  gateway.send('POST', `${queryPath}${parameters}`, { type: 'Query', ...body })
+
+describe('a Query in a body', () => {
+  it.each([
+    [{ entities: [{ type: 'Light' }] }, [3]],
+    [{ entities: [{ type: 'Lamp', id: [lamp(1), lamp(4)] }] }, [1]],
+    [{ entities: [{ type: 'Light' }, { type: 'Pole', idPattern: '4$' }] }, [3, 4]],
+    [{ entities: [{ type: 'Light' }, { type: 'Pole' }], q: 'power==20' }, [4]],
+    [{ q: 'power>5;power<25', entities: [{ type: '*' }] }, [2, 4]],
+    [{ attrs: ['place', 'mode'] }, [3, 5]],
+    [{ q: 'power', scopeQ: '/a/#' }, [1, 2]],
+    [{ geoQ: { georel: 'near;maxDistance==1000', geometry: 'Point', coordinates: [1, 0] } }, [2]],
+    [{ geoQ: { georel: 'equals', geometry: 'Point', coordinates: '[9,9]', geoproperty: 'place' } }, [3]],
+    [{ attrs: ['power'], orderBy: 'power;desc' }, [3, 1, 4, 2]],
+  ])('%j shall find %j', async (body, expected) => {
+    const answer = await post(body)
+    expect([answer.status, answer.text]).toEqual([200, answer.text])
+    expect(idsOf(answer.json())).toEqual(expected.map(lamp))
+  })
+
+  it('shall be shown and paged as one in the address', async () => {
+    const answer = await post(
+      { entities: [{ type: 'Lamp' }], pick: ['power'] },
+      '?limit=2&count=true&format=simplified',
+    )
+    expect(answer.json()).toEqual([{ power: 30 }, { power: 10 }])
+    expect(answer.headers['ngsild-results-count']).toBe('3')
+    const next = /<([^>]*)>; rel="next"/.exec(answer.headers['link'] ?? '')?.[1] ?? ''
+    const rest = await gateway.send('POST', next, { type: 'Query', entities: [{ type: 'Lamp' }] })
+    expect(idsOf(rest.json())).toEqual([lamp(3)])
+  })
+
+  it.each([
+    [{ type: 'Wish' }, /^type/],
+    [{}, /type, attrs, q/],
+    [{ csf: 'a==1', q: 'a' }, /^csf/],
+    [{ entities: [] }, /^entities/],
+    [{ entities: [{ id: lamp(1) }] }, /^entities\[0\]\.type/],
+    [{ q: 'a', geoQ: { georel: 'within' } }, /^geometry/],
+    [{ attrs: [1] }, /^attrs/],
+  ])('%j shall be 400', async (body, detail) => {
+    const answer = await post(body)
+    expect(answer.status).toBe(400)
+    expect((answer.json() as { detail: string }).detail).toMatch(detail)
+  })
+})
+
+describe('scopeQ', () => {
+  it.each([
+    ['/a/b', [1]],
+    ['/a', [2]],
+    ['/a/#', [1, 2]],
+    ['/+/b', [1]],
+    ['/c/+/e', [2]],
+    ['/c/+', []],
+    ['/#', [1, 2, 3]],
+    ['/a;/c/#', [2]],
+    ['/a/b|/ab', [1, 3]],
+    ['/ab,(/a;/c/d/e)', [2, 3]],
+    ['/none/#', []],
+  ])('%s shall find %j', async (scopeQ, expected) => {
+    expect(await ids(`type=*&scopeQ=${encoded(scopeQ)}`)).toEqual(expected.map(lamp))
+  })
+
+  it.each(['a', '/a/', '/#/a', '(/a', '/a;;/b', ''])('%s shall be 400', async (scopeQ) => {
+    expect((await gateway.get(`${path}?type=Lamp&scopeQ=${encoded(scopeQ)}`)).status).toBe(400)
+  })
+})
+
+describe('q into values', () => {
+  it.each([
+    ['label[en]=="post"', [5]],
+    ['label[*]=="Pfahl"', [5]],
+    ['label[fr]=="post"', []],
+    ['facts[a.b]==2', [5]],
+    ['facts[a.c]', []],
+    ['power.deep==1', [4]],
+    ['mode=="https://modes.example/open"', [5]],
+  ])('%s shall find %j', async (q, expected) => {
+    expect(await ids(`q=${encoded(q)}`)).toEqual(expected.map(lamp))
+  })
+
+  it('shall compare a vocabulary by the names of terms', async () => {
+    const body = {
+      type: 'Query',
+      q: 'mode=="open"',
+      '@context': [
+        { open: 'https://modes.example/open' },
+        'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld',
+      ],
+    }
+    const answer = await gateway.send('POST', queryPath, body)
+    expect([answer.status, idsOf(answer.json())]).toEqual([200, [lamp(5)]])
+    expect(await ids('q=mode=="open"')).toEqual([])
+  })
+})
+
+describe('orderBy', () => {
+  const ordered = (orderBy: string, more = ''): Promise<string[]> =>
+    ids(`type=*&orderBy=${encoded(orderBy)}&limit=3${more}`)
+
+  it.each([
+    ['power', '', [2, 4, 1]],
+    ['power;desc', '', [3, 1, 4]],
+    ['id;desc', '', [5, 4, 3]],
+    ['power.deep', '', [4, 1, 2]],
+    ['createdAt,id;desc', '', [5, 4, 3]],
+    ['location;dist-asc', '&orderFrom=[0,0]', [2, 4, 1]],
+    ['location', '&orderFrom=[0,0]', [2, 4, 1]],
+    ['location;dist-desc', '&orderFrom=[[0,0],[0,1]]&orderGeometry=LineString', [1, 4, 2]],
+    ['type,power;desc', '&collation=de', [1, 2, 3]],
+  ])('%s%s shall begin with %j', async (orderBy, more, expected) => {
+    expect(await ordered(orderBy, more)).toEqual(expected.map(lamp))
+  })
+
+  it('shall lead through everything once', async () => {
+    const seen: string[] = []
+    let next: string | undefined = `${path}?type=*&orderBy=power;desc&limit=2`
+    while (next !== undefined) {
+      const answer = await gateway.get(next)
+      seen.push(...idsOf(answer.json()))
+      next = /<([^>]*)>; rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+    }
+    expect(seen).toEqual([3, 1, 4, 2, 5].map(lamp))
+  })
+
+  it.each([
+    'orderBy=power;up',
+    'orderBy=power==1',
+    'orderBy=',
+    'orderBy=location;dist-asc',
+    'orderFrom=[0,0]',
+    'orderBy=power&collation=not_a_tag',
+    'orderBy=location&orderFrom=here',
+    'pageKey=here',
+    'orderBy=power&pageKey=here',
+  ])('%s shall be 400', async (query) => {
+    expect((await gateway.get(`${path}?type=Lamp&${query}`)).status).toBe(400)
+  })
+})
+
+describe('GeoJSON', () => {
+  const Accept = 'application/geo+json'
+
+  it('shall be a Feature with the context in it', async () => {
+    const answer = await gateway.get(`${path}/${lamp(1)}?format=simplified`, { Accept })
+    expect(answer.headers['content-type']).toBe(Accept)
+    expect(answer.json()).toMatchObject({
+      id: lamp(1),
+      type: 'Feature',
+      geometry: { type: 'Point', coordinates: [3, 0] },
+      properties: { type: 'Lamp', power: 30, location: { type: 'Point' } },
+    })
+    expect(answer.json()).toHaveProperty('@context')
+    expect((answer.json() as { properties: object }).properties).not.toHaveProperty('id')
+  })
+
+  it('shall have its context in a Link for those who prefer JSON', async () => {
+    const answer = await gateway.get(`${path}?type=Light`, { Accept, Prefer: 'body=json' })
+    expect(answer.headers['link']).toMatch(/json-ld#context/)
+    expect(answer.json()).toEqual({
+      type: 'FeatureCollection',
+      features: [
+        expect.objectContaining({
+          id: lamp(3),
+          geometry: null,
+          properties: expect.objectContaining({ scope: '/ab' }),
+        }),
+      ],
+    })
+  })
+
+  it('shall show the GeoProperty that is asked for, and an empty collection when nothing is found', async () => {
+    const answer = await gateway.get(`${path}?type=Light&geometryProperty=place`, { Accept })
+    expect(answer.json()).toHaveProperty(['features', 0, 'geometry', 'coordinates'], [9, 9])
+    const none = await gateway.get(`${path}?type=None`, { Accept })
+    expect(none.json()).toMatchObject({ type: 'FeatureCollection', features: [] })
+  })
+
+  it('shall be weighed against the other media types', async () => {
+    const typeFor = async (accept: string): Promise<string | undefined> =>
+      (await gateway.get(`${path}/${lamp(1)}`, { Accept: accept })).headers['content-type']
+    expect(await typeFor('application/geo+json;q=0.5, application/ld+json;q=0.6')).toBe('application/ld+json')
+    expect(await typeFor('application/geo+json;q=0.9, application/*;q=0.1')).toBe(Accept)
+    expect(await typeFor('application/*')).toBe('application/json')
+    expect((await gateway.get('/ngsi-ld/v1/types', { Accept })).status).toBe(406)
+  })
+
+  it('shall be the only place for geometryProperty', async () => {
+    expect((await gateway.get(`${path}/${lamp(1)}?geometryProperty=location`)).status).toBe(400)
+  })
+})
