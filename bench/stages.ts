@@ -72,6 +72,7 @@ export async function benchStages(): Promise<void> {
     claims: createClaims(bridges, {}),
     admission: createAdmission(main.documents, provisioning),
     channels: createChannels({ ...main, log, addressOf }, provisioning),
+    clock: systemClock,
     log,
     metrics,
   })

@@ -105,9 +105,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     claims: createClaims(bridges, settings.bridges),
     admission: createAdmission(main.documents, provisioning),
     channels: createChannels({ ...main, log, addressOf }, provisioning),
+    clock,
     log,
     metrics,
   })
+
+  await intake.release()
 
   let isReady = false
   const unreadiness = (): string[] => [

@@ -57,7 +57,7 @@ function decodeBy(source: Source, levels: Placeholders, frame: Frame): Decoded {
   const out = createDecoding()
   if (source.items === undefined) {
     decodeRecord(source, levels, { payload, item: payload, place: '' }, out)
-    return out.end()
+    return orNothing(out.end())
   }
   const items = valueAt(source.items, payload, payload)
   if (!Array.isArray(items)) return undecodable('there is no list of items', 'items')
@@ -66,8 +66,14 @@ function decodeBy(source: Source, levels: Placeholders, frame: Frame): Decoded {
     const scope = { payload, item: items[index] as unknown, place: `[${index}]` }
     if (!decodeRecord(source, levels, scope, out)) break
   }
-  return out.end()
+  return items.length === 0 ? out.end() : orNothing(out.end())
 }
+
+/** A frame that has no field at all is most likely read by a mistaken mapping: it must not vanish. */
+const orNothing = (decoded: Decoded): Decoded =>
+  decoded.readings.length + decoded.problems.length > 0
+    ? decoded
+    : undecodable('none of the declared fields is in the payload')
 
 /** @returns false once the frame is full */
 function decodeRecord(source: Source, levels: Placeholders, scope: Scope, out: Decoding): boolean {
@@ -90,7 +96,9 @@ function sharedOf({ device, time }: Source, levels: Placeholders, scope: Scope):
   if (time === undefined || written === undefined || written === null)
     return { device: name, timeSource: 'gateway' }
   const { at, reason } = momentOf(written, time.format)
-  return reason ?? { device: name, observedAt: at, timeSource: 'device' }
+  return reason === undefined
+    ? { device: name, observedAt: at, timeSource: 'device' }
+    : `the time in ${firstMember(time.path) ?? 'the payload'}: ${reason}`
 }
 
 /** Every number, boolean and text of a record, or the record itself where the topic names its field. */

@@ -32,7 +32,9 @@ export const logEvents = {
   'bridge-in.connected': 'Connected to an external broker.',
   'bridge-in.lost': 'Connection to an external broker lost.',
   'bridge-in.refused': 'An external broker refused the connection or a subscription.',
-  'intake.quarantined': 'A frame could not be decoded; reason and topic.',
+  'intake.quarantined':
+    'A frame waits in quarantine; reason and topic. Of a flood one a second is told, and how many were not.',
+  'intake.released': 'Frames left quarantine, because they can be read or their device was accepted.',
   'intake.provisioned': 'A device was seen for the first time.',
   'delivery.endpoint-down': 'An endpoint stopped answering.',
   'delivery.endpoint-up': 'An endpoint answers again.',

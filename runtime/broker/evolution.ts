@@ -58,7 +58,8 @@ export function evolutionOf(
   const graves = ports.entities.tombstones(id)
   if (current === undefined && graves.length === 0) return undefined
   const document = JSON.parse(current?.doc ?? graves.at(-1)!.doc) as Entity
-  const rids = [...graves.map((grave) => grave.rid), ...(current === undefined ? [] : [current.rid])]
+  // While a deletion is on its way an entity has both its document and its tombstone.
+  const rids = new Set([...graves.map(({ rid }) => rid), ...(current === undefined ? [] : [current.rid])])
   const window = windowOf(query)
   const found = new Map<string, HistoricInstance[]>()
   const add = (name: string, instance: HistoricInstance): boolean => {
@@ -110,9 +111,11 @@ function timeOf(instance: HistoricInstance, property: TemporalQuery['timepropert
 function addEntityChanges(ports: EvolutionPorts, rid: number, query: TemporalQuery, add: Add): void {
   const texts = function* (): Generator<string> {
     const parts = ports.history.entityChanges(rid)
+    // What a commit folded that is on disk but not published yet is in both.
+    const folded = parts.at(-1)?.n1 ?? 0
     const unfolded = function* (): Generator<string> {
       for (const n of ports.streams.unfolded(rid)) {
-        const row = ports.records.logAt(n)
+        const row = n > folded ? ports.records.logAt(n) : undefined
         if (row !== undefined) yield Buffer.from(row.body).toString()
       }
     }

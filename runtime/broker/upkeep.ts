@@ -41,6 +41,8 @@ interface Mark {
 
 /** How often tails are looked through, ms. */
 const scanEveryMs = 1000
+/** What folding a stream costs at least, in observations: its last chunk may have to be packed anew. */
+const leastFolded = 64
 /** How often the log's bounds are looked at, ms. */
 const trimEveryMs = 30_000
 
@@ -79,7 +81,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     let room: number = limits.foldedPerGroup.value
     for (const stream of due) {
       if (room <= 0) break
-      room -= stream.tail.committed
+      room -= Math.max(stream.tail.committed, leastFolded)
       due.delete(stream)
       if (!stream.gone) foldStream(group, stream)
     }

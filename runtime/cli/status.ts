@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { isLoopbackListener, readSecretFile } from '#config/access.ts'
+import { readSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import { markedVersion } from '#config/version-mark.ts'
 import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
@@ -49,8 +49,17 @@ export async function status(given: Given, terminal: Terminal): Promise<number> 
 async function askGateway({ host, http }: Settings): Promise<RunningStatus | undefined> {
   if (http.port === 'off' || http.port === 0) return undefined
   const url = `http://${reachable(host)}:${http.port}`
-  const token = isLoopbackListener(host) ? undefined : readSecretFile(http.tokenFile)
-  const ready = await ask(`${url}/health/ready`, { token }).catch(() => undefined)
+  let token: string | undefined
+  const health = (): ReturnType<typeof ask> => ask(`${url}/health/ready`, { token })
+  let ready = await health().catch(() => undefined)
+  if (ready?.status === 401) {
+    token = readSecretFile(http.tokenFile)
+    ready = await health()
+    const why =
+      token === undefined ? `and ${http.tokenFile} is not there` : `not the one in ${http.tokenFile}`
+    if (ready.status === 401)
+      throw new GatewayError('http.unauthorized', `the gateway at ${url} wants a token, ${why}`)
+  }
   if (ready === undefined) return undefined
   const before = metricValues((await ask(`${url}/metrics`, { token })).text)
   await pause(rateOverMs)
@@ -152,7 +161,6 @@ const words = {
   deliveries: 'Deliveries waiting',
   deadLetters: 'Deliveries given up',
   quarantined: 'Quarantined frames',
-  devices: 'Devices',
   gaps: 'Gaps in history',
 } as const
 

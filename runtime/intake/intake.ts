@@ -3,6 +3,7 @@
  * observations of known streams, or a device is provisioned first. A frame is taken whole or not at all: what is
  * acknowledged is on disk as observations, as a recognised repeat, or in quarantine with its reason.
  */
+import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -31,6 +32,12 @@ export interface AcceptedFrame {
   decide(stage: Stage): readonly DecodeProblem[]
 }
 
+/** A frame with readings to observe. */
+interface Readable extends AcceptedFrame {
+  /** Whether none of its devices is held back. */
+  isAdmitted(stage: Stage): boolean
+}
+
 /** What became of a frame, once it is on disk. */
 export interface FrameOutcome {
   /** Readings that were taken, repeats included. */
@@ -45,6 +52,11 @@ export interface Intake {
   accept(frame: Frame): AcceptedFrame | undefined
   /** Takes one frame by itself and settles when it is on disk. @throws store.busy, store.full, intake.unclaimed */
   take(frame: Frame): Promise<FrameOutcome>
+  /**
+   * Takes the frames in quarantine that can be taken now, because a mapping was mended or their device accepted; the
+   * others stay. Settles with how many were taken when they are on disk.
+   */
+  release(): Promise<number>
 }
 
 export interface IntakePorts {
@@ -54,6 +66,7 @@ export interface IntakePorts {
   readonly channels: Channels
   readonly admission: Admission
   readonly records: Records
+  readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
@@ -68,7 +81,7 @@ interface Timed {
 const overheadBytes = 400
 
 export function createIntake(ports: IntakePorts): Intake {
-  const { observer, channels, admission, metrics } = ports
+  const { observer, channels, admission, metrics, log } = ports
   const frames = metrics.counter('selvedge_frames_total')
   const unclaimed = metrics.counter('selvedge_frames_unclaimed_total')
   const rejected = metrics.counter('selvedge_readings_rejected_total')
@@ -77,11 +90,13 @@ export function createIntake(ports: IntakePorts): Intake {
   const quarantine = createQuarantine({
     records: ports.records,
     quarantined: metrics.counter('selvedge_frames_quarantined_total'),
-    log: ports.log,
+    clock: ports.clock,
+    log,
   })
   const digests = createDigestWindow()
 
-  function accept(frame: Frame): AcceptedFrame | undefined {
+  /** `isKept` is said of a frame out of quarantine, which is no repeat of another. */
+  function accept(frame: Frame, isKept = false): AcceptedFrame | Readable | undefined {
     const claimant = ports.claims.find(frame)
     if (claimant === undefined) {
       unclaimed.value++
@@ -101,7 +116,7 @@ export function createIntake(ports: IntakePorts): Intake {
       const verdict = judgeReading(reading, frame)
       if (verdict.refused === undefined) {
         timed.push({ reading, stamp: verdict })
-        isUntimed ||= !hasOwnTime(reading)
+        isUntimed ||= !isKept && !hasOwnTime(reading)
       } else {
         rejected.value++
         refused ??= []
@@ -115,6 +130,7 @@ export function createIntake(ports: IntakePorts): Intake {
       bytes,
       accepted: timed.length,
       problems: all,
+      isAdmitted: (stage) => timed.every(({ reading }) => admission.of(stage, reading.device) === 'admitted'),
       decide(stage) {
         // Only what is really taken is remembered: a frame that never reaches its decision may come again.
         if (isUntimed) {
@@ -235,8 +251,27 @@ export function createIntake(ports: IntakePorts): Intake {
     }
   }
 
+  /** True when the frame was taken. */
+  async function releaseOne(q: number): Promise<boolean> {
+    const frame = quarantine.frame(q)
+    const work = frame && accept(frame, true)
+    if (work === undefined || !('isAdmitted' in work)) return false
+    return ports.door.commit((stage) => {
+      if (!work.isAdmitted(stage)) return false
+      quarantine.release(stage, q)
+      work.decide(stage)
+      return true
+    })
+  }
+
   return Object.freeze({
-    accept,
+    accept: (frame) => accept(frame),
+    async release() {
+      const taken = await Promise.all(quarantine.waiting().map(releaseOne))
+      const count = taken.filter(Boolean).length
+      if (count > 0) log.info('intake.released', { frames: count })
+      return count
+    },
     take(frame) {
       const work = accept(frame)
       if (work === undefined) {

@@ -2,6 +2,7 @@
  * The quarantine: frames that a bridge claimed and could not decode, and frames of devices that nobody accepted yet,
  * with the reason, replayable. Bounded by number and bytes; the oldest leave first.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Counter } from '#base/metrics.ts'
@@ -12,25 +13,49 @@ import type { Records } from '#store/records.ts'
 export interface Quarantine {
   /** Stages one frame. `bridge` is absent where none decoded it. */
   put(stage: Stage, frame: Frame, bridge: string | undefined, reason: string): void
+  /** The numbers of the frames that wait, oldest first. */
+  waiting(): readonly number[]
+  /** One of them, as it was received; undefined when it has left. */
+  frame(q: number): Frame | undefined
+  /** Stages that a frame has left. */
+  release(stage: Stage, q: number): void
 }
 
 export interface QuarantinePorts {
   readonly records: Records
   readonly quarantined: Counter
+  readonly clock: Clock
   readonly log: Log
 }
 
-export function createQuarantine({ records, quarantined, log }: QuarantinePorts): Quarantine {
+const tellEveryMs = 1000
+
+export function createQuarantine({ records, quarantined, clock, log }: QuarantinePorts): Quarantine {
   let last = records.quarantineLast()
   const kept = records.quarantineSizes()
   let bytes = kept.reduce((sum, { size }) => sum + size, 0)
+
+  let toldAt = Number.NEGATIVE_INFINITY
+  let untold = 0
+
+  /** A flood of frames does not become a flood of lines. */
+  function tell(topic: string, bridge: string | undefined, reason: string): void {
+    const now = clock.monotonic()
+    if (now - toldAt < tellEveryMs) {
+      untold++
+      return
+    }
+    log.warn('intake.quarantined', { topic, bridge, reason, ...(untold > 0 ? { untold } : {}) })
+    toldAt = now
+    untold = 0
+  }
 
   return Object.freeze({
     put(stage, frame, bridge, reason) {
       const q = ++last
       const size = frame.payload.length
       quarantined.value++
-      log.debug('intake.quarantined', { topic: frame.topic, bridge, reason })
+      tell(frame.topic, bridge, reason)
       stage.write(
         'quarantine.insert',
         q,
@@ -53,6 +78,27 @@ export function createQuarantine({ records, quarantined, log }: QuarantinePorts)
         oldest = gone.q
       }
       if (oldest !== undefined) stage.write('quarantine.trim', oldest)
+    },
+    waiting: () => kept.map(({ q }) => q),
+    frame(q) {
+      const row = records.quarantined(q)
+      if (row === undefined) return undefined
+      return {
+        topic: row.topic,
+        payload: row.payload,
+        contentType: row.content_type ?? undefined,
+        receivedAt: row.at,
+        retained: row.retained === 1,
+        transport: row.transport as Frame['transport'],
+        source: row.source ?? undefined,
+      }
+    },
+    release(stage, q) {
+      stage.write('quarantine.delete', q)
+      stage.published(() => {
+        const at = kept.findIndex((one) => one.q === q)
+        if (at >= 0) bytes -= kept.splice(at, 1)[0]!.size
+      })
     },
   } satisfies Quarantine)
 }

@@ -82,7 +82,7 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   const filters = createFilterTree<true>()
   for (const topic of settings.topics) filters.add(topic.replace(/^\$share\/[^/]+\//, ''), true, 1)
 
-  const client = connect(settings.url, clientOptions(settings, leastMs))
+  const client = connect(clientOptions(settings, leastMs))
   client.handleMessage = handleMessage
 
   /**
@@ -214,7 +214,12 @@ const manual = Object.freeze({ name: 'manual', message: 'acknowledged when store
 
 function clientOptions(settings: BridgeInSettings, reconnectPeriod: number): IClientOptions {
   const { clientId, username, password, ca } = settings
+  const { protocol, hostname, port } = new URL(settings.url)
   return {
+    protocol: protocol.slice(0, -1) as 'mqtt' | 'mqtts',
+    // An IPv6 address without its brackets.
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    ...(port === '' ? {} : { port: Number(port) }),
     protocolVersion: 4,
     clean: false,
     clientId,

@@ -177,7 +177,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
         await pause(10)
       }
       sessions.leaveAll()
-      await Promise.race([chores.flush(), pause(Math.max(0, deadline - clock.monotonic()))])
+      await Promise.race([chores.flush(), pause(Math.max(0, deadline - clock.monotonic()), false)])
       for (const link of presences.links()) link.close()
       parts.admission.close()
       await closeBroker()
@@ -247,7 +247,12 @@ const versionMessage: Message = {
 
 export type MqttParts = ReturnType<typeof createParts>
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+/** `isKeeping` false: it does not keep the process alive. */
+const pause = (ms: number, isKeeping = true): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    if (!isKeeping) timer.unref()
+  })
 
 function listen(
   listener: ReturnType<typeof createServer>,

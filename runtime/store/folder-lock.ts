@@ -3,8 +3,8 @@
  * as the process lives, so that one left by a killed process never blocks the next start.
  */
 
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 
@@ -15,7 +15,7 @@ import { GatewayError } from '#base/errors.ts'
 export function lockFolder(folder: string): () => void {
   let file: BetterSqlite3.Database | undefined
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder)
     file = new BetterSqlite3(join(folder, 'lock'), { timeout: 0 })
     file.pragma('journal_mode = MEMORY')
     file.exec('BEGIN EXCLUSIVE')
@@ -39,4 +39,12 @@ export function lockFolder(folder: string): () => void {
       error,
     )
   }
+}
+
+/** Step by step: where a parent takes no folders (/proc), mkdir of all at once never returns. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  const parent = dirname(folder)
+  if (parent !== folder) makeFolder(parent)
+  mkdirSync(folder, { mode: 0o700 })
 }

@@ -23,7 +23,6 @@ export type Counted =
   | 'deliveries'
   | 'deadLetters'
   | 'quarantined'
-  | 'devices'
   | 'gaps'
 
 export interface FolderFacts {
@@ -44,7 +43,6 @@ const countSql: Readonly<Record<Counted, string>> = {
   deliveries: 'SELECT count(*) FROM delivery',
   deadLetters: 'SELECT count(*) FROM dead_letter',
   quarantined: 'SELECT count(*) FROM quarantine',
-  devices: 'SELECT count(*) FROM device',
   gaps: 'SELECT count(*) FROM gap',
 }
 

@@ -1,5 +1,5 @@
 /**
- * Small records of a tenant: facts about the file, interned names, the log, contexts, devices, quarantine,
+ * Small records of a tenant: facts about the file, interned names, the log, contexts, quarantine,
  * subscriptions. Statements only; the shapes they carry belong to the rooms above.
  */
 import type { Database } from './database.ts'
@@ -14,8 +14,6 @@ export const recordWrites = {
   'context.put':
     'INSERT INTO context (url, kind, fetched, expires, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET kind = excluded.kind, fetched = excluded.fetched, expires = excluded.expires, body = excluded.body',
   'context.delete': 'DELETE FROM context WHERE url = ?',
-  'device.put':
-    'INSERT INTO device (id, state, seen, facts) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, seen = excluded.seen, facts = excluded.facts',
   'quarantine.insert':
     'INSERT INTO quarantine (q, at, topic, source, content_type, retained, transport, bridge, reason, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   'quarantine.trim': 'DELETE FROM quarantine WHERE q <= ?',
@@ -64,11 +62,16 @@ export interface ContextFacts {
   readonly bytes: number
 }
 
-export interface DeviceRow {
-  readonly id: string
-  readonly state: string
-  readonly seen: number
-  readonly facts: string
+/** A frame that waits, as it was received. */
+export interface QuarantinedRow {
+  readonly q: number
+  readonly at: number
+  readonly topic: string
+  readonly source: string | null
+  readonly content_type: string | null
+  readonly retained: number
+  readonly transport: string
+  readonly payload: Uint8Array
 }
 
 /** Read access to the records. */
@@ -94,10 +97,10 @@ export function createRecords(database: Database) {
   const contexts = database.prepare<[], ContextFacts>(
     'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
   )
-  const devices = database.prepare<[], DeviceRow>('SELECT id, state, seen, facts FROM device')
   const quarantineSizes = database.prepare<[], { q: number; size: number }>(
     'SELECT q, length(payload) AS size FROM quarantine ORDER BY q',
   )
+  const quarantined = database.prepare<[number], QuarantinedRow>('SELECT * FROM quarantine WHERE q = ?')
   return Object.freeze({
     names: () => names.all(),
     meta: (key: string) => metaGet.get(key)?.value,
@@ -110,8 +113,8 @@ export function createRecords(database: Database) {
     subscriptions: () => subscriptions.all(),
     context: (url: string) => contextGet.get(url),
     contexts: () => contexts.all(),
-    devices: () => devices.all(),
     quarantineSizes: () => quarantineSizes.all(),
+    quarantined: (q: number) => quarantined.get(q),
     quarantineLast: () =>
       (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
   })

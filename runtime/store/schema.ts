@@ -91,8 +91,7 @@ CREATE TABLE dead_letter (
 -- User @contexts fetched or hosted.
 CREATE TABLE context (url TEXT PRIMARY KEY, kind TEXT NOT NULL, fetched INTEGER NOT NULL, expires INTEGER, body TEXT NOT NULL) STRICT;
 
--- What provisioning knows of devices: JSON facts, mode decision.
-CREATE TABLE device (id TEXT PRIMARY KEY, state TEXT NOT NULL, seen INTEGER NOT NULL, facts TEXT NOT NULL) STRICT;
+-- Frames that could not be decoded, or whose device is not accepted yet.
 CREATE TABLE quarantine (q INTEGER PRIMARY KEY, at INTEGER NOT NULL, topic TEXT NOT NULL, source TEXT, content_type TEXT, retained INTEGER NOT NULL, transport TEXT NOT NULL, bridge TEXT, reason TEXT NOT NULL, payload BLOB NOT NULL) STRICT;
 
 -- MQTT. sent = newest message of the session's queue ever sent, NULL while its client is connected.

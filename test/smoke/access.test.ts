@@ -39,6 +39,16 @@ test('an open HTTP listener asks for the token, which the first start makes and 
   await gateway.stop()
 })
 
+test('status reads the token, and says so when it has none that is accepted', async () => {
+  const gateway = await startGatewayProcess({ env: open })
+  const args = ['status', '--http-port', new URL(gateway.httpUrl).port]
+  expect(await runSelvedge([...args, '--data', gateway.dataFolder])).toMatchObject({ code: 0 })
+  const other = await runSelvedge([...args, '--data', join(tmpdir(), 'selvedge-nowhere')])
+  expect(other).toMatchObject({ code: 1, stdout: '' })
+  expect(other.stderr).toContain('wants a token')
+  await gateway.stop()
+})
+
 test('a later start shows neither token nor password again', async () => {
   const first = await startGatewayProcess({ env: open })
   await first.kill('SIGTERM')

@@ -100,3 +100,27 @@ it('answers what was held back, and why', async () => {
     },
   ])
 })
+
+it('takes frames out of quarantine when their device is accepted, each once and with its time', async () => {
+  await start('quarantine')
+  const waits = (value: number): Promise<Reply> =>
+    gateway.ask('POST', '/senml', {
+      body: [{ n: 'unknown:t', v: value }],
+      headers: { 'Content-Type': 'application/senml+json' },
+    })
+  for (const value of [1, 2, 2]) await waits(value)
+  await push('stranger:t')
+  const before = Date.now()
+  await gateway.close()
+  for (let starts = 0; starts < 2; starts++) {
+    await start('quarantine', { ...lists, SELVEDGE_PROVISIONING_ALLOW: 'listed,unknown' })
+    expect(await taken()).toEqual(['unknown'])
+    const id = 'urn:ngsi-ld:StreamObservation:unknown:t'
+    const path = `/ngsi-ld/v1/temporal/entities/${id}?options=temporalValues`
+    const history = (await gateway.get(path)).json() as Record<string, { values: [number, string][] }>
+    const values = Object.entries(history).find(([name]) => name.endsWith('hasSimpleResult'))![1].values
+    expect(values.map(([value]) => value)).toEqual([1, 2, 2])
+    expect(values.every(([, time]) => Date.parse(time) <= before)).toBe(true)
+    if (starts === 0) await gateway.close()
+  }
+})

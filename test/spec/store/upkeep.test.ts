@@ -173,6 +173,21 @@ describe('folding', () => {
     expect(seconds()).toEqual(upTo(7))
   })
 
+  it('of many small tails takes several groups, since each costs more than its few observations', async () => {
+    for (const device of ['a', 'b', 'c', 'd', 'e']) {
+      await open.broker.create({ ...room('x'), id: `urn:x:${device}` }, 'http')
+      await observe(open, `urn:x:${device}`, 't', at(1), 1)
+    }
+    setLimit('foldedPerGroup', 100)
+    clock.pass(ages)
+    const folded = (): number => rows('chunk')
+    await open.main.door.commit(() => undefined)
+    expect(folded()).toBe(2)
+    clock.pass(1001)
+    await open.main.door.commit(() => undefined)
+    expect(folded()).toBe(4)
+  })
+
   it('that fails halfway is done later, and nothing is lost or doubled', async () => {
     for (let s = 1; s <= 3; s++) await seen(s)
     process.env['SELVEDGE_FAILPOINTS'] = 'writer:mid-fold=throw(1)'
@@ -188,6 +203,36 @@ describe('folding', () => {
     expect(seconds()).toEqual(upTo(5))
     await restart()
     expect(seconds()).toEqual(upTo(5))
+  })
+})
+
+describe('what is on disk and not published yet', () => {
+  /** Holds this thread, which would publish, until the writer thread has made a first row in a table. */
+  async function onDisk(table: string): Promise<void> {
+    await new Promise(setImmediate)
+    for (const until = performance.now() + 5000; rows(table) === 0 && performance.now() < until; );
+    expect(rows(table)).toBe(1)
+  }
+
+  it('is told once while changes are folded', async () => {
+    await rename('x')
+    clock.pass(ages)
+    setLimit('entityRecordsUnfoldedMax', 0)
+    const group = open.main.door.commit(() => undefined)
+    await onDisk('entity_history')
+    expect(names()).toEqual(['start', 'x'])
+    await group
+    expect(names()).toEqual(['start', 'x'])
+  })
+
+  it('is told once while the entity is deleted', async () => {
+    await seen(1)
+    open.broker.retrieve(id)
+    const removal = open.broker.remove(id, 'http')
+    await onDisk('tombstone')
+    expect([seconds(), names()]).toEqual([[0, 1], ['start']])
+    await removal
+    expect(seconds()).toEqual([0, 1])
   })
 })
 
