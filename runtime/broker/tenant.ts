@@ -33,7 +33,7 @@ import { createRetention, type RetentionSettings } from './retention.ts'
 import type { SourceSubscribe } from './source-subscribe.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
-import type { EntityView, TenantBroker } from './types.ts'
+import type { EntityView, TemporalQuery, TenantBroker } from './types.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export interface TenantPorts {
@@ -118,10 +118,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const subscriptions = createSubscribe({ ...asking, records, periodic, onEndpointChange })
   const sources = openContextSources({ ...asking, rows: stored.contextSources }, onEndpointChange)
   const evolution = { entities, history, records, names, live, streams }
+  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
     ...createProvision({ door, documents, observer }),
     ...consume,
-    history: (id, query) => evolutionOf(evolution, id, query),
+    history: (id, query) => evolve(id, query),
     subscriptions,
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),

@@ -57,7 +57,7 @@ const commit = section('How writes reach the disk', {
 const http = section('HTTP', {
   port: setting(kind.listenPort(), 9090, {
     title: 'HTTP port',
-    description: 'Serves /ngsi-ld/v1, /senml, /health, /metrics.',
+    description: 'Serves /ngsi-ld/v1, /senml, /health/live, /health/ready, /metrics.',
   }),
   tokenFile: setting(kind.fileName(), 'http-token', {
     title: 'File of the HTTP token',
@@ -226,7 +226,8 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   bridges: section('Firmware bridges', {
     json: setting(kind.listOf('mappings', 256, v.unknown()), [], {
       title: 'Plain JSON devices',
-      description: 'Topic patterns and the paths of device, fields, unit and time in their payloads.',
+      description:
+        'Topic patterns and the paths of device, fields, unit and time in their payloads; firmware-bridges/json/README.md has all of it.',
     }),
   }),
   bridgeIn: setting(kind.listOf('external brokers', 16, bridgeIn), [], {
