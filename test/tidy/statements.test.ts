@@ -27,7 +27,6 @@ const readAtStart: Readonly<Record<string, string>> = {
   'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',
   'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched':
     'some hundred contexts',
-  'SELECT id, state, seen, facts FROM device': 'decisions on devices live in memory',
   'SELECT q, length(payload) AS size FROM quarantine ORDER BY q': 'a thousand frames at most',
   'SELECT count(*) AS c FROM entity': 'counted once, along the smallest index',
   'SELECT DISTINCT endpoint FROM delivery': 'goes along the index, once per start',
