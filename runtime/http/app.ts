@@ -25,6 +25,7 @@ import { createEntityOperationRoutes, entityOperationsPath } from './entity-oper
 import { createEntityWriteRoutes } from './entity-writes.ts'
 import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
+import { openApiOf } from './openapi.ts'
 import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
@@ -140,10 +141,23 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   )
 }
 
-function serve(table: Readonly<Record<string, Methods>>, refuse: App['refuse'], metrics: Metrics): App {
+type Table = Readonly<Record<string, Methods>>
+
+/** The table with the description of all of it. */
+function described(table: Table): Table {
+  const path = '/openapi.json'
+  const headers = { 'Content-Type': 'application/json', Server: productToken }
+  const whole: Table = { ...table, [path]: { GET: () => new Response(text, { headers }) } }
+  const text = JSON.stringify(
+    openApiOf(Object.entries(whole).map(([at, methods]) => ({ path: at, methods: Object.keys(methods) }))),
+  )
+  return whole
+}
+
+function serve(table: Table, refuse: App['refuse'], metrics: Metrics): App {
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
-  for (const [path, methods] of Object.entries(table)) {
+  for (const [path, methods] of Object.entries(described(table))) {
     hono.all(path, byMethod(methods))
     // An empty id is an id that is no URI, not another resource.
     const emptied = path.replace('/:id/', '//')
