@@ -53,6 +53,10 @@ const schemas: Readonly<Record<SchemaName | 'Problem', Json>> = {
   Object: { type: 'object' },
   Problem: object(['type', 'title', 'detail', 'status'], { status: whole }),
   Query: object(['type'], { type: { const: 'Query' } }),
+  Registration: object(['id', 'type', 'information', 'endpoint'], {
+    type: { const: 'ContextSourceRegistration' },
+    information: listOf({ type: 'object' }),
+  }),
   Senml: listOf({ type: 'object' }),
   Subscription: object(['id', 'type', 'notification'], {
     type: { const: 'Subscription' },

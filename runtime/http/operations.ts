@@ -21,6 +21,7 @@ export type SchemaName =
   | 'Information'
   | 'Object'
   | 'Query'
+  | 'Registration'
   | 'Senml'
   | 'Subscription'
   | 'Text'
@@ -36,10 +37,39 @@ export interface Operation {
   readonly answers: Readonly<Record<number, SchemaName | readonly [SchemaName] | null>>
 }
 
-const shown = ['options', 'format', 'attrs', 'pick', 'omit', 'lang', 'datasetId', 'local']
+const shown = [
+  ...['options', 'format', 'attrs', 'pick', 'omit', 'lang', 'datasetId', 'local'],
+  ...['join', 'joinLevel', 'containedBy', 'geometryProperty'],
+]
 const page = ['limit', 'offset', 'count']
-const chosen = ['id', 'idPattern', 'q', 'georel', 'geometry', 'coordinates', 'geoproperty']
+const chosen = [
+  'id',
+  'idPattern',
+  'q',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+  'scopeQ',
+  'expandValues',
+  'jsonKeys',
+]
+const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'pageKey']
 const one = ['local', 'type']
+const source = [
+  'attrs',
+  'coordinates',
+  'csf',
+  'geometry',
+  'geoproperty',
+  'georel',
+  'id',
+  'idPattern',
+  'local',
+  'options',
+  'q',
+  'type',
+]
 const times = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty', 'lastN']
 const ngsiLd = '/ngsi-ld/v1'
 const made = { 201: null } as const
@@ -47,256 +77,258 @@ const done = { 204: null } as const
 const updated = { 204: null, 207: 'UpdateResult' } as const
 const batched = { 204: null, 207: 'BatchOperationResult' } as const
 
+const op = (
+  tag: string,
+  summary: string,
+  answers: Operation['answers'],
+  more: Pick<Operation, 'parameters' | 'body'> = {},
+): Operation => ({ tag, summary, answers, ...more })
+
 /** Operations by method and path. */
 export const operations: Readonly<Record<string, Operation>> = {
-  [`GET ${ngsiLd}/entities`]: {
-    tag: 'Entities',
-    summary: 'Query entities',
-    parameters: [...shown, 'type', ...chosen, ...page],
-    answers: { 200: ['Entity'] },
-  },
-  [`POST ${ngsiLd}/entities`]: {
-    tag: 'Entities',
-    summary: 'Create an entity',
+  [`GET ${ngsiLd}/entities`]: op(
+    'Entities',
+    'Query entities',
+    { 200: ['Entity'] },
+    { parameters: [...shown, 'type', ...chosen, ...ordered, ...page] },
+  ),
+  [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', made, {
     parameters: ['local'],
     body: 'Entity',
-    answers: made,
-  },
-  [`GET ${ngsiLd}/entities/:id`]: {
-    tag: 'Entities',
-    summary: 'Retrieve an entity',
-    parameters: [...shown, 'type'],
-    answers: { 200: 'Entity' },
-  },
-  [`PATCH ${ngsiLd}/entities/:id`]: {
-    tag: 'Entities',
-    summary: 'Merge into an entity',
+  }),
+  [`GET ${ngsiLd}/entities/:id`]: op(
+    'Entities',
+    'Retrieve an entity',
+    { 200: 'Entity' },
+    { parameters: [...shown, 'type'] },
+  ),
+  [`PATCH ${ngsiLd}/entities/:id`]: op('Entities', 'Merge into an entity', updated, {
     parameters: [...one, 'options', 'format', 'lang', 'observedAt'],
     body: 'Fragment',
-    answers: updated,
-  },
-  [`PUT ${ngsiLd}/entities/:id`]: {
-    tag: 'Entities',
-    summary: 'Replace an entity',
+  }),
+  [`PUT ${ngsiLd}/entities/:id`]: op('Entities', 'Replace an entity', done, {
     parameters: one,
     body: 'Entity',
-    answers: done,
-  },
-  [`DELETE ${ngsiLd}/entities/:id`]: {
-    tag: 'Entities',
-    summary: 'Delete an entity',
-    parameters: one,
-    answers: done,
-  },
-  [`POST ${ngsiLd}/entities/:id/attrs`]: {
-    tag: 'Entities',
-    summary: 'Append attributes',
+  }),
+  [`DELETE ${ngsiLd}/entities/:id`]: op('Entities', 'Delete an entity', done, { parameters: one }),
+  [`POST ${ngsiLd}/entities/:id/attrs`]: op('Entities', 'Append attributes', updated, {
     parameters: [...one, 'options'],
     body: 'Fragment',
-    answers: updated,
-  },
-  [`PATCH ${ngsiLd}/entities/:id/attrs`]: {
-    tag: 'Entities',
-    summary: 'Update attributes',
+  }),
+  [`PATCH ${ngsiLd}/entities/:id/attrs`]: op('Entities', 'Update attributes', updated, {
     parameters: one,
     body: 'Fragment',
-    answers: updated,
-  },
-  [`PATCH ${ngsiLd}/entities/:id/attrs/:attribute`]: {
-    tag: 'Entities',
-    summary: 'Update parts of an attribute',
+  }),
+  [`PATCH ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Update parts of an attribute', done, {
     parameters: one,
     body: 'Attribute',
-    answers: done,
-  },
-  [`PUT ${ngsiLd}/entities/:id/attrs/:attribute`]: {
-    tag: 'Entities',
-    summary: 'Replace an attribute',
+  }),
+  [`PUT ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Replace an attribute', done, {
     parameters: one,
     body: 'Attribute',
-    answers: done,
-  },
-  [`DELETE ${ngsiLd}/entities/:id/attrs/:attribute`]: {
-    tag: 'Entities',
-    summary: 'Delete an attribute',
+  }),
+  [`DELETE ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Delete an attribute', done, {
     parameters: [...one, 'datasetId', 'deleteAll'],
-    answers: done,
-  },
-  [`POST ${ngsiLd}/entityOperations/create`]: {
-    tag: 'Batches',
-    summary: 'Create entities',
+  }),
+  [`POST ${ngsiLd}/entityOperations/create`]: op(
+    'Batches',
+    'Create entities',
+    { 201: 'Ids', 207: 'BatchOperationResult' },
+    { parameters: ['local'], body: ['Entity'] },
+  ),
+  [`POST ${ngsiLd}/entityOperations/upsert`]: op(
+    'Batches',
+    'Create or replace entities, or with options=update update them',
+    { 201: 'Ids', 204: null, 207: 'BatchOperationResult' },
+    { parameters: ['local', 'options'], body: ['Entity'] },
+  ),
+  [`POST ${ngsiLd}/entityOperations/update`]: op(
+    'Batches',
+    'Append or update attributes of entities',
+    batched,
+    { parameters: ['local', 'options'], body: ['Entity'] },
+  ),
+  [`POST ${ngsiLd}/entityOperations/merge`]: op('Batches', 'Merge into entities', batched, {
     parameters: ['local'],
     body: ['Entity'],
-    answers: { 201: 'Ids', 207: 'BatchOperationResult' },
-  },
-  [`POST ${ngsiLd}/entityOperations/upsert`]: {
-    tag: 'Batches',
-    summary: 'Create or replace entities, or with options=update update them',
-    parameters: ['local', 'options'],
-    body: ['Entity'],
-    answers: { 201: 'Ids', ...batched },
-  },
-  [`POST ${ngsiLd}/entityOperations/update`]: {
-    tag: 'Batches',
-    summary: 'Append or update attributes of entities',
-    parameters: ['local', 'options'],
-    body: ['Entity'],
-    answers: batched,
-  },
-  [`POST ${ngsiLd}/entityOperations/merge`]: {
-    tag: 'Batches',
-    summary: 'Merge into entities',
-    parameters: ['local'],
-    body: ['Entity'],
-    answers: batched,
-  },
-  [`POST ${ngsiLd}/entityOperations/delete`]: {
-    tag: 'Batches',
-    summary: 'Delete entities',
+  }),
+  [`POST ${ngsiLd}/entityOperations/delete`]: op('Batches', 'Delete entities', batched, {
     parameters: ['local'],
     body: 'Ids',
-    answers: batched,
-  },
-  [`GET ${ngsiLd}/subscriptions`]: {
-    tag: 'Subscriptions',
-    summary: 'List subscriptions',
-    parameters: ['options', 'local', ...page],
-    answers: { 200: ['Subscription'] },
-  },
-  [`POST ${ngsiLd}/subscriptions`]: {
-    tag: 'Subscriptions',
-    summary: 'Subscribe',
+  }),
+  [`GET ${ngsiLd}/subscriptions`]: op(
+    'Subscriptions',
+    'List subscriptions',
+    { 200: ['Subscription'] },
+    { parameters: ['options', 'local', ...page] },
+  ),
+  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Subscribe', made, { body: 'Subscription' }),
+  [`GET ${ngsiLd}/subscriptions/:id`]: op(
+    'Subscriptions',
+    'Retrieve a subscription',
+    { 200: 'Subscription' },
+    { parameters: ['options', 'local'] },
+  ),
+  [`PATCH ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Change a subscription', done, {
     body: 'Subscription',
-    answers: made,
-  },
-  [`GET ${ngsiLd}/subscriptions/:id`]: {
-    tag: 'Subscriptions',
-    summary: 'Retrieve a subscription',
-    parameters: ['options', 'local'],
-    answers: { 200: 'Subscription' },
-  },
-  [`PATCH ${ngsiLd}/subscriptions/:id`]: {
-    tag: 'Subscriptions',
-    summary: 'Change a subscription',
+  }),
+  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Unsubscribe', done),
+  [`GET ${ngsiLd}/temporal/entities/:id`]: op(
+    'History',
+    'Retrieve the history of an entity',
+    { 200: 'EntityTemporal', 206: 'EntityTemporal' },
+    { parameters: [...times, 'attrs', 'options', 'format', 'local'] },
+  ),
+  [`GET ${ngsiLd}/types`]: op(
+    'Discovery',
+    'List entity types',
+    { 200: 'EntityTypeList' },
+    { parameters: ['details', 'local'] },
+  ),
+  [`GET ${ngsiLd}/types/:type`]: op(
+    'Discovery',
+    'Retrieve what is known of an entity type',
+    { 200: 'EntityTypeInfo' },
+    { parameters: ['local'] },
+  ),
+  [`GET ${ngsiLd}/attributes`]: op(
+    'Discovery',
+    'List attributes',
+    { 200: 'AttributeList' },
+    { parameters: ['details', 'local'] },
+  ),
+  [`GET ${ngsiLd}/attributes/:attribute`]: op(
+    'Discovery',
+    'Retrieve what is known of an attribute',
+    { 200: 'Object' },
+    { parameters: ['local'] },
+  ),
+  [`GET ${ngsiLd}/jsonldContexts`]: op(
+    'Contexts',
+    'List stored contexts: addresses, or with details objects',
+    { 200: ['ContextDetails'] },
+    { parameters: ['details', 'kind'] },
+  ),
+  [`POST ${ngsiLd}/jsonldContexts`]: op('Contexts', 'Add a context', made, { body: 'Context' }),
+  [`GET ${ngsiLd}/jsonldContexts/:context`]: op(
+    'Contexts',
+    'Serve a context, or with details what is known of it',
+    { 200: 'Context' },
+    { parameters: ['details'] },
+  ),
+  [`DELETE ${ngsiLd}/jsonldContexts/:context`]: op(
+    'Contexts',
+    'Delete a context, or with reload get it anew',
+    done,
+    { parameters: ['reload'] },
+  ),
+  [`GET ${ngsiLd}/info/sourceIdentity`]: op('Information', 'Retrieve who this gateway is', {
+    200: 'ContextSourceIdentity',
+  }),
+  'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
+  'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Serve the context of the platform', {
+    200: 'Context',
+  }),
+  'GET /health/live': op('Operation', 'Whether the process lives', { 200: 'Health' }),
+  'GET /health/ready': op('Operation', 'Whether it serves', { 200: 'Health' }),
+  'GET /metrics': op('Operation', 'Metrics for Prometheus', { 200: 'Text' }),
+  'GET /selvedge/v1/info': op('Operation', 'Version and profile', { 200: 'Information' }),
+  'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
+  [`POST ${ngsiLd}/entityOperations/query`]: op(
+    'Entities',
+    'Query entities by a body',
+    { 200: ['Entity'] },
+    { parameters: ['local', 'format', 'options', 'pageKey', ...page], body: 'Query' },
+  ),
+  [`GET ${ngsiLd}/csourceRegistrations`]: op(
+    'Context sources',
+    'Query registrations',
+    { 200: ['Registration'] },
+    { parameters: [...source, ...times.slice(0, 4), ...page] },
+  ),
+  [`POST ${ngsiLd}/csourceRegistrations`]: op('Context sources', 'Register a context source', made, {
+    body: 'Registration',
+  }),
+  [`GET ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Retrieve a registration', {
+    200: 'Registration',
+  }),
+  [`PATCH ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Change a registration', done, {
+    body: 'Registration',
+  }),
+  [`DELETE ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Delete a registration', done),
+  [`GET ${ngsiLd}/csourceSubscriptions`]: op(
+    'Context sources',
+    'List subscriptions to registrations',
+    { 200: ['Subscription'] },
+    { parameters: ['options', 'local', ...page] },
+  ),
+  [`POST ${ngsiLd}/csourceSubscriptions`]: op('Context sources', 'Subscribe to registrations', made, {
     body: 'Subscription',
-    answers: done,
-  },
-  [`DELETE ${ngsiLd}/subscriptions/:id`]: {
-    tag: 'Subscriptions',
-    summary: 'Unsubscribe',
-    answers: done,
-  },
-  [`GET ${ngsiLd}/temporal/entities/:id`]: {
-    tag: 'History',
-    summary: 'Retrieve the history of an entity',
-    parameters: [...times, 'attrs', 'options', 'format', 'local'],
-    answers: { 200: 'EntityTemporal', 206: 'EntityTemporal' },
-  },
-  [`GET ${ngsiLd}/types`]: {
-    tag: 'Discovery',
-    summary: 'List entity types',
-    parameters: ['details', 'local'],
-    answers: { 200: 'EntityTypeList' },
-  },
-  [`GET ${ngsiLd}/types/:type`]: {
-    tag: 'Discovery',
-    summary: 'Retrieve what is known of an entity type',
-    parameters: ['local'],
-    answers: { 200: 'EntityTypeInfo' },
-  },
-  [`GET ${ngsiLd}/attributes`]: {
-    tag: 'Discovery',
-    summary: 'List attributes',
-    parameters: ['details', 'local'],
-    answers: { 200: 'AttributeList' },
-  },
-  [`GET ${ngsiLd}/attributes/:attribute`]: {
-    tag: 'Discovery',
-    summary: 'Retrieve what is known of an attribute',
-    parameters: ['local'],
-    answers: { 200: 'Object' },
-  },
-  [`GET ${ngsiLd}/jsonldContexts`]: {
-    tag: 'Contexts',
-    summary: 'List stored contexts: addresses, or with details objects',
-    parameters: ['details', 'kind'],
-    answers: { 200: ['ContextDetails'] },
-  },
-  [`POST ${ngsiLd}/jsonldContexts`]: {
-    tag: 'Contexts',
-    summary: 'Add a context',
-    body: 'Context',
-    answers: made,
-  },
-  [`GET ${ngsiLd}/jsonldContexts/:context`]: {
-    tag: 'Contexts',
-    summary: 'Serve a context, or with details what is known of it',
-    parameters: ['details'],
-    answers: { 200: 'Context' },
-  },
-  [`DELETE ${ngsiLd}/jsonldContexts/:context`]: {
-    tag: 'Contexts',
-    summary: 'Delete a context, or with reload get it anew',
-    parameters: ['reload'],
-    answers: done,
-  },
-  [`GET ${ngsiLd}/info/sourceIdentity`]: {
-    tag: 'Information',
-    summary: 'Retrieve who this gateway is',
-    answers: { 200: 'ContextSourceIdentity' },
-  },
-  'POST /senml': {
-    tag: 'Devices',
-    summary: 'Take one SenML pack',
-    body: 'Senml',
-    answers: { 200: 'Object', 204: null },
-  },
-  'GET /contexts/selvedge-platform.jsonld': {
-    tag: 'Contexts',
-    summary: 'Serve the context of the platform',
-    answers: { 200: 'Context' },
-  },
-  'GET /health/live': { tag: 'Operation', summary: 'Whether the process lives', answers: { 200: 'Health' } },
-  'GET /health/ready': { tag: 'Operation', summary: 'Whether it serves', answers: { 200: 'Health' } },
-  'GET /metrics': { tag: 'Operation', summary: 'Metrics for Prometheus', answers: { 200: 'Text' } },
-  'GET /selvedge/v1/info': {
-    tag: 'Operation',
-    summary: 'Version and profile',
-    answers: { 200: 'Information' },
-  },
-  'GET /openapi.json': { tag: 'Operation', summary: 'This description', answers: { 200: 'Object' } },
+  }),
+  [`GET ${ngsiLd}/csourceSubscriptions/:id`]: op(
+    'Context sources',
+    'Retrieve a subscription to registrations',
+    { 200: 'Subscription' },
+    { parameters: ['options', 'local'] },
+    { parameters: ['options', 'local'] },
+  ),
+  [`PATCH ${ngsiLd}/csourceSubscriptions/:id`]: op(
+    'Context sources',
+    'Change a subscription to registrations',
+    done,
+    { body: 'Subscription' },
+  ),
+  [`DELETE ${ngsiLd}/csourceSubscriptions/:id`]: op(
+    'Context sources',
+    'Unsubscribe from registrations',
+    done,
+  ),
 }
 
-/** Query parameters: what each means, and its type where it is no text. */
-export const parameters: Readonly<Record<string, readonly [meaning: string, type?: 'integer' | 'boolean']>> =
-  {
-    attrs: ['Names of attributes: only entities with one of them, only these are shown'],
-    coordinates: ['Coordinates of the reference geometry, as in GeoJSON'],
-    count: ['Whether NGSILD-Results-Count tells how many match', 'boolean'],
-    datasetId: ['Identifier of attribute instances; @none is the default instance'],
-    deleteAll: ['Whether all instances are deleted', 'boolean'],
-    details: ['Whether details are told', 'boolean'],
-    endTimeAt: ['End of a time interval'],
-    format: ['Representation: normalized, concise, simplified, keyValues; of history temporalValues'],
-    geometry: ['Type of the reference geometry'],
-    geoproperty: ['Name of the GeoProperty that is looked at, location by default'],
-    georel: ['Relation to the reference geometry, such as near;maxDistance==100'],
-    id: ['Identifiers of entities, separated by commas'],
-    idPattern: ['Regular expression on identifiers'],
-    kind: ['Hosted, Cached or ImplicitlyCreated'],
-    lang: ['Languages in order of preference'],
-    lastN: ['Only the newest instances of each attribute, so many', 'integer'],
-    limit: ['Most items of a page', 'integer'],
-    local: ['Whether only this gateway is asked', 'boolean'],
-    observedAt: ['Time of the values that have none'],
-    offset: ['Items before the page', 'integer'],
-    omit: ['Members that are not shown'],
-    options: ['Representation and sysAttrs; of writes noOverwrite, replace, update'],
-    pick: ['Members that are shown'],
-    q: ['Query on attributes'],
-    reload: ['Whether a cached context is fetched anew instead', 'boolean'],
-    timeAt: ['Time, or begin of a time interval'],
-    timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],
-    timerel: ['before, after or between'],
-    type: ['Selection of entity types'],
-  }
+/** What a query parameter means, and its type where it is no text. */
+type Parameter = readonly [meaning: string, type?: 'integer' | 'boolean']
+
+export const parameters: Readonly<Record<string, Parameter>> = {
+  attrs: ['Names of attributes: only entities with one of them, only these are shown'],
+  collation: ['Language whose order texts have'],
+  containedBy: ['Entities that are not joined again'],
+  coordinates: ['Coordinates of the reference geometry, as in GeoJSON'],
+  count: ['Whether NGSILD-Results-Count tells how many match', 'boolean'],
+  csf: ['Query on members of registrations'],
+  datasetId: ['Identifier of attribute instances; @none is the default instance'],
+  deleteAll: ['Whether all instances are deleted', 'boolean'],
+  details: ['Whether details are told', 'boolean'],
+  endTimeAt: ['End of a time interval'],
+  expandValues: ['Names of attributes whose values in q are terms of the context'],
+  format: ['Representation: normalized, concise, simplified, keyValues; of history temporalValues'],
+  geometry: ['Type of the reference geometry'],
+  geometryProperty: ['GeoProperty that is the geometry in GeoJSON'],
+  geoproperty: ['Name of the GeoProperty that is looked at, location by default'],
+  georel: ['Relation to the reference geometry, such as near;maxDistance==100'],
+  id: ['Identifiers of entities, separated by commas'],
+  idPattern: ['Regular expression on identifiers'],
+  join: ['Linked entities: flat, inline or @none'],
+  joinLevel: ['How many links are followed', 'integer'],
+  jsonKeys: ['Names of attributes whose JSON keys in q are as they are'],
+  kind: ['Hosted, Cached or ImplicitlyCreated'],
+  lang: ['Languages in order of preference'],
+  lastN: ['Only the newest instances of each attribute, so many', 'integer'],
+  limit: ['Most items of a page', 'integer'],
+  local: ['Whether only this gateway is asked', 'boolean'],
+  observedAt: ['Time of the values that have none'],
+  offset: ['Items before the page', 'integer'],
+  omit: ['Members that are not shown'],
+  options: ['Representation and sysAttrs; of writes noOverwrite, replace, update'],
+  orderBy: ['Names of attributes that give the order'],
+  orderFrom: ['Coordinates from which distances are taken'],
+  orderGeometry: ['Type of the geometry from which distances are taken'],
+  pageKey: ['Position that a next link carries'],
+  pick: ['Members that are shown'],
+  q: ['Query on attributes'],
+  reload: ['Whether a cached context is fetched anew instead', 'boolean'],
+  scopeQ: ['Query on scopes'],
+  timeAt: ['Time, or begin of a time interval'],
+  timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],
+  timerel: ['before, after or between'],
+  type: ['Selection of entity types'],
+}
