@@ -8,6 +8,7 @@ import { errorRegister } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { logEvents } from '#base/log.ts'
 import { metricRegister } from '#base/metrics.ts'
+import { apiPage } from './api-page.ts'
 import { commandsPage } from './commands-page.ts'
 import { settingsExample, settingsPage } from './settings-pages.ts'
 
@@ -20,6 +21,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['docs/reference/events.md', eventsPage()],
     ['docs/reference/settings.md', settingsPage()],
     ['docs/reference/commands.md', commandsPage()],
+    ['docs/reference/api.md', apiPage()],
     ['deploy/config/selvedge.example.yaml', settingsExample()],
   ])
 }

@@ -249,9 +249,12 @@ export const operations: Readonly<Record<string, Operation>> = {
   [`POST ${ngsiLd}/csourceRegistrations`]: op('Context sources', 'Register a context source', made, {
     body: 'Registration',
   }),
-  [`GET ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Retrieve a registration', {
-    200: 'Registration',
-  }),
+  [`GET ${ngsiLd}/csourceRegistrations/:id`]: op(
+    'Context sources',
+    'Retrieve a registration',
+    { 200: 'Registration' },
+    { parameters: ['options', 'local'] },
+  ),
   [`PATCH ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Change a registration', done, {
     body: 'Registration',
   }),
@@ -269,7 +272,6 @@ export const operations: Readonly<Record<string, Operation>> = {
     'Context sources',
     'Retrieve a subscription to registrations',
     { 200: 'Subscription' },
-    { parameters: ['options', 'local'] },
     { parameters: ['options', 'local'] },
   ),
   [`PATCH ${ngsiLd}/csourceSubscriptions/:id`]: op(
