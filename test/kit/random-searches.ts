@@ -8,8 +8,9 @@ import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import type { QueryPath, QueryScalar, QueryTree } from '#ngsi-ld/query.ts'
+import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
-import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 
 const names = ['a', 'b', 'https://x.org/c', 'place']
 const types = ['T', 'U', 'V']
@@ -88,7 +89,13 @@ const instance: fc.Arbitrary<AttributeInstance> = fc.oneof(
   { weight: 1, arbitrary: scalar.map((value) => ({ type: 'Property', value: { x: value } })) },
   {
     weight: 1,
-    arbitrary: fc.constantFrom('urn:x:1', 'urn:x:2').map((object) => ({ type: 'Relationship', object })),
+    arbitrary: fc
+      .constantFrom('urn:x:1', 'urn:x:2', 'urn:e:0:0', 'urn:e:1:1', 'urn:e:2:2')
+      .map((object) => ({ type: 'Relationship', object })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('x', 'https://x.org/x').map((vocab) => ({ type: 'VocabProperty', vocab })),
   },
   { weight: 1, arbitrary: text.map((en) => ({ type: 'LanguageProperty', languageMap: { en } })) },
   {
@@ -110,9 +117,12 @@ const attribute = (
     { weight: 1, arbitrary: fc.tuple(one, one).map(([x, y]) => [x, { ...y, datasetId: 'urn:d:1' }]) },
   )
 
+const scope = fc.constantFrom('/a', '/a/b', '/ab', '/a/b/c', '/c/b', `/a/${'x'.repeat(300)}`)
+
 export const entityBody = fc.record(
   {
     type: fc.oneof(fc.constantFrom(...types), fc.subarray(types, { minLength: 2 })),
+    scope: fc.oneof(scope, fc.uniqueArray(scope, { minLength: 2, maxLength: 3 })),
     a: attribute(instance),
     b: attribute(instance),
     'https://x.org/c': attribute(instance),
@@ -132,6 +142,9 @@ const queryScalar: fc.Arbitrary<QueryScalar> = fc.oneof(
   text.map((value) => ({ kind: 'string', value }) as const),
   fc.constantFrom('urn:x:1', 'word').map((value) => ({ kind: 'name', value }) as const),
   fc
+    .constantFrom('string', 'name' as const)
+    .map((kind) => ({ kind, value: 'x', name: 'https://x.org/x' }) as const),
+  fc
     .constantFrom('2024-05-01T12:00:00Z', '2024-05-01T12:00:00.500Z')
     .map((value) => ({ kind: 'dateTime', value }) as const),
   fc.constant({ kind: 'date', value: '2024-05-01' } as const),
@@ -141,6 +154,13 @@ const ordered = queryScalar.filter(({ kind }) => kind !== 'boolean' && kind !== 
 const path: fc.Arbitrary<QueryPath> = fc.oneof(
   { weight: 8, arbitrary: fc.constantFrom(...names, 'unheard').map((name) => ({ names: [name] })) },
   { weight: 1, arbitrary: fc.constant({ names: ['a'], member: ['x'] }) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(fc.subarray(['T', 'U']), fc.constantFrom('a', 'b')).map(([linkedTypes, name]) => ({
+      names: ['a'],
+      linked: { types: linkedTypes, path: { names: [name] } },
+    })),
+  },
   {
     weight: 1,
     arbitrary: fc.constantFrom(
@@ -246,9 +266,35 @@ const geo: fc.Arbitrary<GeoQuery> = fc
     property: fc.constantFrom('place', 'place', 'a'),
   })
   .map((query) => query as GeoQuery)
+const scopeTerm = fc
+  .constantFrom('/a', '/a/b', '/a/#', '/+/b', '/a/+/c', '/#', '/none', `/a/${'x'.repeat(300)}`, '/ab/#')
+  .map((text) => parseScopeQuery(text))
+const scopes: fc.Arbitrary<ScopeQuery> = fc.oneof(
+  { weight: 3, arbitrary: scopeTerm },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.constantFrom('and', 'or' as const), fc.tuple(scopeTerm, scopeTerm))
+      .map(([kind, parts]) => ({ kind, parts }) as ScopeQuery),
+  },
+)
+const selectors: fc.Arbitrary<EntitySelector[]> = fc.array(
+  fc.record(
+    {
+      types: selection,
+      ids: fc.subarray(['urn:e:0:0', 'urn:e:1:1', 'urn:e:none'], { minLength: 1 }),
+      idPattern: fc.constantFrom('^urn:e:1', ':1'),
+    },
+    { requiredKeys: ['types'] },
+  ),
+  { minLength: 1, maxLength: 3 },
+)
+
 export const search: fc.Arbitrary<EntitySearch> = fc.record(
   {
     selection,
+    scope: scopes,
+    selectors,
     ids: fc.subarray(['urn:e:0:0', 'urn:e:1:1', 'urn:e:2:2', 'urn:e:none'], { minLength: 1 }),
     idPattern: fc.constantFrom('^urn:e:1', ':1', '^urn:e:[02]', 'none').map(compilePattern),
     attrs: fc.subarray(['a', 'b', 'place', 'unheard'], { minLength: 1 }),

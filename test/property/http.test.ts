@@ -10,8 +10,14 @@ import type { Reply } from '#test/kit/http-gateway.ts'
 const gateway = gatewayOfFile({ fetchContexts: false })
 const ids = ['urn:ngsi-ld:T:1', 'urn:ngsi-ld:T:2']
 const oddIds = ['x', '%00', '%2e%2e', 'urn:ngsi-ld:T:%F0%9F%98%80', '__proto__', 'urn:ngsi-ld:T:none']
-const shown = ['options', 'format', 'attrs', 'pick', 'omit', 'lang', 'datasetId', 'local']
-const selecting = ['type', 'id', 'idPattern', 'q', 'georel', 'geometry', 'coordinates', 'geoproperty']
+const shown = [
+  ...['options', 'format', 'attrs', 'pick', 'omit', 'lang', 'datasetId', 'local'],
+  ...['join', 'joinLevel', 'containedBy', 'geometryProperty'],
+]
+const selecting = [
+  ...['type', 'id', 'idPattern', 'q', 'scopeQ', 'georel', 'geometry', 'coordinates', 'geoproperty'],
+  ...['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'pageKey', 'expandValues', 'jsonKeys'],
+]
 
 /** Method, path with its places, parameters it knows. */
 const endpoints: readonly (readonly [method: string, path: string, parameters: readonly string[]])[] = [
@@ -27,6 +33,7 @@ const endpoints: readonly (readonly [method: string, path: string, parameters: r
   ['POST', '/ngsi-ld/v1/entityOperations/upsert', ['options']],
   ['POST', '/ngsi-ld/v1/entityOperations/update', ['options']],
   ['POST', '/ngsi-ld/v1/entityOperations/delete', []],
+  ['POST', '/ngsi-ld/v1/entityOperations/query', ['options', 'limit', 'offset', 'pageKey']],
   ['GET', '/ngsi-ld/v1/subscriptions', ['limit', 'offset', 'count', 'options']],
   ['POST', '/ngsi-ld/v1/subscriptions', []],
   ['GET', '/ngsi-ld/v1/subscriptions/ID', ['options']],
@@ -192,8 +199,19 @@ const parameters: Readonly<Record<string, readonly string[]>> = {
   idPattern: ['^urn', '1$', '.*'],
   attrs: ['a', 'a,location'],
   pick: ['a', 'id,a', 'id|location'],
-  omit: ['a', 'location,type'],
-  q: ['a', 'a==1', 'a!="x"', 'a>1|location', '(a<=5;a>=0)', 'a==1..5', 'a.b==true', 'a[x]=="y"', 'a~="x"'],
+  omit: ['a', 'location,type', 'a{b}'],
+  q: [
+    'a{b}==1',
+    'a',
+    'a==1',
+    'a!="x"',
+    'a>1|location',
+    '(a<=5;a>=0)',
+    'a==1..5',
+    'a.b==true',
+    'a[x]=="y"',
+    'a~="x"',
+  ],
   georel: ['near;maxDistance==10000', 'within', 'intersects', 'disjoint'],
   geometry: ['Point', 'Polygon'],
   coordinates: ['[0,0]', '[[[0,0],[2,0],[2,2],[0,0]]]'],
@@ -212,6 +230,18 @@ const parameters: Readonly<Record<string, readonly string[]>> = {
   timeproperty: ['observedAt', 'modifiedAt', 'deletedAt'],
   lastN: ['1', '100'],
   deleteAll: ['true'],
+  join: ['inline', 'flat', '@none'],
+  joinLevel: ['1', '2', '0'],
+  containedBy: ['urn:ngsi-ld:T:1'],
+  geometryProperty: ['location', 'a'],
+  scopeQ: ['/a', '/a/#', '/+/b', '/#', '/a;(/b|/c)'],
+  orderBy: ['a', 'id;desc', 'a.b,modifiedAt;desc', 'location;dist-asc'],
+  orderFrom: ['[0,0]'],
+  orderGeometry: ['Point', 'Polygon'],
+  collation: ['en', 'de-u-kn-true'],
+  pageKey: ['1', 'WzEsMV0', 'W10'],
+  expandValues: ['a'],
+  jsonKeys: ['a,b'],
 }
 const pairFor = (names: readonly string[]): fc.Arbitrary<string> =>
   mostly(fc.constantFrom(...names), fc.constantFrom(...Object.keys(parameters)), 20).chain((name) =>

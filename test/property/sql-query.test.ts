@@ -33,7 +33,10 @@ const settings = [
 const queries = settings.map((setting) => createEntityQuery(tables.ports, setting))
 
 function matching(wanted: EntitySearch, all: readonly Entity[]): string[] {
-  const isMatch = compileSearch(wanted)
+  const isMatch = compileSearch(wanted, (id) => {
+    const at = all.findIndex((entity) => entity.id === id)
+    return at < 0 ? undefined : { entity: () => all[at]!, times: () => timesOf(at) }
+  })
   return all.filter((entity, at) => isMatch(entity, timesOf(at))).map(({ id }) => id)
 }
 

@@ -1,0 +1,110 @@
+/**
+ * Which entities a request asks for, from its parameters and the selectors of its body (GS CIM 009, 5.7.2, 6.4.3.2): the one
+ * place where parameters become a query of the broker.
+ */
+import type { EntityQuery } from '#broker/types.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { parseOrder } from '#ngsi-ld/order.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
+import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ngsi-ld/selection.ts'
+import type { Ask } from './ask.ts'
+import { listOf, pagingOf, truthOf } from './negotiate.ts'
+
+const selecting = [
+  'type',
+  'id',
+  'idPattern',
+  'q',
+  'scopeQ',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+  'expandValues',
+  'jsonKeys',
+] as const
+const ordering = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
+/** Parameters of pages. */
+export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
+
+/** Parameters that select entities and order them. */
+export const searchParameters = [...selecting, ...ordering] as const
+
+/** The type selection of a request. */
+export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {
+  const type = parameters.get('type')
+  return type === undefined ? undefined : parseTypeSelection(type, context.expand)
+}
+
+/**
+ * The query of a request (5.7.2).
+ * @param attrs canonical names that `attrs` lists.
+ * @param chosen selectors that a body brought.
+ * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
+ */
+export function entityQueryOf(
+  ask: Ask,
+  attrs: ReadonlySet<string> | undefined,
+  chosen: readonly EntitySelector[] | undefined,
+): EntityQuery {
+  const { parameters, context } = ask
+  const given = (name: string): string | undefined => parameters.get(name)
+  const isLocal = truthOf(parameters, 'local')
+  if (given('type')?.trim() === '*' && isLocal === false)
+    throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
+  const selects =
+    chosen !== undefined || ['type', 'attrs', 'q', 'georel'].some((name) => parameters.has(name))
+  if (!selects && isLocal !== true)
+    throw badRequestData('one of type, attrs, q or georel is needed, or local=true')
+  const [selector, ...more] = chosen ?? []
+  const alone = more.length === 0 ? selector : undefined
+  const idPattern = given('idPattern') ?? alone?.idPattern
+  const q = given('q')
+  const scopeQ = given('scopeQ')
+  return {
+    selection: typesOf(ask) ?? alone?.types,
+    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
+    // Ids win over a pattern in a selector.
+    idPattern:
+      idPattern === undefined || alone?.ids !== undefined
+        ? undefined
+        : compilePattern(idPattern, 'idPattern'),
+    selectors: more.length > 0 ? chosen : undefined,
+    scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
+    attrs: attrs === undefined ? undefined : [...attrs],
+    q: q === undefined ? undefined : parseQuery(q, context.expand, valuesOf(ask)),
+    geo: parseGeoQuery(
+      {
+        georel: given('georel'),
+        geometry: given('geometry'),
+        coordinates: given('coordinates'),
+        geoproperty: given('geoproperty'),
+      },
+      context.expand,
+    ),
+    order: parseOrder(
+      {
+        orderBy: given('orderBy'),
+        orderFrom: given('orderFrom'),
+        orderGeometry: given('orderGeometry'),
+        collation: given('collation'),
+      },
+      context.expand,
+    ),
+    ...pagingOf(parameters),
+    after: given('pageKey'),
+  }
+}
+
+/** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */
+function valuesOf({ parameters, context }: Ask): { readonly expandValues?: ReadonlySet<string> } {
+  const namesIn = (name: string): readonly string[] | undefined =>
+    listOf(parameters, name)?.map((term) => checkName(context.expand(term), name))
+  namesIn('jsonKeys')
+  const expandValues = namesIn('expandValues')
+  return expandValues === undefined ? {} : { expandValues: new Set(expandValues) }
+}
