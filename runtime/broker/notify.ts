@@ -41,7 +41,7 @@ export function renderNotification(ports: NotifyPorts, delivery: Delivery): Rend
   if (registered === undefined) return undefined
   const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
-  const context = contextOf(subscription, ports.contexts)
+  const context = contextOf(subscription, ports.contexts, ports.tenant.name)
   const atContext = endpoint.accept === 'application/ld+json' ? context.reference : undefined
   const owed =
     delivery.entity === ''
@@ -127,11 +127,17 @@ function observedEntity(tenant: Inside, delivery: Delivery, s: number): OwedEnti
   }
 }
 
-/** The context a subscription was made with; without its documents, full IRIs are told under the core context. */
-export function contextOf(subscription: Subscription, contexts: Contexts): Context {
+/**
+ * The context a subscription was made with. Without its documents, and where JSON has to name it in a Link header but
+ * it has no address, full IRIs are told under the core context.
+ */
+export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
+  const isLd = subscription.notification.endpoint.accept === 'application/ld+json'
   try {
-    const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context)
-    if (!(resolved instanceof Promise)) return resolved
+    const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context, tenant)
+    if (!(resolved instanceof Promise)) {
+      return isLd || resolved.address !== undefined ? resolved : contexts.core
+    }
     resolved.catch(() => {})
   } catch {
     // No copy and no way to fetch one: the core context says the same in full.
@@ -146,7 +152,7 @@ export function headersOf(
 ): Record<string, string> {
   const { endpoint } = subscription.notification
   const headers: Record<string, string> = { 'Content-Type': endpoint.accept ?? 'application/json' }
-  const link = context.reference.find((reference) => typeof reference === 'string')
+  const link = context.address
   if (endpoint.accept !== 'application/ld+json' && link !== undefined) {
     headers['Link'] = `<${link}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
   }

@@ -16,7 +16,7 @@ export function renderSourceNotification(
     clock,
     newId,
   }: NotifyPorts & {
-    readonly tenant: { readonly sources: Pick<SourceSubscribe, 'get'> }
+    readonly tenant: { readonly name: string; readonly sources: Pick<SourceSubscribe, 'get'> }
   },
   delivery: Delivery,
 ): RenderedNotification | undefined {
@@ -25,7 +25,7 @@ export function renderSourceNotification(
   const { reason, views } = JSON.parse(delivery.body) as OwedSources
   const { subscription } = subscribed.one
   const { endpoint, sysAttrs } = subscription.notification
-  const context = contextOf(subscription, contexts)
+  const context = contextOf(subscription, contexts, tenant.name)
   const isLd = endpoint.accept === 'application/ld+json'
   const data = views.map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),

@@ -3,7 +3,7 @@
  * type, and its body. It holds the rules about where a @context may stand (GS CIM 009, 6.3.5), and it is
  * synchronous where nothing has to be awaited, because most requests to read are.
  */
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { type Contexts, hostedContextsPath } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
@@ -97,6 +97,23 @@ export const originOf = (c: HttpContext): string => {
   return `${url.slice(0, url.indexOf('://'))}://${headerOf(c, 'host') ?? 'localhost'}`
 }
 
+/**
+ * The same context with an address, for a Link header: one that has none is kept here from now on (GS CIM 009, 5.13).
+ * Where no more can be kept, it stays without.
+ */
+export async function nameable(c: HttpContext, { hosted }: TenantBroker, context: Context): Promise<Context> {
+  if (context.address !== undefined) return context
+  try {
+    const id = await hosted.keep([...context.reference])
+    return { ...context, address: `${originOf(c)}${hostedContextsPath}/${id}` }
+  } catch (error) {
+    if (isGatewayError(error, 'ngsi-ld.too-many-results') || isGatewayError(error, 'http.body-too-large')) {
+      return context
+    }
+    throw error
+  }
+}
+
 /** What an answer looks like. */
 type Form = Pick<Ask, 'type' | 'isGeoJson'>
 
@@ -174,8 +191,10 @@ export function createAsks(
       const { json, isLinked, context, tenant, parameters } = await open(c, { known })
       if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
       if (isLinked) refuseEmbedded(json)
-      const named = isLinked ? context : await embedded(c, json, tenant)
-      return { tenant, broker: existing(tenant), context: named, parameters, body: json, ...form }
+      const at = existing(tenant)
+      const own = isLinked ? context : await embedded(c, json, tenant)
+      const shown = form.type === 'application/json' ? await nameable(c, at, own) : own
+      return { tenant, broker: at, context: shown, parameters, body: json, ...form }
     },
 
     async body(c, options = {}) {

@@ -15,7 +15,7 @@ import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { renderSubscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
 import type { Answers } from './answer.ts'
-import type { Ask, Asks } from './ask.ts'
+import { type Ask, type Asks, nameable } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { optionsOf, pagingOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
@@ -46,8 +46,8 @@ export function createSubscriptionRoutes({ asks, answers, contexts, clock, rules
   }
 
   /** Notifications could not be written in a @context that cannot be had. */
-  async function checkContext(url: Json | undefined): Promise<void> {
-    if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url)
+  async function checkContext(url: Json | undefined, tenant: string): Promise<void> {
+    if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
   }
 
   return Object.freeze({
@@ -56,8 +56,13 @@ export function createSubscriptionRoutes({ asks, answers, contexts, clock, rules
       checkSize(ask.body)
       const newId = () => `urn:ngsi-ld:Subscription:${randomUUID()}`
       const subscription = parseSubscription(ask.body, { context: ask.context, nowMs: clock.now(), newId })
-      await checkContext(subscription.jsonldContext)
-      await (await ask.enter()).subscriptions.create(subscription)
+      await checkContext(subscription.jsonldContext, ask.tenant)
+      const broker = await ask.enter()
+      // Notifications name their context in a Link header.
+      const { address } = await nameable(c, broker, ask.context)
+      const isNamed = address === undefined || address === ask.context.address
+      const whole = isNamed ? subscription : { jsonldContext: address, ...subscription }
+      await broker.subscriptions.create(whole)
       const location = `${subscriptionsPath}/${pathSegment(subscription.id)}`
       return answers.created(ask, location, rules.createAnswersId ? subscription.id : undefined)
     },
@@ -84,7 +89,7 @@ export function createSubscriptionRoutes({ asks, answers, contexts, clock, rules
       const ask = await asks.body(c)
       checkSize(ask.body)
       const options = { context: ask.context, nowMs: clock.now() }
-      await checkContext(isObject(ask.body) ? ask.body['jsonldContext'] : undefined)
+      await checkContext(isObject(ask.body) ? ask.body['jsonldContext'] : undefined, ask.tenant)
       const { subscriptions } = await ask.enter()
       await subscriptions.patch(id, (before) => patchSubscription(before, ask.body, options))
       return answers.noContent(ask)

@@ -221,3 +221,44 @@ describe('the core', () => {
     expect((await gateway.ask('DELETE', `${path}?reload=true`)).status).toBe(204)
   })
 })
+
+describe('a context made for a Link header', () => {
+  const inline = [{ Van: 'https://cars.example/Van' }]
+  const query = { type: 'Query', entities: [{ type: 'Van' }], '@context': inline }
+  const linked = /^<([^>]+)>; rel="http:\/\/www\.w3\.org\/ns\/json-ld#context"/
+
+  it('shall name the inline context of a query, the same each time', async () => {
+    await gateway.send('POST', entities, { id: freshId(), type: 'https://cars.example/Van' })
+    const path = '/ngsi-ld/v1/entityOperations/query'
+    const replies = [await gateway.send('POST', path, query), await gateway.send('POST', path, query)]
+    const [reply] = replies as [Reply, Reply]
+    expect(reply.json()).toMatchObject([{ type: 'Van' }])
+    const addresses = replies.map(({ headers }) => linked.exec(headers['link']!)?.[1])
+    expect(addresses[0]).toBe(addresses[1])
+    const served = await gateway.get(addresses[0]!.replace(gateway.url, ''))
+    expect(served.json()).toEqual({ '@context': [...inline, core] })
+    expect((await gateway.get(`${contextsPath}?kind=ImplicitlyCreated`)).json()).toEqual([addresses[0]])
+    const asLd = await gateway.send('POST', path, query, { Accept: 'application/ld+json' })
+    expect(asLd.headers['link']).toBeUndefined()
+    expect(asLd.json()).toMatchObject([{ '@context': [...inline, core] }])
+  })
+
+  it('shall name the inline context of a subscription', async () => {
+    const reply = await gateway.send('POST', '/ngsi-ld/v1/subscriptions', {
+      id: 'urn:ngsi-ld:Subscription:vans',
+      type: 'Subscription',
+      entities: [{ type: 'Van' }],
+      notification: { endpoint: { uri: 'http://127.0.0.1:9/none' } },
+      '@context': inline,
+    })
+    expect(reply.status).toBe(201)
+    const { jsonldContext }: { jsonldContext: string } = (
+      await gateway.get(reply.headers['location']!)
+    ).json()
+    expect(jsonldContext).toMatch(`${gateway.url}${contextsPath}/`)
+    expect(await details(jsonldContext.split('/').at(-1)!)).toMatchObject({ kind: 'ImplicitlyCreated' })
+    const path = jsonldContext.replace(gateway.url, '')
+    expect((await gateway.ask('DELETE', path)).status).toBe(204)
+    expect((await gateway.get(path)).status).toBe(404)
+  })
+})
