@@ -120,7 +120,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
     { broker, contexts, takeFrame: intake.take, unreadiness, alias, clock, log, metrics },
-    { profile, defaultMediaType: settings.http.defaultMediaType, dataFormat: formatVersion },
+    {
+      profile,
+      defaultMediaType: settings.http.defaultMediaType,
+      dataFormat: formatVersion,
+      temporalInstancesMax: settings.history.instancesPerAnswer,
+    },
   )
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())

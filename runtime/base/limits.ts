@@ -171,6 +171,13 @@ export const limits = {
   pageDefault: limit(50, 'entities', 'As the original broker', 'a next link'),
   pageMax: limit(1000, 'entities', 'Bounds one answer', '403'),
   temporalInstancesMax: limit(10_000, 'instances', 'Bounds one answer', '206 with Content-Range'),
+  temporalFilterInstancesMax: limit(
+    100_000,
+    'instances',
+    'Values of one attribute that a filter of a temporal query looks at',
+    '403',
+  ),
+  historyEditsMax: limit(10_000, 'instances', 'Corrected ones per entity are read with its history', '403'),
   batchEntitiesMax: limit(10_000, 'entities', 'Bounds one request', '413'),
   bodyBytesMax: limit(8 * 1024 * 1024, 'bytes', 'One request in memory', '413'),
   bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that are arriving', '503'),

@@ -111,7 +111,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const rid = ++lastRid
     const changes = changesBetween(undefined, entity)
     const times = timesAfter({}, changes, stage.at)
-    const number = record(stage, { kind: 'created', rid, entity, changes, by })
+    const number = record(stage, { kind: 'created', rid, entity, changes, by, scope: entity.scope })
     const draft: Draft = {
       rid,
       id: entity.id,
@@ -148,7 +148,8 @@ export function createDocuments(ports: DocumentsPorts) {
   ): Draft {
     const times = timesAfter(draft.times, changes, stage.at)
     const doc = documentText(entity)
-    const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by })
+    const scope = scopeChange(draft.entity.scope, entity.scope)
+    const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by, scope })
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
     const next: Draft = { ...draft, ...changed }
     writeRow(stage, next, doc)
@@ -184,7 +185,15 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function remove(stage: Stage, draft: Draft, by: Origin): void {
     const changes = changesBetween(draft.entity, undefined)
-    const number = record(stage, { kind: 'deleted', rid: draft.rid, entity: draft.entity, changes, by })
+    const scope = scopeChange(draft.entity.scope, undefined)
+    const number = record(stage, {
+      kind: 'deleted',
+      rid: draft.rid,
+      entity: draft.entity,
+      changes,
+      by,
+      scope,
+    })
     count--
     stage.undone(() => count++)
     stage.write('tombstone.insert', number, draft.id, draft.rid, stage.at, JSON.stringify(draft.entity))
@@ -238,11 +247,18 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function record(
     stage: Stage,
-    what: Pick<EntityChange, 'kind' | 'rid' | 'changes' | 'by'> & { readonly entity: Entity },
+    what: Pick<EntityChange, 'kind' | 'rid' | 'changes' | 'by'> & {
+      readonly entity: Entity
+      /** The scopes after the change, where it touched them; null when there are none any more. */
+      readonly scope?: Entity['scope'] | null
+    },
   ): number {
     const { kind, rid, entity, changes, by } = what
-    const instances = changes.map(({ name, datasetId, after }) => [name, datasetId ?? '', after ?? null])
-    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances }
+    const instances = changes.map(({ name, datasetId, before, after }) =>
+      after === undefined ? [name, datasetId ?? '', null, before?.type] : [name, datasetId ?? '', after],
+    )
+    const { scope } = what
+    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances, scope }
     const number = stage.record(rid, body)
     streams.recorded(stage, rid, number)
     return number
@@ -333,6 +349,12 @@ const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [
 
 export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
+}
+
+/** The scopes after a change; null when it removed them, undefined when it left them alone. */
+function scopeChange(before: Entity['scope'], after: Entity['scope']): Entity['scope'] | null {
+  if (JSON.stringify(before) === JSON.stringify(after)) return undefined
+  return after ?? null
 }
 
 function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at: number): StoredTimes {

@@ -148,6 +148,37 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     return false
   }
 
+  /**
+   * Adds what was observed once to the past of a stream; its current value stays. Unlike single observations, many are
+   * compared at once with what the tail holds, and chunk by chunk with what is folded.
+   */
+  function addPast(
+    stage: Stage,
+    stream: LiveStream,
+    past: readonly (readonly [time: number, value: Json])[],
+  ): void {
+    const identity = (time: number, value: Json): string => `${time} ${JSON.stringify(value)}`
+    const { tail } = stream
+    const known = new Set(tail.times.map((time, i) => identity(time, tail.values[i]!)))
+    known
+      .add(identity(stream.newestTime, stream.newestValue))
+      .add(identity(stream.nextTime, stream.nextValue))
+    let seen: ReturnType<typeof history.chunkAt>
+    touch(stage, stream)
+    for (const [time, value] of past) {
+      if (seen === undefined || time < seen.t0 || time > seen.t1) {
+        seen = history.chunkAt(stream.s, time)
+        const series = seen === undefined || time > seen.t1 ? undefined : decodeChunk(seen)
+        series?.times.forEach((at, i) => known.add(identity(at, series.values[i]!)))
+      }
+      const key = identity(time, value)
+      if (known.has(key)) continue
+      known.add(key)
+      const number = stage.observation(stream.s, time, value, true)
+      live.stage(stream, time, value, stage.at, number, false)
+    }
+  }
+
   /** Publishes or takes back a stream's staged state with its group. */
   function touch(stage: Stage, stream: LiveStream): void {
     if (stream.touched) return
@@ -241,6 +272,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     open,
     existing,
     observe,
+    addPast,
     overwrite,
     retire,
     retireEntity,

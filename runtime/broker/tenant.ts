@@ -11,6 +11,7 @@ import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory, type History } from '#store/history.ts'
+import { createHistoryEdits } from '#store/history-edits.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import type { Writer } from '#store/writer.ts'
@@ -33,6 +34,8 @@ import { createRetention, type RetentionSettings } from './retention.ts'
 import type { SourceSubscribe } from './source-subscribe.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe } from './subscribe.ts'
+import { createTemporalProvision } from './temporal-provision.ts'
+import { createTemporalSearch } from './temporal-search.ts'
 import type { EntityView, TemporalQuery, TenantBroker } from './types.ts'
 import { createUpkeep } from './upkeep.ts'
 
@@ -96,7 +99,7 @@ const upkeepEveryMs = 1000
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
   const stored = await openFile(ports, settings)
-  const { database, records, entities, history, deliveries } = stored
+  const { database, records, entities, history, edits, deliveries } = stored
 
   const names = createNames(records)
   const live = createLiveState(clock)
@@ -117,13 +120,17 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const periodic = createPeriodic(asking)
   const subscriptions = createSubscribe({ ...asking, records, periodic, onEndpointChange })
   const sources = openContextSources({ ...asking, rows: stored.contextSources }, onEndpointChange)
-  const evolution = { entities, history, records, names, live, streams }
+  const evolution = { entities, history, edits, records, names, live, streams }
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
     ...createProvision({ door, documents, observer }),
     ...consume,
     history: (id, query) => evolve(id, query),
+    temporal: Object.freeze({
+      ...createTemporalSearch({ ...evolution, database, find: consume.query }),
+      ...createTemporalProvision({ ...evolution, door, documents }),
+    }),
     subscriptions,
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
@@ -230,6 +237,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     records: createRecords(database),
     entities: createEntities(database),
     history: createHistory(database),
+    edits: createHistoryEdits(database),
     retained: createRetained(database),
     deliveries: createDeliveries(database),
     contextSources: createContextSources(database),

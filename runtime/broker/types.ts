@@ -2,8 +2,11 @@
  * The values that cross the broker's door: who writes, what a use-case answers, how an entity is read.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import type { Duration } from '#ngsi-ld/duration.ts'
 import type { Attribute, AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import type { EntityOrder } from '#ngsi-ld/order.ts'
 import type { Pattern } from '#ngsi-ld/pattern.ts'
@@ -14,6 +17,9 @@ import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
+import type { TemporalSelection } from '#ngsi-ld/temporal.ts'
+import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 
@@ -78,15 +84,6 @@ export interface QueryPage {
   readonly more: boolean
   /** Position behind the last entity. */
   readonly next?: string
-}
-
-/** One historical instance of an attribute. `observedAt` is absent where the instance had none. */
-export interface HistoricInstance {
-  readonly instance: AttributeInstance
-  readonly observedAt?: number
-  readonly modifiedAt: number
-  readonly instanceId: string
-  readonly deleted?: boolean
 }
 
 /** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */
@@ -158,26 +155,69 @@ export interface EntityQuery {
   readonly count: boolean
 }
 
-/** What a retrieval of history asks for. Times are ms UTC; `limit` bounds the instances of all attributes together. */
-export interface TemporalQuery {
-  /** before: t < timeAt; after: t >= timeAt; between: timeAt <= t < endTimeAt (GS CIM 009, 4.11). */
-  readonly timerel?: 'before' | 'after' | 'between' | undefined
-  readonly timeAtMs?: number | undefined
-  readonly endTimeAtMs?: number | undefined
-  readonly timeproperty: 'observedAt' | 'createdAt' | 'modifiedAt' | 'deletedAt'
+/** What a retrieval of history asks for. Times are ms UTC. */
+export interface TemporalQuery extends TemporalSelection {
+  /** Attributes to read; left out, all. `scope` stands for the scopes. */
   readonly attrs?: ReadonlySet<string> | undefined
+  /** Instances to read by datasetId, `@none` for those without. */
+  readonly datasets?: ReadonlySet<string> | undefined
   /** The newest N instances of each attribute. */
   readonly lastN?: number | undefined
+  /** Most instances of each attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
 }
 
 /** History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected. */
-export interface EntityHistory {
+export interface EntityHistory extends CutEvolution {
+  /** The document as it is, or as it was last. */
+  readonly entity: Entity
+}
+
+/** Aggregates of one entity: per attribute one entry for each kind and datasetId. */
+export interface EntityAggregates {
   readonly id: string
   readonly type: string | readonly string[]
-  readonly attributes: ReadonlyMap<string, readonly HistoricInstance[]>
-  /** True when `limit` cut instances off: the newest ones, with `lastN` the oldest ones. */
-  readonly truncated: boolean
+  readonly attributes: ReadonlyMap<string, readonly JsonObject[]>
+}
+
+/** How history is to be summed up. */
+export interface AggregateQuery extends TemporalQuery {
+  readonly methods: ReadonlySet<AggregateMethod>
+  readonly duration?: Duration | undefined
+}
+
+/** Which entities a temporal query is about: one selector has to fit, and all else that is given. */
+export interface TemporalSearch {
+  readonly selectors: readonly EntitySelector[]
+  readonly q?: QueryTree | undefined
+  readonly geo?: GeoQuery | undefined
+  readonly limit: number
+  readonly offset: number
+  readonly count: boolean
+}
+
+export interface TemporalPage<Found> {
+  readonly found: readonly Found[]
+  readonly count?: number | undefined
+  readonly more: boolean
+}
+
+/** The use-cases on temporal entities of one tenant (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4). */
+export interface TemporalBroker {
+  aggregate(id: string, query: AggregateQuery): EntityAggregates | undefined
+  search(search: TemporalSearch, query: TemporalQuery): TemporalPage<EntityHistory>
+  searchAggregates(search: TemporalSearch, query: AggregateQuery): TemporalPage<EntityAggregates>
+  /** Creates a temporal entity, or adds to the one there is. */
+  put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
+  append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>
+  remove(id: string, by: Origin): Promise<void>
+  removeAttribute(
+    id: string,
+    name: string,
+    options: { datasetId?: string | undefined; deleteAll: boolean; by: Origin },
+  ): Promise<void>
+  replaceInstance(id: string, name: string, instanceId: string, instance: AttributeInstance): Promise<void>
+  removeInstance(id: string, name: string, instanceId: string): Promise<void>
 }
 
 /** Counters of a subscription's deliveries; times are ms UTC, absent until they happen (GS CIM 009, 5.2.14). */
@@ -250,6 +290,7 @@ export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
   query(query: EntityQuery): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
+  readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker
   readonly inventory: Inventory
   readonly hosted: HostedContexts

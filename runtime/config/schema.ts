@@ -186,6 +186,14 @@ const history = section('History', {
     description:
       'Per tenant: what its file holds apart from the log, documents included. The oldest history is removed beyond, and the gap is recorded.',
   }),
+  instancesPerAnswer: setting(
+    kind.wholeNumber(1, limits.temporalInstancesMax.value, 'instances'),
+    limits.temporalInstancesMax.value,
+    {
+      title: 'Most instances in one answer',
+      description: 'A longer history comes in parts: 206, with the range of time that the answer holds.',
+    },
+  ),
   maxAgeDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
     title: 'Greatest age of history',
     description: 'Left out: kept whatever its age.',

@@ -27,8 +27,8 @@ export interface Answers {
   contextFor(ask: Ask): Context
   /** 200 with one entity; a `version` becomes its ETag. */
   entity(ask: Ask, text: string, context: Context, version?: number): Response
-  /** 200 with a list of entities. */
-  list(ask: Ask, rendered: Rendered, page?: { count?: number | undefined; links: PageLinks }): Response
+  /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
+  list(ask: Ask, rendered: Rendered, page?: Page): Response
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
   partial(ask: Ask, text: string, context: Context, range: string): Response
   /** 201 without a body, or with `text`, where old clients want one. */
@@ -38,6 +38,13 @@ export interface Answers {
   data(ask: AskHead, value: unknown, headers?: Headers): Response
   /** JSON that has no @context: id lists, batch results, information. */
   json(value: unknown, status?: number, headers?: Headers): Response
+}
+
+interface Page {
+  readonly count?: number | undefined
+  readonly links: PageLinks
+  /** Value of Content-Range. */
+  readonly range?: string | undefined
 }
 
 export function createAnswers({ core }: { core: Context }): Answers {
@@ -76,7 +83,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
       const headers = head(ask, context)
       if (page === undefined) return new Response(body, { status: 200, headers })
       return new Response(body, {
-        status: 200,
+        status: page.range === undefined ? 200 : 206,
         headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
       })
     },
@@ -138,11 +145,7 @@ function linkOf({ address: named }: Context): string | undefined {
   return `<${address}>; rel="${contextRelation}"; type="application/ld+json"`
 }
 
-function pageHeaders(
-  headers: Headers,
-  type: string,
-  page: { count?: number | undefined; links: PageLinks },
-): Headers {
+function pageHeaders(headers: Headers, type: string, page: Page): Headers {
   const links = (['next', 'prev'] as const).flatMap((relation) => {
     const target = page.links[relation]
     return target === undefined ? [] : [`<${target}>; rel="${relation}"; type="${type}"`]
@@ -151,5 +154,6 @@ function pageHeaders(
   return {
     ...(all.length === 0 ? {} : { Link: all.join(', ') }),
     ...(page.count === undefined ? {} : { 'NGSILD-Results-Count': String(page.count) }),
+    ...(page.range === undefined ? {} : { 'Content-Range': page.range }),
   }
 }

@@ -33,6 +33,7 @@ import type { HttpEnv } from './server.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, temporalPath } from './temporal.ts'
+import { createTemporalWriteRoutes } from './temporal-writes.ts'
 
 export interface AppPorts {
   readonly broker: Broker
@@ -52,6 +53,8 @@ export interface AppSettings {
   /** Media type of answers to clients that do not care. */
   readonly defaultMediaType: AnswerType
   readonly dataFormat: number
+  /** Most instances of history in one answer. */
+  readonly temporalInstancesMax: number
 }
 
 export interface App {
@@ -85,7 +88,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
-  const temporal = createTemporalRoutes({ asks, answers })
+  const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
+  const history = createTemporalWriteRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
@@ -121,7 +125,14 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         DELETE: subscriptions.remove,
       },
       ...createContextSourceTable({ asks, answers, clock, rules }),
-      [`${temporalPath}/:id`]: { GET: temporal.retrieve },
+      [temporalPath]: { GET: temporal.query, POST: history.create },
+      [`${temporalPath}/:id`]: { GET: temporal.retrieve, DELETE: history.remove },
+      [`${temporalPath}/:id/attrs`]: { POST: history.append },
+      [`${temporalPath}/:id/attrs/:attribute`]: { DELETE: history.removeAttribute },
+      [`${temporalPath}/:id/attrs/:attribute/:instance`]: {
+        PATCH: history.replaceInstance,
+        DELETE: history.removeInstance,
+      },
       [typesPath]: { GET: discovery.types },
       [`${typesPath}/:type`]: { GET: discovery.type },
       [attributesPath]: { GET: discovery.attributes },

@@ -1,62 +1,166 @@
 /**
- * Routes of temporal entities (GS CIM 009, 6.20): to retrieve the evolution of one. An answer holds at most
- * `limits.temporalInstancesMax` instances; a longer evolution comes as 206 with the range that the answer covers.
+ * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one, and queries. An answer
+ * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
-import { limits } from '#base/limits.ts'
-import { checkName } from '#ngsi-ld/name.ts'
+import type { EntityAggregates, EntityHistory, TemporalSearch } from '#broker/types.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
+import { checkUri } from '#ngsi-ld/name.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
-import { parseTemporalSelection, partOf, renderEvolution } from '#ngsi-ld/temporal.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { type EntitySelector, parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
+import { fit, type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { listOf, optionsOf, wholeNumber } from './negotiate.ts'
+import { listOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
+import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
+import { type HistoryWish, historyParameters, historyWishOf } from './temporal-query.ts'
 
 export const temporalPath = '/ngsi-ld/v1/temporal/entities'
 
-const selection = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty', 'lastN', 'attrs'] as const
-const retrieveParameters = new Set<string>([...selection, 'options', 'format', 'local'])
+export interface TemporalRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+}
 
-export function createTemporalRoutes({ asks, answers }: { asks: Asks; answers: Answers }) {
+export interface TemporalRouteSettings {
+  /** Most instances in one answer. */
+  readonly instancesMax: number
+}
+
+const retrieveParameters = new Set<string>([...historyParameters, 'local'])
+const queryParameters = new Set<string>([
+  ...historyParameters,
+  'local',
+  'type',
+  'id',
+  'idPattern',
+  'q',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+  'limit',
+  'offset',
+  'count',
+])
+
+export function createTemporalRoutes(
+  { asks, answers }: TemporalRoutePorts,
+  { instancesMax }: TemporalRouteSettings,
+) {
+  function retrieve(c: HttpContext, ask: Ask): Response {
+    const id = idOf(c)
+    truthOf(ask.parameters, 'local')
+    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const context = answers.contextFor(ask)
+    if (wish.aggregates !== undefined) {
+      const found = ask.broker.temporal.aggregate(id, wish.aggregates)
+      if (found === undefined) throw unknown(id)
+      return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
+    }
+    const found = ask.broker.history(id, wish.query)
+    if (found === undefined) throw unknown(id)
+    const part = partOf([shownOf(found, wish)], instancesMax, wish.query)
+    const text = textOf(renderEvolution(part.evolutions[0]!, { ...wish.rendering, context }), id)
+    return part.range === undefined
+      ? answers.entity(ask, text, context)
+      : answers.partial(ask, text, context, part.range)
+  }
+
+  function list(c: HttpContext, ask: Ask): Response {
+    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const paging = pagingOf(ask.parameters)
+    const search = searchOf(ask, paging)
+    if (wish.query.timerel === undefined) {
+      throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
+    }
+    const context = answers.contextFor(ask)
+    const { rendered, range, more, count } = found(ask, search, wish, context)
+    const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
+    return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, paging, more), range })
+  }
+
+  function found(ask: Ask, search: TemporalSearch, wish: HistoryWish, context: Context) {
+    if (wish.aggregates !== undefined) {
+      const page = ask.broker.temporal.searchAggregates(search, wish.aggregates)
+      return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
+    }
+    const page = ask.broker.temporal.search(search, wish.query)
+    const part: Part = partOf(
+      page.found.map((one) => shownOf(one, wish)),
+      instancesMax,
+      wish.query,
+    )
+    const rendered = part.evolutions.map((one) => renderEvolution(one, { ...wish.rendering, context }))
+    return { ...page, range: part.range, rendered }
+  }
+
   return Object.freeze({
-    async retrieve(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, retrieveParameters)
-      const id = idOf(c)
-      const query = queryOf(ask)
-      const options = optionsOf(ask.parameters, ['temporalValues', 'sysAttrs'])
-      const values = options.has('temporalValues') || ask.parameters.get('format') === 'temporalValues'
-      const found = ask.broker.history(id, query)
-      if (found === undefined) throw notFound(`no entity ${id} and none that had this id`)
-      const part = found.truncated ? partOf(found, query.timeproperty, query.lastN) : undefined
-      const context = answers.contextFor(ask)
-      const text = JSON.stringify(
-        renderEvolution(part?.evolution ?? found, {
-          context,
-          timeproperty: query.timeproperty,
-          sysAttrs: options.has('sysAttrs'),
-          values,
-        }),
-      )
-      return part === undefined
-        ? answers.entity(ask, text, context)
-        : answers.partial(ask, text, context, part.range)
-    },
+    retrieve: async (c: HttpContext): Promise<Response> =>
+      retrieve(c, await asks.read(c, retrieveParameters)),
+    query: async (c: HttpContext): Promise<Response> => list(c, await asks.read(c, queryParameters)),
   })
 }
 
-function queryOf({ parameters, context }: Ask) {
-  const lastN = wholeNumber(parameters, 'lastN')
-  if (lastN === 0) throw badRequestData('must be above 0', 'lastN')
-  const attrs = listOf(parameters, 'attrs')?.map((term) => checkName(context.expand(term), 'attrs'))
+const unknown = (id: string) => notFound(`no entity ${id} and none that had this id`)
+
+function textOf(json: JsonObject, id: string): string {
+  if (Object.keys(json).length === 0) throw notFound(`${id} has nothing of what was asked for`)
+  return JSON.stringify(json)
+}
+
+/** Without what is not shown, so that it takes no room in the answer. */
+function shownOf(history: EntityHistory, { rendering }: HistoryWish): EntityHistory {
+  if (rendering.omit === undefined && rendering.pick === undefined) return history
+  const attributes = new Map([...history.attributes].filter(([name]) => isShown(name, rendering)))
+  return { ...history, attributes }
+}
+
+function aggregated(
+  { attributes, ...head }: EntityAggregates,
+  { rendering }: HistoryWish,
+  context: Context,
+): JsonObject {
+  const rendered = renderHead(head, { ...rendering, context })
+  for (const [name, lists] of attributes) {
+    if (isShown(name, rendering)) rendered[context.compact(name)] = lists.length === 1 ? lists[0]! : lists
+  }
+  return rendered
+}
+
+/** @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed. */
+function searchOf({ parameters, context }: Ask, paging: Paging): TemporalSearch {
+  const given = (name: string): string | undefined => parameters.get(name)
+  const type = given('type')
+  const isLocal = truthOf(parameters, 'local') ?? type === '*'
+  if (!isLocal && !['type', 'attrs', 'q', 'georel', 'id'].some((name) => parameters.has(name))) {
+    throw badRequestData('one of type, attrs, q, id or georel is needed, or local=true')
+  }
+  const [q, idPattern, ids] = [given('q'), given('idPattern'), listOf(parameters, 'id')]
+  if (idPattern !== undefined) compilePattern(idPattern, 'idPattern')
+  const selector: EntitySelector = {
+    ...(type === undefined ? {} : { types: parseTypeSelection(type, context.expand) }),
+    ...(ids === undefined ? {} : { ids: ids.map((id) => checkUri(id, 'id')) }),
+    ...(idPattern === undefined ? {} : { idPattern }),
+  }
   return {
-    ...parseTemporalSelection({
-      timerel: parameters.get('timerel'),
-      timeAt: parameters.get('timeAt'),
-      endTimeAt: parameters.get('endTimeAt'),
-      timeproperty: parameters.get('timeproperty'),
-    }),
-    attrs: attrs === undefined ? undefined : new Set(attrs),
-    lastN,
-    limit: limits.temporalInstancesMax.value,
+    selectors: [selector],
+    q: q === undefined ? undefined : parseQuery(q, context.expand),
+    geo: parseGeoQuery(
+      {
+        georel: given('georel'),
+        geometry: given('geometry'),
+        coordinates: given('coordinates'),
+        geoproperty: given('geoproperty'),
+      },
+      context.expand,
+    ),
+    ...paging,
   }
 }

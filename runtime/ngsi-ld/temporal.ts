@@ -1,7 +1,7 @@
 /**
  * The temporal evolution of an entity in requests and answers: which instances are asked for [NGSI-LD 4.11], how
- * they look as instances [4.5.6] and as values with times [4.5.9], and which range an answer covers that could not
- * hold them all [6.3.10]. Pure; where the instances come from is the broker's business. Aggregates are not built.
+ * they look as instances [4.5.6] and as values with times [4.5.9]. Pure; where the instances come from is the
+ * broker's business. Aggregates are in `aggregate.ts`, parts of what does not fit an answer in `temporal-part.ts`.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from './attribute-kind.ts'
@@ -37,14 +37,20 @@ export interface TemporalInput {
 export interface TimedInstance {
   readonly instance: AttributeInstance
   readonly observedAt?: number
+  readonly createdAt: number
   readonly modifiedAt: number
   readonly instanceId: string
+  /** The marker of a deletion; its value is NGSI-LD Null. */
+  readonly deletedAt?: number
 }
 
 export interface Evolution {
   readonly id: string
   readonly type: string | readonly string[]
-  /** By canonical name, each in ascending order of the time property. */
+  readonly created?: number | undefined
+  readonly modified?: number | undefined
+  readonly deleted?: number | undefined
+  /** By canonical name, each in ascending order of the time property. `scope` stands for the scopes. */
   readonly attributes: ReadonlyMap<string, readonly TimedInstance[]>
 }
 
@@ -69,25 +75,53 @@ export interface TemporalRendering {
   readonly sysAttrs: boolean
   /** Only values with their times. */
   readonly values: boolean
+  readonly lang?: readonly string[] | undefined
+  /** Canonical names of the only members to show, and of those to leave out. */
+  readonly pick?: ReadonlySet<string> | undefined
+  readonly omit?: ReadonlySet<string> | undefined
 }
 
 /** The evolution as an answer shows it, without @context. */
-export function renderEvolution({ id, type, attributes }: Evolution, options: TemporalRendering): JsonObject {
-  const { context } = options
-  const types = Array.isArray(type) ? type.map(context.compact) : context.compact(type as string)
-  const rendered: Record<string, Json> = { id, type: types }
-  for (const [name, instances] of attributes) {
-    rendered[context.compact(name)] = options.values
+export function renderEvolution(evolution: Evolution, options: TemporalRendering): JsonObject {
+  const rendered = renderHead(evolution, options)
+  for (const [name, instances] of evolution.attributes) {
+    if (!isShown(name, options)) continue
+    rendered[options.context.compact(name)] = options.values
       ? valuesOf(instances, options)
       : instances.map((one) => renderTimed(one, options))
   }
   return rendered
 }
 
-function renderTimed({ instance, instanceId, modifiedAt }: TimedInstance, options: TemporalRendering): Json {
-  const members = renderInstance(instance, { context: options.context, format: 'normalized' }) as JsonObject
-  const stamp = msToDateTime(modifiedAt)
-  return { ...members, instanceId, ...(options.sysAttrs ? { createdAt: stamp, modifiedAt: stamp } : {}) }
+/** Id, type and system times, as far as they are wanted: what every representation begins with. */
+export function renderHead(
+  { id, type, created, modified, deleted }: Omit<Evolution, 'attributes'>,
+  options: Pick<TemporalRendering, 'context' | 'sysAttrs' | 'pick' | 'omit'>,
+): Record<string, Json> {
+  const { context } = options
+  const rendered: Record<string, Json> = {}
+  if (isShown('id', options)) rendered['id'] = id
+  if (isShown('type', options)) {
+    rendered['type'] = Array.isArray(type) ? type.map(context.compact) : context.compact(type as string)
+  }
+  if (!options.sysAttrs) return rendered
+  if (created !== undefined) rendered['createdAt'] = msToDateTime(created)
+  if (modified !== undefined) rendered['modifiedAt'] = msToDateTime(modified)
+  if (deleted !== undefined) rendered['deletedAt'] = msToDateTime(deleted)
+  return rendered
+}
+
+export const isShown = (name: string, { pick, omit }: Pick<TemporalRendering, 'pick' | 'omit'>): boolean =>
+  (pick?.has(name) ?? true) && omit?.has(name) !== true
+
+function renderTimed(one: TimedInstance, options: TemporalRendering): Json {
+  const { context, lang, sysAttrs } = options
+  const members = renderInstance(one.instance, { context, format: 'normalized', lang }) as JsonObject
+  const stamps = sysAttrs
+    ? { createdAt: msToDateTime(one.createdAt), modifiedAt: msToDateTime(one.modifiedAt) }
+    : {}
+  const deletion = one.deletedAt === undefined ? {} : { deletedAt: msToDateTime(one.deletedAt) }
+  return { ...members, instanceId: one.instanceId, ...stamps, ...deletion }
 }
 
 /** Name of the list of values, by the value member of the kind. */
@@ -101,8 +135,9 @@ const pluralOf: Readonly<Record<string, string>> = {
   objectList: 'objectLists',
 }
 
-/** Pairs of value and time; instances of several kinds or datasets become several such lists. */
+/** Pairs of simplified value and time; instances of several kinds or datasets become several such lists. */
 function valuesOf(instances: readonly TimedInstance[], options: TemporalRendering): Json {
+  const { context, lang } = options
   const lists = new Map<
     string,
     { type: string; datasetId: string | undefined; member: string; pairs: Json[] }
@@ -113,51 +148,22 @@ function valuesOf(instances: readonly TimedInstance[], options: TemporalRenderin
     const key = `${type} ${datasetId ?? ''}`
     const list = lists.get(key) ?? { type, datasetId, member, pairs: [] }
     lists.set(key, list)
-    const shown = renderInstance(one.instance, {
-      context: options.context,
-      format: 'normalized',
-    }) as JsonObject
-    list.pairs.push([shown[member]!, msToDateTime(timeOf(one, options.timeproperty))])
+    const shown = renderInstance(one.instance, { context, format: 'simplified', lang })
+    list.pairs.push([shown, msToDateTime(timeOf(one, options.timeproperty) ?? one.modifiedAt)])
   }
+  if (lists.size === 0) return { type: 'Property', values: [] }
   const rendered = [...lists.values()].map(({ type, datasetId, member, pairs }): JsonObject => {
     return { type, ...(datasetId === undefined ? {} : { datasetId }), [pluralOf[member]!]: pairs }
   })
   return rendered.length === 1 ? rendered[0]! : rendered
 }
 
-const timeOf = (one: TimedInstance, property: TimeProperty): number =>
-  property === 'observedAt' ? (one.observedAt ?? one.modifiedAt) : one.modifiedAt
-
-/** What a partial answer holds: all instances from one time to another. */
-export interface Part {
-  readonly evolution: Evolution
-  /** Value of Content-Range. */
-  readonly range: string
-}
-
-/**
- * Makes of an evolution whose lists were cut (each at the same length) one that is complete over a range, so that
- * the client can go on where it ends: the oldest instances, or with `lastN` the newest.
- */
-export function partOf(evolution: Evolution, timeproperty: TimeProperty, lastN: number | undefined): Part {
-  const lists = [...evolution.attributes.values()]
-  const longest = Math.max(...lists.map((list) => list.length))
-  const cut = lists.filter((list) => list.length === longest)
-  const time = (one: TimedInstance | undefined): number => timeOf(one!, timeproperty)
-  const firsts = lists.map((list) => time(list[0]))
-  const lasts = lists.map((list) => time(list.at(-1)))
-  const [from, to] =
-    lastN === undefined
-      ? [Math.min(...firsts), Math.min(...cut.map((list) => time(list.at(-1))))]
-      : [Math.max(...cut.map((list) => time(list[0]))), Math.max(...lasts)]
-  const inside = (one: TimedInstance): boolean => time(one) >= from && time(one) <= to
-  const kept = [...evolution.attributes].flatMap(([name, list]) => {
-    const part = list.filter(inside)
-    return part.length === 0 ? [] : [[name, part] as const]
-  })
-  const [start, end] = lastN === undefined ? [from, to] : [to, from]
-  const range = `DateTime ${msToDateTime(start)}-${msToDateTime(end)}/${lastN ?? '*'}`
-  return { evolution: { ...evolution, attributes: new Map(kept) }, range }
+/** The time that a time property asks for; undefined where an instance has none of that kind. */
+export function timeOf(one: TimedInstance, property: TimeProperty): number | undefined {
+  if (property === 'observedAt') return one.observedAt
+  if (property === 'deletedAt') return one.deletedAt
+  if (property === 'modifiedAt') return one.modifiedAt
+  return one.deletedAt === undefined ? one.createdAt : undefined
 }
 
 function oneOf<T extends string>(

@@ -44,6 +44,9 @@ export interface ChunkRow {
   readonly body: Uint8Array
 }
 
+/** A chunk without what is in it. */
+export type ChunkSummary = Omit<ChunkRow, 'codec' | 'shapes' | 'body'>
+
 export interface EntityHistoryRow {
   readonly n0: number
   readonly n1: number
@@ -75,12 +78,18 @@ export function createHistory(database: Database) {
   const before = database.prepare<[number, number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', '?')} ORDER BY k DESC LIMIT 1`,
   )
+  const lastTimeBefore = database.prepare<[number, number, number], { t0: number }>(
+    `SELECT t0 FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', '?')} ORDER BY k DESC LIMIT 1`,
+  )
   const span = `k BETWEEN ${keySql('?', '?')} AND ${keySql('?', '?')}`
   const upwards = database.prepare<[number, number, number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE ${span} ORDER BY k LIMIT ${chunksPerRead}`,
   )
   const downwards = database.prepare<[number, number, number, number], ChunkRow>(
     `SELECT ${chunkColumns} FROM chunk WHERE ${span} ORDER BY k DESC LIMIT ${chunksPerRead}`,
+  )
+  const summaries = database.prepare<[number, number, number, number], ChunkSummary>(
+    `SELECT t0, t1, count, min, max, sum, sumsq FROM chunk WHERE ${span} ORDER BY k`,
   )
   const changes = database.prepare<[number], EntityHistoryRow>(
     'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0',
@@ -120,6 +129,12 @@ export function createHistory(database: Database) {
         if (rows.length < chunksPerRead) return
         slot = slotOf(rows.at(-1)!.t0) - 1
       }
+    },
+    /** The same chunks in order of time, without what is in them. */
+    summaries(s: number, from: number, to: number): ChunkSummary[] {
+      const first = lastTimeBefore.get(s, s, slotOf(from))
+      const slot = first === undefined ? slotOf(from) : slotOf(first.t0)
+      return summaries.all(s, slot, s, slotOf(to)).filter((row) => row.t1 >= from && row.t0 <= to)
     },
     entityChanges: (rid: number) => changes.all(rid),
     lastEntityChanges: (rid: number) => lastChanges.get(rid),

@@ -7,6 +7,7 @@ import { contextSourceWrites } from './context-sources.ts'
 import { deliveryWrites } from './deliveries.ts'
 import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
+import { historyEditWrites } from './history-edits.ts'
 import { recordWrites } from './records.ts'
 import { retentionWrites } from './retention.ts'
 import { sessionWrites } from './sessions.ts'
@@ -15,6 +16,7 @@ export const writeStatements = {
   ...recordWrites,
   ...entityWrites,
   ...historyWrites,
+  ...historyEditWrites,
   ...retentionWrites,
   ...deliveryWrites,
   ...sessionWrites,

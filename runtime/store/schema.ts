@@ -107,6 +107,20 @@ CREATE TABLE incoming (s INTEGER NOT NULL, message_id INTEGER NOT NULL, PRIMARY 
 `,
   },
   {
+    version: 2,
+    title: 'corrections of history by clients',
+    sql: `
+-- Instances of history that a client replaced (body is the instance as JSON) or removed (body is NULL), by instance id.
+CREATE TABLE history_edit (rid INTEGER NOT NULL, instance TEXT NOT NULL, at INTEGER NOT NULL, body TEXT, PRIMARY KEY (rid, instance)) STRICT, WITHOUT ROWID;
+-- What was recorded up to log number n and commit time at is gone for an attribute; name '' means all of the entity,
+-- dataset '*' all instances.
+CREATE TABLE history_erased (rid INTEGER NOT NULL, name TEXT NOT NULL, dataset TEXT NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (rid, name, dataset)) STRICT, WITHOUT ROWID;
+-- Entities that came into being with their history; they go with it.
+CREATE TABLE history_born (rid INTEGER PRIMARY KEY) STRICT;
+CREATE INDEX tombstone_rid ON tombstone (rid);
+`,
+  },
+  {
     version: 3,
     title: 'context sources',
     sql: `

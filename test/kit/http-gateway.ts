@@ -8,6 +8,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
 import { createContexts } from '#broker/contexts.ts'
@@ -28,6 +29,7 @@ export interface HttpGatewayOptions {
   readonly profile?: ConformanceProfile
   readonly defaultMediaType?: AnswerType
   readonly token?: string
+  readonly temporalInstancesMax?: number
   readonly dataFolder?: string
   readonly allowLoopback?: boolean
   readonly fetchContexts?: boolean
@@ -109,7 +111,12 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       log,
       metrics,
     },
-    { profile, defaultMediaType: options.defaultMediaType ?? 'application/json', dataFormat: formatVersion },
+    {
+      profile,
+      defaultMediaType: options.defaultMediaType ?? 'application/json',
+      dataFormat: formatVersion,
+      temporalInstancesMax: options.temporalInstancesMax ?? limits.temporalInstancesMax.value,
+    },
   )
   const fetch = options.token === undefined ? app.fetch : guard(app.fetch, options.token, app.refuse)
   const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: '127.0.0.1', port: 0 })

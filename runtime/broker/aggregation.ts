@@ -1,0 +1,237 @@
+/**
+ * Aggregates over the history of one entity (GS CIM 009, 4.5.19 and 5.7.3). Where a whole chunk lies in one period and
+ * nobody has to see its values, its statistics stand for them and the chunk is not read; so an hour of a day costs two
+ * chunks, whatever lies between.
+ */
+import { type Aggregation, createAggregation } from '#ngsi-ld/aggregate.ts'
+import { kindOf } from '#ngsi-ld/attribute-kind.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
+import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
+import { decodeChunk } from '#store/chunk-codec.ts'
+import type { ChunkSummary } from '#store/history.ts'
+import type { Corrections } from './corrections.ts'
+import { livesOf } from './evolution.ts'
+import {
+  chunkTimes,
+  type EvolutionPorts,
+  identityOf,
+  isWanted,
+  observedInstance,
+  type TailInstance,
+  tailWithin,
+  toldByChanges,
+  windowOf,
+} from './evolution-sources.ts'
+import type { AggregateQuery, EntityAggregates } from './types.ts'
+
+/** What is to be summed up of one stream. */
+interface StreamPart {
+  readonly s: number
+  readonly name: string
+  readonly dataset: string
+  readonly type: string
+  readonly corrections: Corrections
+  readonly chunks: readonly ChunkSummary[]
+  readonly tail: readonly TailInstance[]
+  /** Times and identities that change records have told already. */
+  readonly toldTimes: readonly number[]
+  readonly told: ReadonlySet<string>
+}
+
+/** An instance outside streams. */
+interface LooseInstance {
+  readonly name: string
+  readonly dataset: string
+  readonly one: TimedInstance
+  readonly time: number
+}
+
+export function aggregatesOf(
+  ports: EvolutionPorts,
+  id: string,
+  query: AggregateQuery,
+): EntityAggregates | undefined {
+  const lives = livesOf(ports, id)
+  if (lives === undefined) return undefined
+  const loose: LooseInstance[] = []
+  const parts: StreamPart[] = []
+  for (const [rid, corrections] of lives.rids) gather(ports, rid, { query, corrections, loose, parts })
+  const from = query.timerel === 'before' ? undefined : query.timeAtMs
+  const start = from ?? startOf(ports, parts, loose, query)
+  const sums = new Map<string, Map<string, { head: JsonObject; aggregation: Aggregation }>>()
+  const sumOf = (name: string, type: string, dataset: string): Aggregation => {
+    const ofName = sums.get(name) ?? new Map()
+    sums.set(name, ofName)
+    const key = `${type} ${dataset}`
+    const known = ofName.get(key)
+    if (known !== undefined) return known.aggregation
+    const periods = { from, to: query.endTimeAtMs ?? endOf(query), duration: query.duration }
+    const aggregation = createAggregation(query.methods, periods, start)
+    ofName.set(key, { head: { type, ...(dataset === '' ? {} : { datasetId: dataset }) }, aggregation })
+    return aggregation
+  }
+  for (const part of parts) addStream(ports, part, query, () => sumOf(part.name, part.type, part.dataset))
+  for (const { name, dataset, one, time } of loose) {
+    const { name: type, member } = kindOf(one.instance)
+    sumOf(name, type, dataset).add(time, one.instance[member]!)
+  }
+  const attributes = new Map<string, readonly JsonObject[]>()
+  for (const [name, ofName] of sums) {
+    attributes.set(
+      name,
+      [...ofName.values()].map(({ head, aggregation }) => ({ ...head, ...aggregation.results() })),
+    )
+  }
+  return { id, type: lives.entity.type, attributes }
+}
+
+const endOf = ({ timerel, timeAtMs }: AggregateQuery): number | undefined =>
+  timerel === 'before' ? timeAtMs : undefined
+
+interface Gathering {
+  readonly query: AggregateQuery
+  readonly corrections: Corrections
+  readonly loose: LooseInstance[]
+  readonly parts: StreamPart[]
+}
+
+function gather(ports: EvolutionPorts, rid: number, { query, corrections, loose, parts }: Gathering): void {
+  const window = windowOf(query)
+  const told = new Map<string, { times: number[]; identities: Set<string> }>()
+  for (const { name, dataset, one } of toldByChanges(ports, rid, query, corrections)) {
+    if (one.deletedAt !== undefined) continue
+    if (one.observedAt !== undefined) {
+      const key = `${name} ${dataset}`
+      const known = told.get(key) ?? { times: [], identities: new Set() }
+      told.set(key, known)
+      const identity = identityOf(one.observedAt, one.instance.value ?? null)
+      if (known.identities.has(identity)) continue
+      known.identities.add(identity)
+      known.times.push(one.observedAt)
+    }
+    const time = timeOf(one, query.timeproperty)
+    if (time === undefined || time < window.from || time >= window.to) continue
+    loose.push({ name, dataset, one, time })
+  }
+  const isObserved = query.timeproperty === 'observedAt'
+  const from = isObserved ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
+  const to = isObserved ? Math.min(window.to, chunkTimes.to) : chunkTimes.to
+  for (const row of ports.history.streamsOf(rid)) {
+    const name = ports.names.text(row.name)!
+    if (!isWanted(query, name, row.dataset)) continue
+    const known = told.get(`${name} ${row.dataset}`)
+    parts.push({
+      s: row.s,
+      name,
+      dataset: row.dataset,
+      type: kindOf(JSON.parse(row.shape) as { type: string }).name,
+      corrections,
+      chunks: ports.history.summaries(row.s, from, to),
+      tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
+      toldTimes: known?.times ?? [],
+      told: known?.identities ?? new Set(),
+    })
+  }
+}
+
+/** The time of the first value: where periods begin when the query says nothing. */
+function startOf(
+  ports: EvolutionPorts,
+  parts: readonly StreamPart[],
+  loose: readonly LooseInstance[],
+  query: AggregateQuery,
+): number {
+  let start = Number.POSITIVE_INFINITY
+  for (const { time } of loose) start = Math.min(start, time)
+  for (const part of parts) {
+    const isPlain = query.timeproperty === 'observedAt' && query.timerel === undefined
+    const first = part.chunks[0]
+    if (isPlain && part.corrections.isEmpty) {
+      start = Math.min(start, first?.t0 ?? start, part.tail[0]?.time ?? start)
+    } else {
+      for (const time of timesOf(ports, part, query)) start = Math.min(start, time)
+    }
+  }
+  return start
+}
+
+function* timesOf(ports: EvolutionPorts, part: StreamPart, query: AggregateQuery): Generator<number> {
+  const times: number[] = []
+  const add = (time: number): void => void times.push(time)
+  for (const chunk of part.chunks) addChunk(ports, part, { query, chunk, add })
+  for (const one of part.tail) addOne(part, { query, one, shape: one.shape, add })
+  yield* times
+}
+
+type Add = (time: number, value: TailInstance['value']) => void
+
+function addStream(
+  ports: EvolutionPorts,
+  part: StreamPart,
+  query: AggregateQuery,
+  sum: () => Aggregation,
+): void {
+  const window = windowOf(query)
+  const add: Add = (time, value) => sum().add(time, value)
+  const isSummable =
+    query.timeproperty === 'observedAt' && part.corrections.isEmpty && !query.methods.has('distinctCount')
+  const seen = new Set<string>()
+  const overlaps = (chunk: ChunkSummary, time: number): boolean => time >= chunk.t0 && time <= chunk.t1
+  for (const chunk of part.chunks) {
+    const isShared =
+      part.toldTimes.some((time) => overlaps(chunk, time)) ||
+      part.tail.some(({ time }) => overlaps(chunk, time))
+    const isWithin = chunk.t0 >= window.from && chunk.t1 < window.to
+    const { min, max, sum: total, sumsq } = chunk
+    if (isSummable && !isShared && isWithin && min !== null && sum().endOfPeriod(chunk.t0) > chunk.t1) {
+      sum().addMany(chunk.t0, chunk.t1, { count: chunk.count, min, max: max!, sum: total!, sumsq: sumsq! })
+    } else addChunk(ports, part, { query, chunk, add, seen: isShared ? seen : undefined })
+  }
+  for (const one of part.tail) {
+    if (!seen.has(identityOf(one.time, one.value))) addOne(part, { query, one, shape: one.shape, add })
+  }
+}
+
+/** Adds what a chunk holds, value by value; `seen` notes which, where a tail may hold the same. */
+function addChunk(
+  ports: EvolutionPorts,
+  part: StreamPart,
+  {
+    query,
+    chunk,
+    add,
+    seen,
+  }: { query: AggregateQuery; chunk: ChunkSummary; add: Add; seen?: Set<string> | undefined },
+): void {
+  const row = ports.history.chunkAt(part.s, chunk.t0)
+  if (row === undefined) return
+  const { times, modified, values, shapes, shapeOf } = decodeChunk(row)
+  for (let i = 0; i < times.length; i++) {
+    const one = { time: times[i]!, modified: modified[i]!, value: values[i]! }
+    seen?.add(identityOf(one.time, one.value))
+    addOne(part, { query, one, shape: shapes[shapeOf?.[i] ?? 0]!, add })
+  }
+}
+
+function addOne(
+  { s, name, dataset, corrections, told }: StreamPart,
+  {
+    query,
+    one,
+    shape,
+    add,
+  }: { query: AggregateQuery; one: Omit<TailInstance, 'shape'>; shape: string; add: Add },
+): void {
+  const { time, modified, value } = one
+  if (told.size > 0 && told.has(identityOf(time, value))) return
+  const window = windowOf(query)
+  if (corrections.isEmpty && query.timeproperty === 'observedAt') {
+    if (time >= window.from && time < window.to) add(time, value)
+    return
+  }
+  if (corrections.isObservationErased(name, dataset, modified)) return
+  const corrected = corrections.corrected(observedInstance(s, shape, one))
+  const at = corrected === undefined ? undefined : timeOf(corrected, query.timeproperty)
+  if (at === undefined || at < window.from || at >= window.to) return
+  add(at, corrected!.instance.value ?? null)
+}

@@ -1,0 +1,238 @@
+/**
+ * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). What a client adds joins the evolution at its time; where
+ * it is newer than the current value it becomes that, so an entity is always the end of its history. Values of
+ * observed Properties go into their streams, everything else into a change record. Corrections lie over both.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { footprintOf } from '#base/footprint.ts'
+import { limits } from '#base/limits.ts'
+import { kindOf } from '#ngsi-ld/attribute-kind.ts'
+import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
+import type { Attribute, AttributeInstance, Fragment } from '#ngsi-ld/entity.ts'
+import { findInstance } from '#ngsi-ld/entity-draft.ts'
+import { appendAttributes, shapeOf } from '#ngsi-ld/merge.ts'
+import { notFound } from '#ngsi-ld/problem.ts'
+import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import type { Documents, Draft } from './documents.ts'
+import type { Door } from './door.ts'
+import { evolutionOf, livesOf } from './evolution.ts'
+import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
+import type { Stage } from './stage.ts'
+import { instanceOf } from './streams.ts'
+import type { Origin, TemporalBroker } from './types.ts'
+
+export interface TemporalProvisionPorts extends EvolutionPorts {
+  readonly door: Door
+  readonly documents: Documents
+}
+
+type Provision = Pick<
+  TemporalBroker,
+  'put' | 'append' | 'remove' | 'removeAttribute' | 'replaceInstance' | 'removeInstance'
+>
+
+/** What a waiting work holds beside what it was given. */
+const workBytes = 256
+
+export function createTemporalProvision(ports: TemporalProvisionPorts): Provision {
+  const { door, documents, streams } = ports
+  const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
+    door.commit(decide, { bytes: workBytes + footprintOf(given) })
+
+  function create(stage: Stage, entity: TemporalEntity, by: Origin): void {
+    const draft = documents.create(stage, newestOf(entity), by)
+    stage.write('history-born.put', draft.rid)
+    addPast(stage, draft, entity, by)
+  }
+
+  /** Makes of the entity what is newer than it, and of the rest its past. */
+  function extend(stage: Stage, draft: Draft, fragment: TemporalFragment, by: Origin): void {
+    const newer = newerThan(draft, fragment)
+    const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
+    const changes = merged.changes.filter(
+      ({ before, after }) => JSON.stringify(before) !== JSON.stringify(after),
+    )
+    const { type, scope } = draft.entity
+    const isChanged =
+      changes.length > 0 ||
+      isErased(draft.rid) ||
+      JSON.stringify([merged.entity.type, merged.entity.scope]) !== JSON.stringify([type, scope])
+    const next = isChanged ? documents.update(stage, draft, merged.entity, changes, by) : draft
+    addPast(stage, next, fragment, by)
+  }
+
+  const isErased = (rid: number): boolean => ports.edits.erased(rid).length > 0
+
+  /**
+   * What is not the current value of the entity, in streams where they can hold it. Where something was erased all goes
+   * on record, because a stream does not take what it had before.
+   */
+  function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
+    const isAnew = isErased(draft.rid)
+    const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
+    for (const [name, instances] of attributes) {
+      for (const [dataset, ofDataset] of byDataset(instances)) {
+        const current = instanceOf(draft.entity, name, dataset)
+        const text = JSON.stringify(current)
+        const past = ofDataset.filter((instance) => isAnew || JSON.stringify(instance) !== text)
+        const shape = current === undefined ? undefined : shapeOf(current)
+        const observed = past.filter(
+          (instance) => !isAnew && isObservable(instance) && shapeOf(instance) === shape,
+        )
+        others.push(
+          ...past
+            .filter((instance) => !observed.includes(instance))
+            .map((instance) => [name, dataset, instance] as const),
+        )
+        if (observed.length === 0) continue
+        const stream = streams.open(stage, draft, name, dataset)
+        streams.addPast(
+          stage,
+          stream,
+          observed.map((instance) => [dateTimeToMs(instance.observedAt!)!, instance.value!] as const),
+        )
+      }
+    }
+    if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
+  }
+
+  function log(stage: Stage, rid: number, body: object): number {
+    const number = stage.record(rid, { at: stage.at, instances: [], ...body })
+    streams.recorded(stage, rid, number)
+    return number
+  }
+
+  function existing(id: string): readonly number[] {
+    const lives = livesOf(ports, id)
+    if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
+    return lives.rids.map(([rid]) => rid)
+  }
+
+  function removeAll(stage: Stage, id: string, by: Origin): void {
+    existing(id)
+    const draft = documents.find(stage, id)
+    const rids = [
+      ...ports.entities.tombstones(id).map(({ rid }) => rid),
+      ...(draft === undefined ? [] : [draft.rid]),
+    ]
+    for (const rid of rids) {
+      for (const { s } of ports.history.streamsOf(rid)) stage.write('chunk.erase', s)
+      stage.write('entity-history.erase', rid)
+      stage.write('history-edit.clear', rid)
+    }
+    const isBorn = draft !== undefined && ports.edits.isBorn(draft.rid)
+    if (isBorn) documents.remove(stage, draft, by)
+    for (const rid of rids) {
+      if (rid === draft?.rid && !isBorn) {
+        const n = log(stage, rid, { kind: 'erased', id, by })
+        stage.write('history-erased.put', rid, '', '*', n, stage.at)
+        continue
+      }
+      stage.write('rid.spend', rid)
+      stage.write('tombstone.erase', rid)
+      stage.write('history-born.clear', rid)
+      // What is folded later, of records already logged, stays hidden.
+      stage.write('history-erased.put', rid, '', '*', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+    }
+  }
+
+  /** The entity that has an instance of this id under this name. */
+  function ownerOf(id: string, name: string, instanceId: string): number {
+    const lives = livesOf(ports, id)
+    if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
+    const owner = lives.rids.find(([rid, corrections]) =>
+      hasInstance(ports, { rid, corrections, name, instanceId }),
+    )
+    if (owner === undefined) throw notFound(`${id} has no instance ${instanceId} of ${name}`)
+    return owner[0]
+  }
+
+  function correct(stage: Stage, rid: number, instanceId: string, body: AttributeInstance | undefined): void {
+    if (ports.edits.edits(rid).length >= limits.historyEditsMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `no more than ${limits.historyEditsMax.value} instances of an entity can be corrected`,
+      )
+    }
+    stage.write(
+      'history-edit.put',
+      rid,
+      instanceId,
+      stage.at,
+      body === undefined ? null : JSON.stringify(body),
+    )
+  }
+
+  return {
+    put: (entity, by) =>
+      commit(entity, (stage) => {
+        const draft = documents.find(stage, entity.id)
+        // An entity whose history was erased has it anew.
+        const isKnown = livesOf(ports, entity.id) !== undefined
+        if (draft === undefined) create(stage, entity, by)
+        else extend(stage, draft, entity, by)
+        return isKnown ? 'extended' : 'created'
+      }),
+    append: (id, fragment, by) =>
+      commit(fragment, (stage) => {
+        const draft = documents.find(stage, id)
+        if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
+        extend(stage, draft, fragment, by)
+      }),
+    remove: (id, by) => commit(id, (stage) => removeAll(stage, id, by)),
+    removeAttribute: (id, name, { datasetId, deleteAll, by }) =>
+      commit(id, (stage) => {
+        const rids = existing(id)
+        const datasets = deleteAll ? undefined : new Set([datasetId ?? '@none'])
+        const found = evolutionOf(ports, id, {
+          timeproperty: 'createdAt',
+          attrs: new Set([name]),
+          datasets,
+          limit: 1,
+        })
+        if (found?.attributes.has(name) !== true) throw notFound(`${id} has no history of ${name}`)
+        for (const rid of rids) {
+          const n = log(stage, rid, { kind: 'erased', id, by })
+          stage.write('history-erased.put', rid, name, deleteAll ? '*' : (datasetId ?? ''), n, stage.at)
+        }
+      }),
+    replaceInstance: (id, name, instanceId, instance) =>
+      commit(instance, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, instance)),
+    removeInstance: (id, name, instanceId) =>
+      commit(id, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, undefined)),
+  }
+}
+
+const isObservable = (instance: AttributeInstance): boolean =>
+  kindOf(instance).member === 'value' &&
+  instance.observedAt !== undefined &&
+  isMillisecondExact(instance.observedAt)
+
+function byDataset(instances: readonly AttributeInstance[]): Map<string, AttributeInstance[]> {
+  return Map.groupBy(instances, ({ datasetId }) => datasetId ?? '')
+}
+
+/** The newest instances of a fragment, as far as they are newer than what the entity has, with its types and scopes. */
+function newerThan({ entity }: Draft, { types, scope, attributes }: TemporalFragment): Fragment {
+  const members: Record<string, Attribute> = {}
+  for (const [name, instances] of attributes) {
+    const newer = [...byDataset(instances)].flatMap(([dataset, ofDataset]) => {
+      const newest = ofDataset.at(-1)!
+      const current = findInstance(entity, name, dataset === '' ? undefined : dataset)
+      return isNewer(newest, current) ? [newest] : []
+    })
+    if (newer.length > 0) members[name] = newer.length === 1 ? newer[0]! : newer
+  }
+  return {
+    ...(types === undefined ? {} : { type: types }),
+    ...(scope === undefined ? {} : { scope }),
+    ...members,
+  }
+}
+
+function isNewer(given: AttributeInstance, current: AttributeInstance | undefined): boolean {
+  if (current === undefined) return true
+  const [givenAt, currentAt] = [given, current].map((one) => dateTimeToMs(one.observedAt ?? ''))
+  if (givenAt === undefined) return currentAt === undefined
+  return currentAt === undefined || givenAt > currentAt
+}

@@ -1,0 +1,149 @@
+/**
+ * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
+ * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
+ * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation, then
+ * deleted ones in order of deletion.
+ */
+import { limits } from '#base/limits.ts'
+import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
+import { compileSearch } from '#ngsi-ld/search.ts'
+import { type EntitySelector, matchesEntity } from '#ngsi-ld/selection.ts'
+import type { Database } from '#store/database.ts'
+import { aggregatesOf } from './aggregation.ts'
+import { evolutionOf } from './evolution.ts'
+import type { EvolutionPorts } from './evolution-sources.ts'
+import type {
+  AggregateQuery,
+  EntityAggregates,
+  EntityHistory,
+  EntityQuery,
+  QueryPage,
+  TemporalBroker,
+  TemporalPage,
+  TemporalQuery,
+  TemporalSearch,
+} from './types.ts'
+
+export interface TemporalSearchPorts extends EvolutionPorts {
+  readonly database: Database
+  readonly find: (query: EntityQuery) => QueryPage
+}
+
+const candidatesPerRead = 200
+
+export function createTemporalSearch(
+  ports: TemporalSearchPorts,
+): Pick<TemporalBroker, 'aggregate' | 'search' | 'searchAggregates'> {
+  const aggregate = (id: string, query: AggregateQuery): EntityAggregates | undefined =>
+    aggregatesOf(ports, id, query)
+  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  const atOnce = ports.database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
+
+  return {
+    aggregate: (id, query) => atOnce(() => aggregate(id, query)),
+    search: (search, query) =>
+      page(ports, search, query, (id): EntityHistory | undefined => {
+        const found = atOnce(() => evolutionOf(ports, id, query))
+        return found === undefined || found.attributes.size === 0 ? undefined : found
+      }),
+    searchAggregates: (search, query) =>
+      page(ports, search, query, (id): EntityAggregates | undefined => {
+        const found = atOnce(() => aggregate(id, query))
+        return found === undefined || found.attributes.size === 0 ? undefined : found
+      }),
+  }
+}
+
+/** The entities of one page, in order; those before it are judged, those after it only when they are to be counted. */
+function page<Found>(
+  ports: TemporalSearchPorts,
+  { selectors, q, geo, limit, offset, count }: TemporalSearch,
+  query: TemporalQuery,
+  read: (id: string) => Found | undefined,
+): TemporalPage<Found> {
+  const fits = q === undefined && geo === undefined ? undefined : compileSearch({ q, geo })
+  const found: Found[] = []
+  let seen = 0
+  for (const id of candidates(ports, selectors)) {
+    if (fits !== undefined && !isFitting(ports, id, query, fits)) continue
+    const one = read(id)
+    if (one === undefined) continue
+    if (seen >= offset && found.length < limit) found.push(one)
+    seen++
+    if (!count && seen > offset + limit) break
+  }
+  return { found, more: seen > offset + limit, count: count ? seen : undefined }
+}
+
+/** Whether the values of the window, all at once, are what the filters ask for. */
+function isFitting(
+  ports: TemporalSearchPorts,
+  id: string,
+  query: TemporalQuery,
+  fits: (entity: Entity) => boolean,
+): boolean {
+  const limit = limits.temporalFilterInstancesMax.value
+  const { attrs: _attrs, datasets: _datasets, lastN: _lastN, ...window } = query
+  const history = evolutionOf(ports, id, { ...window, limit })
+  if (history === undefined) return false
+  if (history.cut.size > 0)
+    throw tooComplex(`${id} has more than ${limit} values to look at; ask for less time`)
+  const members: Record<string, readonly AttributeInstance[]> = {}
+  for (const [name, list] of history.attributes) {
+    if (name !== 'scope') members[name] = list.map(({ instance }) => instance)
+  }
+  for (const name of Object.keys(history.entity)) {
+    if (name === 'id' || name === 'type' || name === 'scope') continue
+    const untimed = instancesOf(history.entity, name).filter((one) => one.observedAt === undefined)
+    if (untimed.length > 0) members[name] = [...(members[name] ?? []), ...untimed]
+  }
+  const { id: ownId, type, scope } = history.entity
+  return fits({ id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members })
+}
+
+/** Ids of entities that a selector fits, each once. Without selectors, all. */
+function* candidates(ports: TemporalSearchPorts, selectors: readonly EntitySelector[]): Generator<string> {
+  const seen = new Set<string>()
+  for (const selector of selectors.length === 0 ? [{}] : selectors) {
+    for (let offset = 0; ; offset += candidatesPerRead) {
+      const { entities, more } = ports.find({
+        ...searchOf(selector),
+        limit: candidatesPerRead,
+        offset,
+        count: false,
+      })
+      for (const { id } of entities) {
+        if (seen.has(id)) continue
+        seen.add(id)
+        yield id
+      }
+      if (!more) break
+    }
+  }
+  for (let after = 0; ; ) {
+    const graves = ports.edits.gravesAfter(after, candidatesPerRead)
+    for (const { id, doc, n } of graves) {
+      after = n
+      if (seen.has(id) || ports.entities.byId(id) !== undefined) continue
+      const { type } = JSON.parse(doc) as Entity
+      if (selectors.length > 0 && !selectors.some((selector) => matchesEntity(selector, id, type))) continue
+      seen.add(id)
+      yield id
+    }
+    if (graves.length < candidatesPerRead) return
+  }
+}
+
+function searchOf({
+  ids,
+  idPattern,
+  types,
+}: EntitySelector): Pick<EntityQuery, 'selection' | 'ids' | 'idPattern'> {
+  return {
+    selection: types,
+    ids,
+    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern, 'idPattern'),
+  }
+}

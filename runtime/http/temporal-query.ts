@@ -1,0 +1,142 @@
+/**
+ * What a request wants to see of history (GS CIM 009, 5.7.3, 5.7.4 and 6.3.7): window, attributes, representation and
+ * aggregates from its parameters. The attributes that are read follow from those that are shown.
+ */
+import type { AggregateQuery, TemporalQuery } from '#broker/types.ts'
+import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/aggregate.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { parseDuration } from '#ngsi-ld/duration.ts'
+import { languageRanges } from '#ngsi-ld/language.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { parseTemporalSelection, type TemporalRendering } from '#ngsi-ld/temporal.ts'
+import { listOf, optionsOf, type Parameters, wholeNumber } from './negotiate.ts'
+
+/** Parameters that this file reads. */
+export const historyParameters = [
+  'timerel',
+  'timeAt',
+  'endTimeAt',
+  'timeproperty',
+  'lastN',
+  'attrs',
+  'pick',
+  'omit',
+  'datasetId',
+  'lang',
+  'options',
+  'format',
+  'aggrMethods',
+  'aggrPeriodDuration',
+] as const
+
+export interface HistoryWish {
+  readonly query: TemporalQuery
+  /** Given where aggregates are asked for. */
+  readonly aggregates: AggregateQuery | undefined
+  readonly rendering: Omit<TemporalRendering, 'context'>
+}
+
+const formats = ['normalized', 'temporalValues', 'aggregatedValues']
+
+/** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
+export function historyWishOf(parameters: Parameters, context: Context, limit: number): HistoryWish {
+  const lastN = wholeNumber(parameters, 'lastN')
+  if (lastN === 0) throw badRequestData('must be above 0', 'lastN')
+  const selection = parseTemporalSelection({
+    timerel: parameters.get('timerel'),
+    timeAt: parameters.get('timeAt'),
+    endTimeAt: parameters.get('endTimeAt'),
+    timeproperty: parameters.get('timeproperty'),
+  })
+  const { attrs, pick, omit } = projectionOf(parameters, context)
+  const options = optionsOf(parameters, [...formats, 'sysAttrs'])
+  const format = formatOf(options, parameters.get('format'))
+  const lang = parameters.get('lang')
+  const datasets = listOf(parameters, 'datasetId')
+  for (const dataset of datasets ?? []) if (dataset !== '@none') checkUri(dataset, 'datasetId')
+  const query: TemporalQuery = {
+    ...selection,
+    attrs: attrs ?? attributesIn(pick),
+    datasets: datasets === undefined ? undefined : new Set(datasets),
+    lastN,
+    limit,
+  }
+  return {
+    query,
+    aggregates: aggregatesOf(parameters, format, query),
+    rendering: {
+      timeproperty: selection.timeproperty,
+      sysAttrs: options.has('sysAttrs'),
+      values: format === 'temporalValues',
+      lang: lang === undefined ? undefined : languageRanges(lang),
+      pick,
+      omit,
+    },
+  }
+}
+
+interface Projection {
+  readonly attrs: ReadonlySet<string> | undefined
+  readonly pick: ReadonlySet<string> | undefined
+  readonly omit: ReadonlySet<string> | undefined
+}
+
+function projectionOf(parameters: Parameters, context: Context): Projection {
+  const namesOf = (name: string): ReadonlySet<string> | undefined => {
+    const text = parameters.get(name)
+    if (text === undefined) return undefined
+    const terms = text.split(name === 'attrs' ? ',' : /[,|]/).map((term) => term.trim())
+    if (terms.includes('')) throw badRequestData('has an empty name', name)
+    return new Set(terms.map((term) => checkName(context.expand(term), name)))
+  }
+  const [attrs, pick, omit] = [namesOf('attrs'), namesOf('pick'), namesOf('omit')]
+  if (attrs !== undefined && (pick !== undefined || omit !== undefined)) {
+    throw badRequestData('goes with neither pick nor omit', 'attrs')
+  }
+  const both = [...(pick ?? [])].find((name) => omit?.has(name))
+  if (both !== undefined) throw badRequestData(`names ${both}, which pick names, too`, 'omit')
+  return { attrs, pick, omit }
+}
+
+/** The attributes among members to show; undefined where there is none, since others decide who is found. */
+function attributesIn(pick: ReadonlySet<string> | undefined): ReadonlySet<string> | undefined {
+  const names = [...(pick ?? [])].filter((name) => name !== 'id' && name !== 'type')
+  return names.length === 0 ? undefined : new Set(names)
+}
+
+/** `format` wins over `options`. */
+function formatOf(options: ReadonlySet<string>, format: string | undefined): string {
+  if (format !== undefined) return format
+  const asked = formats.filter((each) => options.has(each))
+  if (asked.length > 1) throw invalidRequest(`options: ${asked.join(' and ')} exclude each other`)
+  return asked[0] ?? 'normalized'
+}
+
+function aggregatesOf(
+  parameters: Parameters,
+  format: string,
+  query: TemporalQuery,
+): AggregateQuery | undefined {
+  const names = listOf(parameters, 'aggrMethods')
+  const text = parameters.get('aggrPeriodDuration')
+  if (format !== 'aggregatedValues') {
+    if (names !== undefined || text !== undefined) {
+      throw invalidRequest('aggrMethods and aggrPeriodDuration go with options=aggregatedValues')
+    }
+    return undefined
+  }
+  if (names === undefined) throw badRequestData('is needed with aggregatedValues', 'aggrMethods')
+  const methods = names.map((name): AggregateMethod => {
+    const method = aggregateMethods.find((each) => each === name)
+    if (method === undefined) {
+      throw badRequestData(`${name} is none of ${aggregateMethods.join(', ')}`, 'aggrMethods')
+    }
+    return method
+  })
+  const duration = text === undefined ? undefined : parseDuration(text)
+  if (text !== undefined && duration === undefined) {
+    throw badRequestData('must be a duration such as PT1H', 'aggrPeriodDuration')
+  }
+  return { ...query, methods: new Set(methods), duration }
+}

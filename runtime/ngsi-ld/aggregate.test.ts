@@ -1,0 +1,116 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Json } from '#contract/pipeline.ts'
+import { aggregateMethods, createAggregation, periodOf } from './aggregate.ts'
+import { parseDuration } from './duration.ts'
+
+const hour = parseDuration('PT1H')!
+const from = Date.UTC(2025, 0, 1)
+const all = new Set(aggregateMethods)
+const resultsOf = (values: readonly (readonly [minute: number, value: Json])[]) => {
+  const aggregation = createAggregation(all, { from, duration: hour }, from)
+  for (const [minute, value] of values) aggregation.add(from + minute * 60_000, value)
+  return aggregation.results()
+}
+const first = ['2025-01-01T00:00:00Z', '2025-01-01T01:00:00Z']
+
+it('says each method of numbers per period, and nothing of periods without values', () => {
+  const third = ['2025-01-01T02:00:00Z', '2025-01-01T03:00:00Z']
+  const results = resultsOf([
+    [0, 2],
+    [59, 4],
+    [120, 4],
+  ])
+  expect(results).toEqual({
+    totalCount: [
+      [2, ...first],
+      [1, ...third],
+    ],
+    distinctCount: [
+      [2, ...first],
+      [1, ...third],
+    ],
+    sum: [
+      [6, ...first],
+      [4, ...third],
+    ],
+    avg: [
+      [3, ...first],
+      [4, ...third],
+    ],
+    min: [
+      [2, ...first],
+      [4, ...third],
+    ],
+    max: [
+      [4, ...first],
+      [4, ...third],
+    ],
+    stddev: [
+      [1, ...first],
+      [0, ...third],
+    ],
+    sumsq: [
+      [20, ...first],
+      [16, ...third],
+    ],
+  })
+})
+
+describe('values that are no numbers', () => {
+  it.each<[string, Json[], object]>([
+    ['booleans are 0 and 1', [true, false, true], { sum: [[2, ...first]], max: [[1, ...first]] }],
+    ['arrays count by size', [[1, 2], [], [7]], { sum: [[3, ...first]], min: [[0, ...first]] }],
+    ['texts have an order', ['b', 'a'], { min: [['a', ...first]], max: [['b', ...first]] }],
+  ])('%s', (_, values, expected) => {
+    expect(resultsOf(values.map((value, i) => [i, value] as const))).toMatchObject(expected)
+  })
+
+  it('texts have no sum, objects only a count', () => {
+    expect(Object.keys(resultsOf([[0, 'a']]))).toEqual(['totalCount', 'distinctCount', 'min', 'max'])
+    expect(Object.keys(resultsOf([[0, { a: 1 }]]))).toEqual(['totalCount', 'distinctCount'])
+  })
+})
+
+it('one period holds all where there is no duration', () => {
+  const aggregation = createAggregation(new Set(['totalCount']), {}, from)
+  aggregation.add(from, 1)
+  aggregation.add(from + 5000, 1)
+  expect(aggregation.results()).toEqual({
+    totalCount: [[2, '2025-01-01T00:00:00Z', '2025-01-01T00:00:05Z']],
+  })
+})
+
+it('a time lies in its period, whatever the duration', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 10 * 366 * 86_400_000 }),
+      fc.constantFrom('PT1H', 'P1D', 'P1M', 'P1Y', 'P1M3D', 'PT7.5S'),
+      (after, text) => {
+        const { start, end } = periodOf(from + after, from, parseDuration(text))
+        return start <= from + after && from + after < end
+      },
+    ),
+  )
+})
+
+it('statistics of many values give what the values give', () => {
+  const value = fc.double({ min: -1e6, max: 1e6, noNaN: true })
+  fc.assert(
+    fc.property(fc.array(value, { minLength: 1 }), fc.array(value, { minLength: 1 }), (a, b) => {
+      const methods = new Set(['totalCount', 'sum', 'min', 'max', 'stddev'] as const)
+      const [singly, together] = [0, 1].map(() => createAggregation(methods, {}, from))
+      for (const one of [...a, ...b]) singly!.add(from, one)
+      for (const many of [a, b]) {
+        const sum = many.reduce((total, one) => total + one, 0)
+        const sumsq = many.reduce((total, one) => total + one * one, 0)
+        const [min, max] = [Math.min(...many), Math.max(...many)]
+        together!.addMany(from, from, { count: many.length, min, max, sum, sumsq })
+      }
+      const numbers = (results: object): number[] =>
+        Object.values(results).map((rows: [number][]) => rows[0]![0])
+      const [x, y] = [numbers(singly!.results()), numbers(together!.results())]
+      x.forEach((one, i) => expect(y[i]).toBeCloseTo(one, 3))
+    }),
+  )
+})
