@@ -169,7 +169,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       if (seen === undefined || time < seen.t0 || time > seen.t1) {
         seen = history.chunkAt(stream.s, time)
         const series = seen === undefined || time > seen.t1 ? undefined : decodeChunk(seen)
-        series?.times.forEach((at, i) => known.add(identity(at, series.values[i]!)))
+        for (const [i, at] of series?.times.entries() ?? []) known.add(identity(at, series!.values[i]!))
       }
       const key = identity(time, value)
       if (known.has(key)) continue

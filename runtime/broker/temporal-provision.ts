@@ -8,10 +8,11 @@ import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
-import type { Attribute, AttributeInstance, Fragment } from '#ngsi-ld/entity.ts'
+import { type Attribute, type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { findInstance } from '#ngsi-ld/entity-draft.ts'
 import { appendAttributes, shapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
+import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import type { Documents, Draft } from './documents.ts'
 import type { Door } from './door.ts'
@@ -45,9 +46,13 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     addPast(stage, draft, entity, by)
   }
 
-  /** Makes of the entity what is newer than it, and of the rest its past. */
-  function extend(stage: Stage, draft: Draft, fragment: TemporalFragment, by: Origin): void {
-    const newer = newerThan(draft, fragment)
+  /**
+   * Makes of the entity what is newer than it, and of the rest its past. What stood at the same time gives way: there is
+   * one value of an instance at a time.
+   */
+  function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
+    const newer = newerThan(draft, given)
+    const fragment = correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
     const changes = merged.changes.filter(
       ({ before, after }) => JSON.stringify(before) !== JSON.stringify(after),
@@ -59,6 +64,33 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       JSON.stringify([merged.entity.type, merged.entity.scope]) !== JSON.stringify([type, scope])
     const next = isChanged ? documents.update(stage, draft, merged.entity, changes, by) : draft
     addPast(stage, next, fragment, by)
+  }
+
+  /** Lets go of what stands at the times of a fragment. Returns what is left to be added. */
+  function correctThoseOf(
+    stage: Stage,
+    draft: Draft,
+    { attributes, ...others }: TemporalFragment,
+    newer: Fragment,
+  ): TemporalFragment {
+    const left = new Map<string, readonly AttributeInstance[]>()
+    for (const [name, instances] of attributes) {
+      const present = presentAt(ports, draft.id, name, instances)
+      left.set(
+        name,
+        instances.filter((instance) => {
+          const text = JSON.stringify(instance)
+          const there = present.get(placeOf(instance)) ?? []
+          if (there.some((one) => JSON.stringify(one.instance) === text)) return true
+          const isNewer = instancesOf(newer, name).includes(instance)
+          there.forEach(({ instanceId }, i) => {
+            correct(stage, draft.rid, instanceId, isNewer || i > 0 ? undefined : instance)
+          })
+          return isNewer || there.length === 0
+        }),
+      )
+    }
+    return { ...others, attributes: left }
   }
 
   const isErased = (rid: number): boolean => ports.edits.erased(rid).length > 0
@@ -116,7 +148,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       ...(draft === undefined ? [] : [draft.rid]),
     ]
     for (const rid of rids) {
-      for (const { s } of ports.history.streamsOf(rid)) stage.write('chunk.erase', s)
+      for (const { s } of ports.history.streamsOf(rid)) stage.write('chunk.erase', s, s)
       stage.write('entity-history.erase', rid)
       stage.write('history-edit.clear', rid)
     }
@@ -148,7 +180,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   function correct(stage: Stage, rid: number, instanceId: string, body: AttributeInstance | undefined): void {
-    if (ports.edits.edits(rid).length >= limits.historyEditsMax.value) {
+    const key = `edits ${rid}`
+    const count = (stage.scratch.get(key) as number | undefined) ?? ports.edits.count(rid)
+    stage.scratch.set(key, count + 1)
+    if (count >= limits.historyEditsMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
         `no more than ${limits.historyEditsMax.value} instances of an entity can be corrected`,
@@ -203,6 +238,27 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 }
 
+/** What there is at the observed times of some instances, by place. */
+function presentAt(
+  ports: EvolutionPorts,
+  id: string,
+  name: string,
+  instances: readonly AttributeInstance[],
+): Map<string, TimedInstance[]> {
+  const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
+  if (times.length === 0) return new Map()
+  // Instances are in order of time.
+  const window = { timerel: 'between', timeAtMs: times[0]!, endTimeAtMs: times.at(-1)! + 1 } as const
+  const attrs = new Set([name])
+  const query = { ...window, timeproperty: 'observedAt', attrs, limit: Number.MAX_SAFE_INTEGER } as const
+  const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
+  return Map.groupBy(found, ({ instance }) => placeOf(instance))
+}
+
+/** Time and dataset of an instance. */
+const placeOf = ({ observedAt, datasetId }: AttributeInstance): string =>
+  `${observedAt ?? ''} ${datasetId ?? ''}`
+
 const isObservable = (instance: AttributeInstance): boolean =>
   kindOf(instance).member === 'value' &&
   instance.observedAt !== undefined &&
@@ -234,5 +290,5 @@ function isNewer(given: AttributeInstance, current: AttributeInstance | undefine
   if (current === undefined) return true
   const [givenAt, currentAt] = [given, current].map((one) => dateTimeToMs(one.observedAt ?? ''))
   if (givenAt === undefined) return currentAt === undefined
-  return currentAt === undefined || givenAt > currentAt
+  return currentAt === undefined || givenAt >= currentAt
 }

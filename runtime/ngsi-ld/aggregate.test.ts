@@ -110,7 +110,7 @@ it('statistics of many values give what the values give', () => {
       const numbers = (results: object): number[] =>
         Object.values(results).map((rows: [number][]) => rows[0]![0])
       const [x, y] = [numbers(singly!.results()), numbers(together!.results())]
-      x.forEach((one, i) => expect(y[i]).toBeCloseTo(one, 3))
+      for (const [i, one] of x.entries()) expect(y[i]).toBeCloseTo(one, 3)
     }),
   )
 })

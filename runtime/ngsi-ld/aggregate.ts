@@ -126,7 +126,7 @@ export function createAggregation(methods: ReadonlySet<AggregateMethod>, periods
       const shown: Record<string, Json> = {}
       for (const method of methods) {
         const rows = ordered.flatMap((bucket) => {
-          const value = valueOf(bucket, method)
+          const value = resultOf(bucket, method)
           return value === undefined ? [] : [[value, ...timesOf(bucket, periods)]]
         })
         if (rows.length > 0) shown[method] = rows
@@ -179,7 +179,7 @@ function addText(bucket: Bucket, text: string): void {
   if (bucket.maxText === undefined || text > bucket.maxText) bucket.maxText = text
 }
 
-function valueOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
+function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
   const { count, numbers, distinct } = bucket
   if (method === 'totalCount') return count
   if (method === 'distinctCount') return distinct?.size

@@ -23,7 +23,7 @@ export interface PartOptions extends TemporalSelection {
 }
 
 /** Cuts lists to what fits; of each the beginning stays, with `lastN` the end. */
-export function fit(evolutions: readonly CutEvolution[], most: number, isBackwards: boolean): CutEvolution[] {
+function cutToFit(evolutions: readonly CutEvolution[], most: number, isBackwards: boolean): CutEvolution[] {
   const lengths = evolutions.flatMap(({ attributes }) => [...attributes.values()].map((list) => list.length))
   const share = shareOf(lengths, most)
   if (share === Number.POSITIVE_INFINITY) return [...evolutions]
@@ -54,7 +54,7 @@ function shareOf(lengths: readonly number[], most: number): number {
 export function partOf(evolutions: readonly CutEvolution[], most: number, options: PartOptions): Part {
   const { lastN, timeproperty } = options
   const isBackwards = lastN !== undefined
-  const fitting = fit(evolutions, most, isBackwards)
+  const fitting = cutToFit(evolutions, most, isBackwards)
   const time = (one: TimedInstance | undefined): number => timeOf(one!, timeproperty)!
   const cutLists = fitting.flatMap(({ attributes, cut }) =>
     [...attributes].filter(([name, list]) => cut.has(name) && list.length > 0).map(([, list]) => list),

@@ -1,5 +1,4 @@
 /** Temporal requests and answers as values. */
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compileContext, coreContext } from './context.ts'
 import { msToDateTime } from './datetime.ts'

@@ -39,6 +39,9 @@ export function createHistoryEdits(database: Database) {
   const edits = database.prepare<[number], HistoryEditRow>(
     'SELECT instance, at, body FROM history_edit WHERE rid = ?',
   )
+  const count = database.prepare<[number], { c: number }>(
+    'SELECT count(*) AS c FROM history_edit WHERE rid = ?',
+  )
   const erased = database.prepare<[number], HistoryErasedRow>(
     'SELECT name, dataset, n, at FROM history_erased WHERE rid = ?',
   )
@@ -48,6 +51,8 @@ export function createHistoryEdits(database: Database) {
   )
   return Object.freeze({
     edits: (rid: number) => edits.all(rid),
+    /** How many instances of an entity are corrected. */
+    count: (rid: number) => count.get(rid)!.c,
     erased: (rid: number) => erased.all(rid),
     isBorn: (rid: number) => born.get(rid) !== undefined,
     /** Deleted entities in order of deletion, after a log number. */

@@ -1,0 +1,209 @@
+/** Temporal entities: created, extended, corrected, deleted [NGSI-LD 5.6.11 to 5.6.16, 6.18 to 6.22]. */
+import { describe, expect, it } from 'vitest'
+import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile()
+const temporal = '/ngsi-ld/v1/temporal/entities'
+const at = (minute: number): string =>
+  new Date(Date.UTC(2025, 0, 1) + minute * 60_000).toISOString().replace('.000', '')
+const speeds = (...minutes: number[]): object[] =>
+  minutes.map((minute) => property(minute, { observedAt: at(minute) }))
+
+interface Instance {
+  readonly value: unknown
+  readonly instanceId: string
+  readonly datasetId?: string
+  readonly deletedAt?: string
+}
+async function instancesOf(id: string, name = 'speed', query = ''): Promise<Instance[]> {
+  const answer = await gateway.get(`${temporal}/${id}${query}`)
+  expect(answer.status).toBe(200)
+  return (answer.json() as Record<string, Instance[]>)[name] ?? []
+}
+const valuesOf = async (id: string, name?: string, query?: string): Promise<unknown[]> =>
+  (await instancesOf(id, name, query)).map(({ value }) => value)
+async function created(attributes: object): Promise<string> {
+  const id = freshId('Vehicle')
+  expect((await gateway.send('POST', temporal, { id, type: 'Vehicle', ...attributes })).status).toBe(201)
+  return id
+}
+
+describe('creating a temporal entity', () => {
+  it('shall be 201 with a Location and no body; the entity is the end of its history', async () => {
+    const id = freshId('Vehicle')
+    const answer = await gateway.send('POST', temporal, { id, type: 'Vehicle', speed: speeds(2, 0, 1) })
+    expect([answer.status, answer.headers['location'], answer.text]).toEqual([201, `${temporal}/${id}`, ''])
+    expect(await valuesOf(id)).toEqual([0, 1, 2])
+    const entity = (await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as Record<string, Instance>
+    expect(entity['speed']).toMatchObject({ value: 2, observedAt: at(2) })
+  })
+
+  it('shall keep every kind of attribute and every dataset', async () => {
+    const id = await created({
+      speed: [...speeds(0), property(9, { observedAt: at(1), datasetId: 'urn:d:1' })],
+      near: [0, 1].map((n) => ({ type: 'Relationship', object: `urn:x:${n}`, observedAt: at(n) })),
+      name: [0, 1].map((n) => ({ type: 'LanguageProperty', languageMap: { en: `${n}` }, observedAt: at(n) })),
+    })
+    expect((await instancesOf(id)).map(({ datasetId }) => datasetId)).toEqual([undefined, 'urn:d:1'])
+    expect(await instancesOf(id, 'near')).toMatchObject([{ object: 'urn:x:0' }, { object: 'urn:x:1' }])
+    expect(await instancesOf(id, 'name')).toMatchObject([
+      { languageMap: { en: '0' } },
+      { languageMap: { en: '1' } },
+    ])
+  })
+
+  it.each([
+    ['nothing', {}, 'InvalidRequest'],
+    ['no id', { type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
+    ['no type', { id: 'urn:x:1', speed: speeds(0) }, 'BadRequestData'],
+    ['an id that is no URI', { id: 'x', type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
+    ['an attribute without value', { id: 'urn:x:1', type: 'V', speed: [{ type: 'Property' }] }, 'BadRequestData'],
+  ])('shall be 400 for %s', async (_, body, type) => {
+    const answer = await gateway.send('POST', temporal, body)
+    expect(answer.status).toBe(400)
+    expect((answer.json() as { type: string }).type).toBe(`https://uri.etsi.org/ngsi-ld/errors/${type}`)
+  })
+})
+
+describe('extending a temporal entity', () => {
+  it('shall be 204; the past stays past, the newest becomes current', async () => {
+    const id = await created({ speed: speeds(10) })
+    const more = { id, type: ['Vehicle', 'Car'], speed: speeds(5, 20), name: [property('x', { observedAt: at(0) })] }
+    expect((await gateway.send('POST', temporal, more)).status).toBe(204)
+    expect(await valuesOf(id)).toEqual([5, 10, 20])
+    const entity = (await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as Record<string, unknown>
+    expect(entity).toMatchObject({ type: ['Vehicle', 'Car'], speed: { value: 20 }, name: { value: 'x' } })
+  })
+
+  it('shall put one value in the place of another of the same time, and add none twice', async () => {
+    const id = await created({ speed: speeds(0, 1, 2) })
+    const other = [property('one', { observedAt: at(1) }), property('two', { observedAt: at(2) }), ...speeds(0)]
+    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { speed: other })).status).toBe(204)
+    expect(await valuesOf(id)).toEqual([0, 'one', 'two'])
+  })
+
+  it('shall be 404 for an entity that is not there, 400 for another id in the body', async () => {
+    const body = { speed: speeds(0) }
+    expect((await gateway.send('POST', `${temporal}/urn:x:none/attrs`, body)).status).toBe(404)
+    const id = await created(body)
+    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { id: 'urn:x:2', ...body })).status).toBe(400)
+  })
+
+  it('shall take values observed elsewhere into the same history', async () => {
+    const id = freshId('Vehicle')
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed: speeds(10)[0] })
+    await gateway.send('PATCH', `/ngsi-ld/v1/entities/${id}/attrs`, { speed: speeds(11)[0] })
+    await gateway.send('POST', `${temporal}/${id}/attrs`, { speed: speeds(1, 11, 12) })
+    expect(await valuesOf(id)).toEqual([1, 10, 11, 12])
+  })
+})
+
+describe('an instance', () => {
+  it('shall be replaced under the id it has', async () => {
+    const id = await created({ speed: speeds(0, 1, 2) })
+    for (const [i, { instanceId }] of (await instancesOf(id)).entries()) {
+      const path = `${temporal}/${id}/attrs/speed/${instanceId}`
+      const body = { speed: [property(100 + i, { observedAt: at(i) })] }
+      expect((await gateway.send('PATCH', path, body)).status).toBe(204)
+      const changed = (await instancesOf(id, 'speed', '?options=sysAttrs'))[i]
+      expect(changed).toMatchObject({ instanceId, value: 100 + i })
+    }
+    expect(await valuesOf(id)).toEqual([100, 101, 102])
+  })
+
+  it('shall be deleted alone', async () => {
+    const id = await created({ speed: speeds(0, 1, 2) })
+    const [first, , last] = await instancesOf(id)
+    for (const { instanceId } of [first!, last!]) {
+      const path = `${temporal}/${id}/attrs/speed/${instanceId}`
+      expect((await gateway.ask('DELETE', path)).status).toBe(204)
+      expect((await gateway.ask('DELETE', path)).status).toBe(404)
+    }
+    expect(await valuesOf(id)).toEqual([1])
+  })
+
+  it.each([
+    ['urn:x:none', 'speed', 'urn:ngsi-ld:instance:n1-0', 404],
+    ['', 'other', 'urn:ngsi-ld:instance:n1-0', 404],
+    ['', 'speed', 'urn:ngsi-ld:instance:s1-0-00000000', 404],
+    ['', 'speed', 'urn:somebody:else', 404],
+    ['', 'speed', 'nouri', 400],
+    ['', 'a(b', 'urn:ngsi-ld:instance:n1-0', 400],
+    ['nouri', 'speed', 'urn:ngsi-ld:instance:n1-0', 400],
+  ])('shall not be found under %s %s %s', async (entity, name, instance, status) => {
+    const id = entity === '' ? await created({ speed: speeds(0) }) : entity
+    expect((await gateway.ask('DELETE', `${temporal}/${id}/attrs/${name}/${instance}`)).status).toBe(status)
+  })
+})
+
+describe('deleting', () => {
+  const datasets = () => [
+    property(1, { observedAt: at(0) }),
+    property(2, { observedAt: at(0), datasetId: 'urn:d:2' }),
+  ]
+  it.each([
+    ['', [2]],
+    ['?datasetId=urn:d:2', [1]],
+    ['?deleteAll=true', []],
+  ])('an attribute%s shall leave %j of its history', async (query, left) => {
+    const id = await created({ speed: datasets(), name: [property('x', { observedAt: at(0) })] })
+    expect((await gateway.ask('DELETE', `${temporal}/${id}/attrs/speed${query}`)).status).toBe(204)
+    expect(await valuesOf(id)).toEqual(left)
+    expect(await valuesOf(id, 'name')).toEqual(['x'])
+    expect((await gateway.ask('DELETE', `${temporal}/${id}/attrs/speed${query}`)).status).toBe(404)
+  })
+
+  it('an entity that came with its history shall take both away, and it can come again', async () => {
+    const body = { speed: speeds(0, 1) }
+    const id = await created(body)
+    expect((await gateway.ask('DELETE', `${temporal}/${id}`)).status).toBe(204)
+    expect((await gateway.get(`${temporal}/${id}`)).status).toBe(404)
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).status).toBe(404)
+    expect((await gateway.ask('DELETE', `${temporal}/${id}`)).status).toBe(404)
+    expect((await gateway.send('POST', temporal, { id, type: 'Vehicle', ...body })).status).toBe(201)
+    expect(await valuesOf(id)).toEqual([0, 1])
+  })
+
+  it('the history of an entity that was created otherwise shall leave the entity, and begin anew', async () => {
+    const id = freshId('Vehicle')
+    const path = `/ngsi-ld/v1/entities/${id}`
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed: speeds(0)[0] })
+    await gateway.send('PATCH', `${path}/attrs`, { speed: speeds(1)[0] })
+    expect((await gateway.ask('DELETE', `${temporal}/${id}`)).status).toBe(204)
+    expect((await gateway.get(`${temporal}/${id}`)).status).toBe(404)
+    expect((await gateway.get(path)).json()).toMatchObject({ speed: { value: 1 } })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await gateway.send('PATCH', `${path}/attrs`, { speed: speeds(2)[0] })
+    expect(await valuesOf(id)).toEqual([2])
+  })
+})
+
+describe('a deletion in the present', () => {
+  it.each<[string, object, object]>([
+    ['Property', property(1, { observedAt: at(0) }), { value: 'urn:ngsi-ld:null' }],
+    ['Relationship', { type: 'Relationship', object: 'urn:x:1' }, { object: 'urn:ngsi-ld:null' }],
+    [
+      'LanguageProperty',
+      { type: 'LanguageProperty', languageMap: { en: 'a' } },
+      { languageMap: { '@none': 'urn:ngsi-ld:null' } },
+    ],
+  ])('of a %s shall leave a marker with its time', async (type, attribute, marker) => {
+    const id = freshId('Vehicle')
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', x: attribute, y: property(1) })
+    await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${id}/attrs/x`)
+    const [deleted, ...others] = await instancesOf(id, 'x', '?timeproperty=deletedAt')
+    expect(others).toEqual([])
+    expect(deleted).toMatchObject({ type, ...marker, deletedAt: expect.stringMatching(/Z$/) })
+    await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${id}`)
+    expect(await instancesOf(id, 'y', '?timeproperty=deletedAt')).toHaveLength(1)
+  })
+
+  it('of the scope shall leave one, too, for scopes evolve', async () => {
+    const id = freshId('Vehicle')
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', scope: '/a', y: property(1) })
+    await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${id}/attrs/scope`)
+    expect(await valuesOf(id, 'scope', '?timeproperty=modifiedAt')).toEqual([['/a'], []])
+    const [deleted] = await instancesOf(id, 'scope', '?timeproperty=deletedAt')
+    expect(deleted).toMatchObject({ type: 'Property', value: [], deletedAt: expect.stringMatching(/Z$/) })
+  })
+})

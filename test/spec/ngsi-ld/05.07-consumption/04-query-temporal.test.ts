@@ -1,0 +1,135 @@
+/** Query Temporal Evolution of Entities [NGSI-LD 5.7.4, 6.18.3.2], aggregates [4.5.19] and parts [6.3.10]. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+
+const gateway = gatewayOfFile({ temporalInstancesMax: 30 })
+const temporal = '/ngsi-ld/v1/temporal/entities'
+const at = (minute: number): string =>
+  new Date(Date.UTC(2025, 0, 1) + minute * 60_000).toISOString().replace('.000', '')
+const series = (values: readonly unknown[], start = 0): object[] =>
+  values.map((value, i) => property(value, { observedAt: at(start + i) }))
+const since = `timerel=after&timeAt=${at(0)}`
+
+beforeAll(async () => {
+  const bodies = [
+    { id: 'urn:v:1', type: 'Vehicle', speed: series([10, 90, 20]), color: [property('red')] },
+    { id: 'urn:v:2', type: ['Vehicle', 'Car'], speed: series([30, 40], 100) },
+    { id: 'urn:b:1', type: 'Bus', speed: series([5, 6]), load: series([true, false]) },
+    { id: 'urn:l:1', type: 'Long', a: series([...Array(25).keys()]), b: series([...Array(25).keys()]) },
+  ]
+  for (const body of bodies) expect((await gateway.send('POST', temporal, body)).status).toBe(201)
+  const gone = { id: 'urn:v:gone', type: 'Vehicle', speed: series([1])[0] }
+  await gateway.send('POST', '/ngsi-ld/v1/entities', gone)
+  await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:v:gone')
+})
+
+type Found = { id: string; speed: { value: number }[] }
+async function found(query: string): Promise<Found[]> {
+  const answer = await gateway.get(`${temporal}?${query}`)
+  expect([query, answer.status, answer.text]).toEqual([query, 200, expect.anything()])
+  return answer.json()
+}
+const idsOf = async (query: string): Promise<string[]> => (await found(query)).map(({ id }) => id)
+
+it.each([
+  [`type=Vehicle&${since}`, ['urn:v:1', 'urn:v:2', 'urn:v:gone']],
+  [`type=Vehicle;Car&${since}`, ['urn:v:2']],
+  [`type=Vehicle&timerel=before&timeAt=${at(50)}`, ['urn:v:1', 'urn:v:gone']],
+  [`type=Vehicle&timerel=between&timeAt=${at(1)}&endTimeAt=${at(100)}`, ['urn:v:1']],
+  [`id=urn:b:1,urn:v:2&${since}`, ['urn:v:2', 'urn:b:1']],
+  [`type=*&idPattern=^urn:v&${since}`, ['urn:v:1', 'urn:v:2', 'urn:v:gone']],
+  [`attrs=load&${since}`, ['urn:b:1']],
+  [`type=Vehicle&q=speed>80&${since}`, ['urn:v:1']],
+  [`type=Vehicle&q=color==%22red%22&${since}`, ['urn:v:1']],
+  [`type=Vehicle&q=speed>80&timerel=after&timeAt=${at(2)}`, []],
+])('%s shall find %j', async (query, ids) => {
+  expect(await idsOf(query)).toEqual(ids)
+})
+
+it('shall page entities with links and a count', async () => {
+  const path = `${temporal}?type=Vehicle&${since}&limit=1&offset=1&count=true`
+  const answer = await gateway.get(path)
+  expect((answer.json() as Found[]).map(({ id }) => id)).toEqual(['urn:v:2'])
+  expect(answer.headers['ngsild-results-count']).toBe('3')
+  expect(answer.headers['link']).toMatch(/offset=2>; rel="next".*offset=0>; rel="prev"/)
+})
+
+it('shall show what pick and omit leave', async () => {
+  expect(await found(`type=Car&${since}&pick=id`)).toEqual([{ id: 'urn:v:2' }])
+  expect(Object.keys((await found(`id=urn:b:1&${since}&omit=type,speed`))[0]!)).toEqual(['id', 'load'])
+})
+
+it.each([
+  ['type=Vehicle', /timerel/, 'BadRequestData'],
+  [since, /type/, 'BadRequestData'],
+  [`type=V&${since}&pick=a&omit=a`, /omit/, 'BadRequestData'],
+  [`type=V&${since}&attrs=a&omit=b`, /attrs/, 'BadRequestData'],
+  [`type=V&${since}&format=other`, /other/, 'InvalidRequest'],
+  [`type=V&${since}&options=temporalValues,aggregatedValues`, /exclude/, 'InvalidRequest'],
+  [`type=V&${since}&options=aggregatedValues`, /aggrMethods/, 'BadRequestData'],
+  [`type=V&${since}&options=aggregatedValues&aggrMethods=median`, /median/, 'BadRequestData'],
+  [
+    `type=V&${since}&options=aggregatedValues&aggrMethods=sum&aggrPeriodDuration=1h`,
+    /duration/,
+    'BadRequestData',
+  ],
+])('%s shall be 400 that says why', async (query, detail, type) => {
+  const answer = await gateway.get(`${temporal}?${query}`)
+  expect(answer.status).toBe(400)
+  const problem = answer.json() as { type: string; detail: string }
+  expect(problem.detail).toMatch(detail)
+  expect(problem.type).toMatch(new RegExp(`/${type}$`))
+})
+
+describe('aggregates', () => {
+  const aggregates = (methods: string, duration = '') =>
+    `options=aggregatedValues&aggrMethods=${methods}${duration === '' ? '' : `&aggrPeriodDuration=${duration}`}`
+
+  it('shall be per method, attribute and period', async () => {
+    const answer = await gateway.get(`${temporal}/urn:v:1?${aggregates('avg,max,totalCount', 'PT2M')}&attrs=speed`)
+    expect(answer.json()).toEqual({
+      id: 'urn:v:1',
+      type: 'Vehicle',
+      speed: {
+        type: 'Property',
+        avg: [
+          [50, at(0), at(2)],
+          [20, at(2), at(4)],
+        ],
+        max: [
+          [90, at(0), at(2)],
+          [20, at(2), at(4)],
+        ],
+        totalCount: [
+          [2, at(0), at(2)],
+          [1, at(2), at(4)],
+        ],
+      },
+    })
+  })
+
+  it('shall be over all time without a duration, and in queries begin where the query begins', async () => {
+    const [bus] = await found(`type=Bus&${since}&${aggregates('sum')}&attrs=load`)
+    expect(bus).toMatchObject({ load: { sum: [[1, at(0), at(1)]] } })
+    const [car] = await found(`type=Car&${since}&${aggregates('min', 'PT1H')}`)
+    expect(car).toMatchObject({ speed: { min: [[30, at(60), at(120)]] } })
+  })
+})
+
+describe('an answer that cannot hold everything', () => {
+  const range = (answer: { headers: Readonly<Record<string, string | undefined>> }) =>
+    answer.headers['content-range']
+  it('shall be 206 with the oldest and their range', async () => {
+    const answer = await gateway.get(`${temporal}/urn:l:1`)
+    expect([answer.status, range(answer)]).toEqual([206, `date-time ${at(0)}-${at(14)}/*`])
+    expect((answer.json() as Record<string, unknown[]>)['a']).toHaveLength(15)
+  })
+  it('shall be 206 with the newest where lastN was asked for', async () => {
+    const answer = await gateway.get(`${temporal}/urn:l:1?lastN=20`)
+    expect([answer.status, range(answer)]).toEqual([206, `date-time ${at(24)}-${at(10)}/20`])
+  })
+  it('shall name the time that was asked for, in queries as well', async () => {
+    const answer = await gateway.get(`${temporal}?type=Long,Bus&${since}`)
+    expect([answer.status, range(answer)]).toEqual([206, expect.stringContaining(`date-time ${at(0)}-`)])
+  })
+})
