@@ -120,12 +120,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
     { broker, contexts, takeFrame: intake.take, unreadiness, alias, clock, log, metrics },
-    {
-      profile,
-      defaultMediaType: settings.http.defaultMediaType,
-      dataFormat: formatVersion,
-      temporalInstancesMax: settings.history.instancesPerAnswer,
-    },
+    appSettings(settings),
   )
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
@@ -144,6 +139,13 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     close: () => closing.disposeAsync(),
   })
 }
+
+const appSettings = ({ conformance, http, history }: Settings): AppSettings => ({
+  profile: conformance.profile,
+  defaultMediaType: http.defaultMediaType,
+  dataFormat: formatVersion,
+  temporalInstancesMax: history.instancesPerAnswer,
+})
 
 /** Documents that the tenants host. */
 const hostedIn =

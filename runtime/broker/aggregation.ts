@@ -46,6 +46,11 @@ interface LooseInstance {
   readonly time: number
 }
 
+interface Sum {
+  readonly head: JsonObject
+  readonly aggregation: Aggregation
+}
+
 export function aggregatesOf(
   ports: EvolutionPorts,
   id: string,
@@ -58,9 +63,9 @@ export function aggregatesOf(
   for (const [rid, corrections] of lives.rids) gather(ports, rid, { query, corrections, loose, parts })
   const from = query.timerel === 'before' ? undefined : query.timeAtMs
   const start = from ?? startOf(ports, parts, loose, query)
-  const sums = new Map<string, Map<string, { head: JsonObject; aggregation: Aggregation }>>()
+  const sums = new Map<string, Map<string, Sum>>()
   const sumOf = (name: string, type: string, dataset: string): Aggregation => {
-    const ofName = sums.get(name) ?? new Map()
+    const ofName = sums.get(name) ?? new Map<string, Sum>()
     sums.set(name, ofName)
     const key = `${type} ${dataset}`
     const known = ofName.get(key)

@@ -32,7 +32,7 @@ import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
-import { createTemporalRoutes, temporalPath } from './temporal.ts'
+import { createTemporalRoutes, type TemporalRoutePorts, temporalPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
 
 export interface AppPorts {
@@ -88,8 +88,6 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
-  const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
-  const history = createTemporalWriteRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
@@ -125,14 +123,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         DELETE: subscriptions.remove,
       },
       ...createContextSourceTable({ asks, answers, clock, rules }),
-      [temporalPath]: { GET: temporal.query, POST: history.create },
-      [`${temporalPath}/:id`]: { GET: temporal.retrieve, DELETE: history.remove },
-      [`${temporalPath}/:id/attrs`]: { POST: history.append },
-      [`${temporalPath}/:id/attrs/:attribute`]: { DELETE: history.removeAttribute },
-      [`${temporalPath}/:id/attrs/:attribute/:instance`]: {
-        PATCH: history.replaceInstance,
-        DELETE: history.removeInstance,
-      },
+      ...temporalTable({ asks, answers }, settings),
       [typesPath]: { GET: discovery.types },
       [`${typesPath}/:type`]: { GET: discovery.type },
       [attributesPath]: { GET: discovery.attributes },
@@ -163,6 +154,22 @@ function described(table: Table): Table {
     openApiOf(Object.entries(whole).map(([at, methods]) => ({ path: at, methods: Object.keys(methods) }))),
   )
   return whole
+}
+
+/** Paths of temporal entities. */
+function temporalTable(ports: TemporalRoutePorts, settings: AppSettings): Readonly<Record<string, Methods>> {
+  const temporal = createTemporalRoutes(ports, { instancesMax: settings.temporalInstancesMax })
+  const history = createTemporalWriteRoutes(ports)
+  return {
+    [temporalPath]: { GET: temporal.query, POST: history.create },
+    [`${temporalPath}/:id`]: { GET: temporal.retrieve, DELETE: history.remove },
+    [`${temporalPath}/:id/attrs`]: { POST: history.append },
+    [`${temporalPath}/:id/attrs/:attribute`]: { DELETE: history.removeAttribute },
+    [`${temporalPath}/:id/attrs/:attribute/:instance`]: {
+      PATCH: history.replaceInstance,
+      DELETE: history.removeInstance,
+    },
+  }
 }
 
 function serve(table: Table, refuse: App['refuse'], metrics: Metrics): App {

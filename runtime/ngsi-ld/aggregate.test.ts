@@ -1,3 +1,4 @@
+/** Aggregates of values over periods. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'

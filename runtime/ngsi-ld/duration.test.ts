@@ -1,3 +1,4 @@
+/** Durations as texts and on the calendar. */
 import { expect, it } from 'vitest'
 import { addDuration, parseDuration } from './duration.ts'
 

@@ -57,7 +57,11 @@ describe('creating a temporal entity', () => {
     ['no id', { type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
     ['no type', { id: 'urn:x:1', speed: speeds(0) }, 'BadRequestData'],
     ['an id that is no URI', { id: 'x', type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
-    ['an attribute without value', { id: 'urn:x:1', type: 'V', speed: [{ type: 'Property' }] }, 'BadRequestData'],
+    [
+      'an attribute without value',
+      { id: 'urn:x:1', type: 'V', speed: [{ type: 'Property' }] },
+      'BadRequestData',
+    ],
   ])('shall be 400 for %s', async (_, body, type) => {
     const answer = await gateway.send('POST', temporal, body)
     expect(answer.status).toBe(400)
@@ -68,7 +72,12 @@ describe('creating a temporal entity', () => {
 describe('extending a temporal entity', () => {
   it('shall be 204; the past stays past, the newest becomes current', async () => {
     const id = await created({ speed: speeds(10) })
-    const more = { id, type: ['Vehicle', 'Car'], speed: speeds(5, 20), name: [property('x', { observedAt: at(0) })] }
+    const more = {
+      id,
+      type: ['Vehicle', 'Car'],
+      speed: speeds(5, 20),
+      name: [property('x', { observedAt: at(0) })],
+    }
     expect((await gateway.send('POST', temporal, more)).status).toBe(204)
     expect(await valuesOf(id)).toEqual([5, 10, 20])
     const entity = (await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as Record<string, unknown>
@@ -77,7 +86,11 @@ describe('extending a temporal entity', () => {
 
   it('shall put one value in the place of another of the same time, and add none twice', async () => {
     const id = await created({ speed: speeds(0, 1, 2) })
-    const other = [property('one', { observedAt: at(1) }), property('two', { observedAt: at(2) }), ...speeds(0)]
+    const other = [
+      property('one', { observedAt: at(1) }),
+      property('two', { observedAt: at(2) }),
+      ...speeds(0),
+    ]
     expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { speed: other })).status).toBe(204)
     expect(await valuesOf(id)).toEqual([0, 'one', 'two'])
   })
@@ -86,7 +99,9 @@ describe('extending a temporal entity', () => {
     const body = { speed: speeds(0) }
     expect((await gateway.send('POST', `${temporal}/urn:x:none/attrs`, body)).status).toBe(404)
     const id = await created(body)
-    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { id: 'urn:x:2', ...body })).status).toBe(400)
+    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { id: 'urn:x:2', ...body })).status).toBe(
+      400,
+    )
   })
 
   it('shall take values observed elsewhere into the same history', async () => {

@@ -86,7 +86,9 @@ describe('aggregates', () => {
     `options=aggregatedValues&aggrMethods=${methods}${duration === '' ? '' : `&aggrPeriodDuration=${duration}`}`
 
   it('shall be per method, attribute and period', async () => {
-    const answer = await gateway.get(`${temporal}/urn:v:1?${aggregates('avg,max,totalCount', 'PT2M')}&attrs=speed`)
+    const answer = await gateway.get(
+      `${temporal}/urn:v:1?${aggregates('avg,max,totalCount', 'PT2M')}&attrs=speed`,
+    )
     expect(answer.json()).toEqual({
       id: 'urn:v:1',
       type: 'Vehicle',
