@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { build } from 'esbuild'
+import { connectAsync } from 'mqtt'
 import { fill } from './fill.ts'
 import { median, memory, startPinned } from './processes.ts'
 import {
@@ -68,6 +69,12 @@ async function idle(command: string, floor: string): Promise<void> {
   await ask(bare, '/')
   print('idle after 20 requests', ours)
   process.stdout.write('  (goal 100 MB, 50 MB of it private)\n')
+  const client = await connectAsync(`mqtt://127.0.0.1:${ours.port}`)
+  await client.publishAsync('senml/x', '[{"n":"d:t","u":"Cel","v":21}]', { qos: 1 })
+  await client.endAsync()
+  await pause(2000)
+  print('idle after a device has sent its first value', ours)
+  process.stdout.write('\n')
   print('the same libraries doing nothing (the floor)', bare)
   const ratio = memory(ours.pid).resident / memory(bare.pid).resident
   process.stdout.write(`\nratio: ${ratio.toFixed(2)} of the floor's resident memory\n\n`)

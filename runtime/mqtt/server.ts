@@ -8,6 +8,7 @@
 import type { EventEmitter } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Aedes } from 'aedes'
+import { writeToStream } from 'mqtt-packet'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
@@ -246,6 +247,9 @@ const versionMessage: Message = {
 }
 
 export type MqttParts = ReturnType<typeof createParts>
+
+// The library would keep the two bytes of every number there is from its first packet on: 8 MB.
+writeToStream.cacheNumbers = false
 
 /** `isKeeping` false: it does not keep the process alive. */
 const pause = (ms: number, isKeeping = true): Promise<void> =>
