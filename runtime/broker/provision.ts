@@ -4,8 +4,6 @@
  * becomes observations and never touches the document.
  */
 import { GatewayError } from '#base/errors.ts'
-import { footprintOf } from '#base/footprint.ts'
-import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { AttributeChange, Merged } from '#ngsi-ld/entity-draft.ts'
@@ -15,24 +13,30 @@ import {
   deleteAttribute,
   mergeEntity,
   observationOf,
+  reduceEntity,
   replaceAttribute,
   replaceEntity,
   updateAttributes,
   updatePartially,
 } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
+import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
-import { type Documents, type Draft, documentText } from './documents.ts'
+import { createBatches, type Outcome, sliceSize } from './batches.ts'
+import { type Documents, type Draft, documentText, timesOf } from './documents.ts'
 import type { Door } from './door.ts'
 import type { Observer } from './observer.ts'
 import type { Stage } from './stage.ts'
-import { createTurns } from './turns.ts'
 import type {
   BatchItemError,
   BatchResult,
+  EntityQuery,
+  EntityView,
   Origin,
   Precondition,
   Provision,
+  PurgeOptions,
+  QueryPage,
   UpdateResult,
   WriteOptions,
 } from './types.ts'
@@ -41,15 +45,12 @@ export interface ProvisionPorts {
   readonly door: Door
   readonly documents: Documents
   readonly observer: Observer
+  readonly retrieve: (id: string) => EntityView | undefined
+  readonly query: (query: EntityQuery) => QueryPage
 }
 
-/** Big batches go through the door in slices, so that others get their turn in between. */
-const sliceSize = 256
-/** What a waiting work holds beside what it was given. */
-const workBytes = 256
-
-export function createProvision({ door, documents, observer }: ProvisionPorts): Provision {
-  const takeTurn = createTurns(limits.batchSlicesMax.value)
+export function createProvision({ door, documents, observer, retrieve, query }: ProvisionPorts): Provision {
+  const { commit, batch } = createBatches(door)
 
   function found(stage: Stage, id: string, when: Precondition = {}): Draft {
     const draft = documents.find(stage, id)
@@ -78,10 +79,6 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     return answer
   }
 
-  /** One urgent work; `given` is what it holds in memory while it waits. */
-  const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
-    door.commit(decide, { bytes: workBytes + footprintOf(given) })
-
   function change(
     id: string,
     given: unknown,
@@ -91,55 +88,6 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     return commit(given, (stage) => {
       const draft = found(stage, id, when)
       return apply(stage, draft, merge(draft.entity), by)
-    })
-  }
-
-  /**
-   * Decides one work per item; one that throws is an error of its own. A batch of which the first slice cannot be
-   * taken at all, for want of room in the queue or on the disk, is refused whole.
-   */
-  async function batch<Item>(
-    items: readonly Item[],
-    idOf: (item: Item) => string,
-    decide: (stage: Stage, item: Item) => Outcome,
-  ): Promise<BatchResult> {
-    if (items.length > limits.batchEntitiesMax.value) {
-      throw new GatewayError(
-        'http.body-too-large',
-        `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
-      )
-    }
-    const success: string[] = []
-    const created: string[] = []
-    const errors: BatchItemError[] = []
-    for (let from = 0; from < items.length; from += sliceSize) {
-      const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), decide))
-      const [first] = outcomes
-      if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first
-      outcomes.forEach((outcome, i) => {
-        const id = idOf(items[from + i]!)
-        if (outcome instanceof GatewayError) errors.push({ entityId: id, error: outcome })
-        else {
-          success.push(id)
-          if (outcome === 'created') created.push(id)
-        }
-      })
-    }
-    return { success, created, errors }
-  }
-
-  /** One work per item, submitted together: they share a commit, and a refusal is its own. */
-  async function slice<Item>(
-    items: readonly Item[],
-    decide: (stage: Stage, item: Item) => Outcome,
-  ): Promise<Outcome[]> {
-    const settled = await Promise.allSettled(
-      items.map((item) => commit(item, (stage) => decide(stage, item))),
-    )
-    return settled.map((outcome) => {
-      if (outcome.status === 'fulfilled') return outcome.value
-      if (outcome.reason instanceof GatewayError) return outcome.reason
-      throw outcome.reason
     })
   }
 
@@ -156,7 +104,30 @@ export function createProvision({ door, documents, observer }: ProvisionPorts): 
     return 'done'
   }
 
+  /** Page by page; whether an entity is still meant is decided anew where it is written. */
+  async function purge(wanted: EntityQuery, { keep, drop, by }: PurgeOptions): Promise<BatchResult> {
+    const isMeant = compileSearch(wanted, retrieve)
+    const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
+    let after: string | undefined
+    do {
+      const page = query({ ...wanted, order: undefined, limit: sliceSize, offset: 0, count: false, after })
+      const ids = page.entities.map(({ id }) => id)
+      const { success, errors } = await batch(ids, String, (stage, id) => {
+        const draft = documents.find(stage, id)
+        if (draft === undefined || !isMeant(draft.entity, timesOf(draft))) return 'done'
+        if (keep === undefined && drop === undefined) documents.remove(stage, draft, by)
+        else apply(stage, draft, reduceEntity(draft.entity, { keep, drop }), by)
+        return 'done'
+      })
+      result.success.push(...success)
+      result.errors.push(...errors)
+      after = page.more ? page.next : undefined
+    } while (after !== undefined)
+    return result
+  }
+
   return Object.freeze({
+    purge,
     create: (entity, by) =>
       commit(entity, (stage) => {
         documents.create(stage, entity, by)
@@ -258,12 +229,6 @@ function fragmentOf(entity: Entity): Fragment {
   const { id: _id, ...fragment } = entity
   return fragment
 }
-
-/** What became of one item; an error may come with a part that was written. */
-type Outcome = 'created' | 'done' | GatewayError
-
-const isShortage = (outcome: Outcome): boolean =>
-  outcome instanceof GatewayError && outcome.entry.fault === 'resource'
 
 interface Observed {
   readonly change: AttributeChange

@@ -124,7 +124,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
-    ...createProvision({ door, documents, observer }),
+    ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
     temporal: Object.freeze({

@@ -132,6 +132,15 @@ export interface Provision {
   ): Promise<BatchResult>
   batchMerge(entities: readonly Entity[], by: Origin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
+  /** Deletes what matches, whatever its page, or attributes of it. */
+  purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>
+}
+
+/** Attributes that a purge removes, or those that it leaves; without either the whole entity goes. */
+export interface PurgeOptions {
+  readonly by: Origin
+  readonly keep?: ReadonlySet<string> | undefined
+  readonly drop?: ReadonlySet<string> | undefined
 }
 
 /** What a query asks for; names core-compacted, members joined by AND, absent ones do not restrict. */

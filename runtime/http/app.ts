@@ -28,6 +28,7 @@ import { type AnswerType, assertDecodable } from './negotiate.ts'
 import { openApiOf } from './openapi.ts'
 import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
+import { createPurgeRoutes } from './purge.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
@@ -86,6 +87,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   const entities = createEntityRoutes({ asks, answers, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })
+  const purge = createPurgeRoutes({ asks, answers, problems })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
   const discovery = createDiscoveryRoutes({ asks, answers })
@@ -97,7 +99,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   return serve(
     {
-      [entitiesPath]: { GET: entities.query, POST: entities.create },
+      [entitiesPath]: { GET: entities.query, POST: entities.create, DELETE: purge.purge },
       [`${entitiesPath}/:id`]: {
         GET: entities.retrieve,
         PATCH: writes.merge,

@@ -14,7 +14,8 @@ import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ng
 import type { Ask } from './ask.ts'
 import { listOf, pagingOf, truthOf } from './negotiate.ts'
 
-const selecting = [
+/** Parameters that select entities. */
+export const selecting = [
   'type',
   'id',
   'idPattern',
@@ -44,22 +45,23 @@ export function typesOf({ parameters, context }: Ask): TypeSelection | undefined
  * The query of a request (5.7.2).
  * @param attrs canonical names that `attrs` lists.
  * @param chosen selectors that a body brought.
+ * @param sufficient parameters of which one is enough not to mean everything.
  * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
  */
 export function entityQueryOf(
   ask: Ask,
   attrs: ReadonlySet<string> | undefined,
   chosen: readonly EntitySelector[] | undefined,
+  sufficient: readonly string[] = ['type', 'attrs', 'q', 'georel'],
 ): EntityQuery {
   const { parameters, context } = ask
   const given = (name: string): string | undefined => parameters.get(name)
   const isLocal = truthOf(parameters, 'local')
   if (given('type')?.trim() === '*' && isLocal === false)
     throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
-  const selects =
-    chosen !== undefined || ['type', 'attrs', 'q', 'georel'].some((name) => parameters.has(name))
+  const selects = chosen !== undefined || sufficient.some((name) => parameters.has(name))
   if (!selects && isLocal !== true)
-    throw badRequestData('one of type, attrs, q or georel is needed, or local=true')
+    throw badRequestData(`one of ${sufficient.join(', ')} is needed, or local=true`)
   const [selector, ...more] = chosen ?? []
   const alone = more.length === 0 ? selector : undefined
   const idPattern = given('idPattern') ?? alone?.idPattern

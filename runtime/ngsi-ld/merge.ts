@@ -143,6 +143,21 @@ export function deleteAttribute(
   return draft.finish()
 }
 
+/** An entity without the attributes to drop, or without all but those to keep; `scope` counts as one (5.6.21). */
+export function reduceEntity(
+  entity: Entity,
+  { keep, drop }: { keep?: ReadonlySet<string> | undefined; drop?: ReadonlySet<string> | undefined },
+): Merged {
+  const draft = createDraft(entity)
+  const isDoomed = (name: string): boolean =>
+    keep === undefined ? drop?.has(name) === true : !keep.has(name)
+  for (const name of attributeNames(entity).filter(isDoomed)) {
+    for (const { datasetId } of instancesOf(entity, name)) draft.remove(name, datasetId)
+  }
+  if (entity.scope !== undefined && isDoomed('scope')) draft.setScope(undefined)
+  return draft.finish()
+}
+
 /** The new entity in place of the old, types and scopes too (PUT entity, 5.6.18; batch upsert). */
 export function replaceEntity(entity: Entity, replacement: Entity): Merged {
   const changes = changesBetween(entity, replacement)

@@ -30,7 +30,7 @@ describe('every error', () => {
 
 describe('a method that a path does not know', () => {
   it.each([
-    [entities, 'GET, POST, HEAD, OPTIONS'],
+    [entities, 'GET, POST, DELETE, HEAD, OPTIONS'],
     [`${entities}/urn:x:1`, 'GET, PATCH, PUT, DELETE, HEAD, OPTIONS'],
     [`${entities}/urn:x:1/attrs/`, 'POST, PATCH, OPTIONS'],
     [`${entities}/urn:x:1/attrs/a`, 'PATCH, PUT, DELETE, OPTIONS'],

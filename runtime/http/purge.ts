@@ -1,0 +1,43 @@
+/**
+ * Purge of entities (GS CIM 009, 5.6.21 and 6.4.3.3, since 1.9): everything that matches a query goes, or only the
+ * attributes to drop, or all attributes but those to keep. What would mean every entity has to be said by local=true.
+ */
+import { checkName } from '#ngsi-ld/name.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import type { Answers } from './answer.ts'
+import type { Ask, Asks } from './ask.ts'
+import { multiStatus } from './batch-result.ts'
+import type { HttpContext } from './body.ts'
+import { entityQueryOf, selecting } from './entity-search.ts'
+import { listOf } from './negotiate.ts'
+import type { Problems } from './problem.ts'
+
+export interface PurgeRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly problems: Problems
+}
+
+const filters = [...selecting, 'attrs'] as const
+const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
+const sufficient = ['type', 'id', 'idPattern', 'attrs', 'q', 'scopeQ', 'georel']
+
+export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
+  return Object.freeze({
+    async purge(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, purgeParameters)
+      const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
+      if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
+      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
+      const result = await ask.broker.purge(query, { by: 'http', keep, drop })
+      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus({ answers, problems }, result)
+    },
+  })
+}
+
+function namesOf({ parameters, context }: Ask, parameter: string): ReadonlySet<string> | undefined {
+  const names = listOf(parameters, parameter)?.map((term) => checkName(context.expand(term), parameter))
+  if (names === undefined) return undefined
+  if (names.includes('id') || names.includes('type')) throw badRequestData('names no attribute', parameter)
+  return new Set(names)
+}
