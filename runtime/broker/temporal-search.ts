@@ -1,16 +1,16 @@
 /**
  * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
  * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
- * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation, then
- * deleted ones in order of deletion.
+ * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation
+ * unless another is asked for, then deleted ones likewise.
  */
 import { limits } from '#base/limits.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { compileOrder } from '#ngsi-ld/order.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
-import { type EntitySelector, matchesEntity } from '#ngsi-ld/selection.ts'
 import type { Database } from '#store/database.ts'
+import type { TombstoneRow } from '#store/entities.ts'
 import { aggregatesOf } from './aggregation.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
@@ -23,7 +23,6 @@ import type {
   TemporalBroker,
   TemporalPage,
   TemporalQuery,
-  TemporalSearch,
 } from './types.ts'
 
 export interface TemporalSearchPorts extends EvolutionPorts {
@@ -59,14 +58,14 @@ export function createTemporalSearch(
 /** The entities of one page, in order; those before it are judged, those after it only when they are to be counted. */
 function page<Found>(
   ports: TemporalSearchPorts,
-  { selectors, q, geo, limit, offset, count }: TemporalSearch,
+  { q, geo, limit, offset, count, ...search }: EntityQuery,
   query: TemporalQuery,
   read: (id: string) => Found | undefined,
 ): TemporalPage<Found> {
   const fits = q === undefined && geo === undefined ? undefined : compileSearch({ q, geo })
   const found: Found[] = []
   let seen = 0
-  for (const id of candidates(ports, selectors)) {
+  for (const id of candidates(ports, search)) {
     if (fits !== undefined && !isFitting(ports, id, query, fits)) continue
     const one = read(id)
     if (one === undefined) continue
@@ -103,47 +102,43 @@ function isFitting(
   return fits({ id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members })
 }
 
-/** Ids of entities that a selector fits, each once. Without selectors, all. */
-function* candidates(ports: TemporalSearchPorts, selectors: readonly EntitySelector[]): Generator<string> {
-  const seen = new Set<string>()
-  for (const selector of selectors.length === 0 ? [{}] : selectors) {
-    for (let offset = 0; ; offset += candidatesPerRead) {
-      const { entities, more } = ports.find({
-        ...searchOf(selector),
-        limit: candidatesPerRead,
-        offset,
-        count: false,
-      })
-      for (const { id } of entities) {
-        if (seen.has(id)) continue
-        seen.add(id)
-        yield id
-      }
-      if (!more) break
-    }
+type Search = Omit<EntityQuery, 'q' | 'geo' | 'limit' | 'offset' | 'count'>
+
+/** Ids of entities that were meant, each once: those alive, as they are, then those that were deleted, as they were. */
+function* candidates(ports: TemporalSearchPorts, search: Search): Generator<string> {
+  const { attrs: _attrs, after: _after, order, ...what } = search
+  let after: string | undefined
+  for (let offset = 0; ; offset += candidatesPerRead) {
+    const page = ports.find({ ...what, order, after, limit: candidatesPerRead, offset, count: false })
+    for (const { id } of page.entities) yield id
+    if (!page.more) break
+    after = page.next
   }
-  for (let after = 0; ; ) {
-    const graves = ports.edits.gravesAfter(after, candidatesPerRead)
-    for (const { id, doc, n } of graves) {
-      after = n
-      if (seen.has(id) || ports.entities.byId(id) !== undefined) continue
-      const { type } = JSON.parse(doc) as Entity
-      if (selectors.length > 0 && !selectors.some((selector) => matchesEntity(selector, id, type))) continue
-      seen.add(id)
-      yield id
-    }
-    if (graves.length < candidatesPerRead) return
+  const dead = deadOnes(ports, compileSearch(what))
+  if (order === undefined) {
+    for (const { id } of dead) yield id
+    return
   }
+  const { keysOf, compare } = compileOrder(order)
+  const keyed = Array.from(dead, ({ id, doc, at }) => ({
+    id,
+    keys: keysOf(JSON.parse(doc) as Entity, { created: at, modified: at, attributes: {} }),
+  }))
+  for (const { id } of keyed.toSorted((a, b) => compare(a.keys, b.keys))) yield id
 }
 
-function searchOf({
-  ids,
-  idPattern,
-  types,
-}: EntitySelector): Pick<EntityQuery, 'selection' | 'ids' | 'idPattern'> {
-  return {
-    selection: types,
-    ids,
-    idPattern: idPattern === undefined ? undefined : compilePattern(idPattern, 'idPattern'),
+/** The last documents of entities that are deleted and were meant, in order of deletion. */
+function* deadOnes(ports: TemporalSearchPorts, fits: (entity: Entity) => boolean): Generator<TombstoneRow> {
+  const seen = new Set<string>()
+  for (let after = 0; ; ) {
+    const graves = ports.edits.gravesAfter(after, candidatesPerRead)
+    for (const grave of graves) {
+      after = grave.n
+      if (seen.has(grave.id) || ports.entities.byId(grave.id) !== undefined) continue
+      if (!fits(JSON.parse(grave.doc) as Entity)) continue
+      seen.add(grave.id)
+      yield grave
+    }
+    if (graves.length < candidatesPerRead) return
   }
 }

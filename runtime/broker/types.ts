@@ -195,16 +195,6 @@ export interface AggregateQuery extends TemporalQuery {
   readonly duration?: Duration | undefined
 }
 
-/** Which entities a temporal query is about: one selector has to fit, and all else that is given. */
-export interface TemporalSearch {
-  readonly selectors: readonly EntitySelector[]
-  readonly q?: QueryTree | undefined
-  readonly geo?: GeoQuery | undefined
-  readonly limit: number
-  readonly offset: number
-  readonly count: boolean
-}
-
 export interface TemporalPage<Found> {
   readonly found: readonly Found[]
   readonly count?: number | undefined
@@ -214,8 +204,8 @@ export interface TemporalPage<Found> {
 /** The use-cases on temporal entities of one tenant (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4). */
 export interface TemporalBroker {
   aggregate(id: string, query: AggregateQuery): EntityAggregates | undefined
-  search(search: TemporalSearch, query: TemporalQuery): TemporalPage<EntityHistory>
-  searchAggregates(search: TemporalSearch, query: AggregateQuery): TemporalPage<EntityAggregates>
+  search(search: EntityQuery, query: TemporalQuery): TemporalPage<EntityHistory>
+  searchAggregates(search: EntityQuery, query: AggregateQuery): TemporalPage<EntityAggregates>
   /** Creates a temporal entity, or adds to the one there is. */
   put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
   append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>

@@ -33,7 +33,7 @@ import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
-import { createTemporalRoutes, type TemporalRoutePorts, temporalPath } from './temporal.ts'
+import { createTemporalRoutes, type TemporalRoutePorts, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
 
 export interface AppPorts {
@@ -163,6 +163,7 @@ function temporalTable(ports: TemporalRoutePorts, settings: AppSettings): Readon
   const temporal = createTemporalRoutes(ports, { instancesMax: settings.temporalInstancesMax })
   const history = createTemporalWriteRoutes(ports)
   return {
+    [temporalQueryPath]: { POST: temporal.queryByBody },
     [temporalPath]: { GET: temporal.query, POST: history.create },
     [`${temporalPath}/:id`]: { GET: temporal.retrieve, DELETE: history.remove },
     [`${temporalPath}/:id/attrs`]: { POST: history.append },

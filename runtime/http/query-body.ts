@@ -35,8 +35,26 @@ export interface QueryBody {
   readonly entities: readonly EntitySelector[] | undefined
 }
 
-/** @throws ngsi-ld.bad-request-data naming the member at fault. */
-export function readQueryBody(body: Json, expand: (term: string) => string): QueryBody {
+/** Members of a temporalQ and of aggrParams, which only queries of history have. */
+const temporalMembers: ReadonlySet<string> = new Set([
+  'timerel',
+  'timeAt',
+  'endTimeAt',
+  'timeproperty',
+  'lastN',
+  'aggrMethods',
+  'aggrPeriodDuration',
+])
+
+/**
+ * @param options.temporal whether the Query is about history.
+ * @throws ngsi-ld.bad-request-data naming the member at fault.
+ */
+export function readQueryBody(
+  body: Json,
+  expand: (term: string) => string,
+  options: { readonly temporal?: boolean } = {},
+): QueryBody {
   if (!isObject(body)) throw badRequestData('must be an object of type Query', 'body')
   if (body['type'] !== 'Query' && body['@type'] !== 'Query') throw badRequestData('must be Query', 'type')
   const parameters = new Map<string, string>()
@@ -45,6 +63,8 @@ export function readQueryBody(body: Json, expand: (term: string) => string): Que
     if (member === 'type' || member === '@type' || member === '@context') continue
     if (member === 'entities') entities = readSelectors(value, expand)
     else if (member === 'geoQ') readGeo(value, parameters)
+    else if (options.temporal === true && (member === 'temporalQ' || member === 'aggrParams'))
+      readTemporal(value, member, parameters)
     else parameters.set(member, readMember(member, value))
   }
   return { parameters, entities }
@@ -70,6 +90,19 @@ function readSelectors(value: Json, expand: (term: string) => string): readonly 
   if (!isList(value) || value.length === 0)
     throw badRequestData('must be a list of entity selectors', 'entities')
   return value.map((item, index) => parseEntitySelector(item, expand, `entities[${index}]`))
+}
+
+function readTemporal(value: Json, field: string, parameters: Map<string, string>): void {
+  if (!isObject(value)) throw badRequestData('must be an object', field)
+  for (const [member, part] of Object.entries(value satisfies JsonObject)) {
+    if (!temporalMembers.has(member))
+      throw badRequestData('is not a member of a temporal query', `${field}.${member}`)
+    const isText = typeof part === 'string' || (member === 'lastN' && typeof part === 'number')
+    if (isText) parameters.set(member, String(part))
+    else if (member === 'aggrMethods' && isList(part) && part.every((item) => typeof item === 'string'))
+      parameters.set(member, part.join())
+    else throw badRequestData('must be a text', `${field}.${member}`)
+  }
 }
 
 function readGeo(value: Json, parameters: Map<string, string>): void {

@@ -32,6 +32,8 @@ export const historyParameters = [
 
 export interface HistoryWish {
   readonly query: TemporalQuery
+  /** Canonical names that `attrs` lists. */
+  readonly attrs: ReadonlySet<string> | undefined
   /** Given where aggregates are asked for. */
   readonly aggregates: AggregateQuery | undefined
   readonly rendering: Omit<TemporalRendering, 'context'>
@@ -64,6 +66,7 @@ export function historyWishOf(parameters: Parameters, context: Context, limit: n
   }
   return {
     query,
+    attrs,
     aggregates: aggregatesOf(parameters, format, query),
     rendering: {
       timeproperty: selection.timeproperty,

@@ -2,26 +2,26 @@
  * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one, and queries. An answer
  * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
-import type { EntityAggregates, EntityHistory, TemporalSearch } from '#broker/types.ts'
+import { GatewayError } from '#base/errors.ts'
+import type { EntityAggregates, EntityHistory, EntityQuery } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
-import { checkUri } from '#ngsi-ld/name.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { type EntitySelector, parseTypeSelection } from '#ngsi-ld/selection.ts'
+import type { EntitySelector } from '#ngsi-ld/selection.ts'
 import { isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { listOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
+import { entityQueryOf, searchParameters } from './entity-search.ts'
+import { answerTypes, truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
+import { readQueryBody } from './query-body.ts'
 import { type HistoryWish, historyParameters, historyWishOf } from './temporal-query.ts'
 
 export const temporalPath = '/ngsi-ld/v1/temporal/entities'
+export const temporalQueryPath = '/ngsi-ld/v1/temporal/entityOperations/query'
 
 export interface TemporalRoutePorts {
   readonly asks: Asks
@@ -36,19 +36,14 @@ export interface TemporalRouteSettings {
 const retrieveParameters = new Set<string>([...historyParameters, 'local'])
 const queryParameters = new Set<string>([
   ...historyParameters,
+  ...searchParameters,
   'local',
-  'type',
-  'id',
-  'idPattern',
-  'q',
-  'georel',
-  'geometry',
-  'coordinates',
-  'geoproperty',
   'limit',
   'offset',
   'count',
 ])
+/** A body has the rest of it, as far as the specification gives it a place there. */
+const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
 
 export function createTemporalRoutes(
   { asks, answers }: TemporalRoutePorts,
@@ -73,20 +68,19 @@ export function createTemporalRoutes(
       : answers.partial(ask, text, context, part.range)
   }
 
-  function list(c: HttpContext, ask: Ask): Response {
+  function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response {
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
-    const paging = pagingOf(ask.parameters)
-    const search = searchOf(ask, paging)
+    const search = entityQueryOf(ask, wish.attrs, chosen)
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }
     const context = answers.contextFor(ask)
     const { rendered, range, more, count } = found(ask, search, wish, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
-    return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, paging, more), range })
+    return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, search, more), range })
   }
 
-  function found(ask: Ask, search: TemporalSearch, wish: HistoryWish, context: Context) {
+  function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
     if (wish.aggregates !== undefined) {
       const page = ask.broker.temporal.searchAggregates(search, wish.aggregates)
       return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
@@ -105,6 +99,21 @@ export function createTemporalRoutes(
     retrieve: async (c: HttpContext): Promise<Response> =>
       retrieve(c, await asks.read(c, retrieveParameters)),
     query: async (c: HttpContext): Promise<Response> => list(c, await asks.read(c, queryParameters)),
+
+    /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    async queryByBody(c: HttpContext): Promise<Response> {
+      const { body, ...ask } = await asks.query(c, bodyQueryParameters)
+      if (ask.isGeoJson === true) {
+        throw new GatewayError('http.not-acceptable', 'history has no GeoJSON form', {
+          available: answerTypes,
+        })
+      }
+      const { parameters, entities } = readQueryBody(body, ask.context.expand, { temporal: true })
+      const all = new Map([...ask.parameters, ...parameters])
+      const stranger = [...all.keys()].find((name) => !queryParameters.has(name))
+      if (stranger !== undefined) throw badRequestData('is no member of a query of history', stranger)
+      return list(c, { ...ask, parameters: all }, entities)
+    },
   })
 }
 
@@ -132,35 +141,4 @@ function aggregated(
     if (isShown(name, rendering)) rendered[context.compact(name)] = lists.length === 1 ? lists[0]! : lists
   }
   return rendered
-}
-
-/** @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed. */
-function searchOf({ parameters, context }: Ask, paging: Paging): TemporalSearch {
-  const given = (name: string): string | undefined => parameters.get(name)
-  const type = given('type')
-  const isLocal = truthOf(parameters, 'local') ?? type === '*'
-  if (!isLocal && !['type', 'attrs', 'q', 'georel', 'id'].some((name) => parameters.has(name))) {
-    throw badRequestData('one of type, attrs, q, id or georel is needed, or local=true')
-  }
-  const [q, idPattern, ids] = [given('q'), given('idPattern'), listOf(parameters, 'id')]
-  if (idPattern !== undefined) compilePattern(idPattern, 'idPattern')
-  const selector: EntitySelector = {
-    ...(type === undefined ? {} : { types: parseTypeSelection(type, context.expand) }),
-    ...(ids === undefined ? {} : { ids: ids.map((id) => checkUri(id, 'id')) }),
-    ...(idPattern === undefined ? {} : { idPattern }),
-  }
-  return {
-    selectors: [selector],
-    q: q === undefined ? undefined : parseQuery(q, context.expand),
-    geo: parseGeoQuery(
-      {
-        georel: given('georel'),
-        geometry: given('geometry'),
-        coordinates: given('coordinates'),
-        geoproperty: given('geoproperty'),
-      },
-      context.expand,
-    ),
-    ...paging,
-  }
 }

@@ -36,7 +36,7 @@ it.each([
   [`type=Vehicle;Car&${since}`, ['urn:v:2']],
   [`type=Vehicle&timerel=before&timeAt=${at(50)}`, ['urn:v:1', 'urn:v:gone']],
   [`type=Vehicle&timerel=between&timeAt=${at(1)}&endTimeAt=${at(100)}`, ['urn:v:1']],
-  [`id=urn:b:1,urn:v:2&${since}`, ['urn:v:2', 'urn:b:1']],
+  [`type=*&id=urn:b:1,urn:v:2&${since}`, ['urn:v:2', 'urn:b:1']],
   [`type=*&idPattern=^urn:v&${since}`, ['urn:v:1', 'urn:v:2', 'urn:v:gone']],
   [`attrs=load&${since}`, ['urn:b:1']],
   [`type=Vehicle&q=speed>80&${since}`, ['urn:v:1']],
@@ -44,6 +44,31 @@ it.each([
   [`type=Vehicle&q=speed>80&timerel=after&timeAt=${at(2)}`, []],
 ])('%s shall find %j', async (query, ids) => {
   expect(await idsOf(query)).toEqual(ids)
+})
+
+it.each([
+  ['id', ['urn:v:1', 'urn:v:2', 'urn:v:gone']],
+  ['id;desc', ['urn:v:2', 'urn:v:1', 'urn:v:gone']],
+  ['speed;desc', ['urn:v:2', 'urn:v:1', 'urn:v:gone']],
+])('orderBy=%s shall order living entities, and deleted ones after them: %j', async (orderBy, ids) => {
+  expect(await idsOf(`type=Vehicle&${since}&orderBy=${orderBy}`)).toEqual(ids)
+})
+
+it('shall be asked for by POST as well', async () => {
+  const post = (body: object, query = '') =>
+    gateway.send('POST', `/ngsi-ld/v1/temporal/entityOperations/query${query}`, body)
+  const temporalQ = { timerel: 'after', timeAt: at(1), lastN: 1 }
+  const entities = [{ type: 'Bus' }, { type: 'Vehicle', idPattern: '1$' }]
+  const answer = await post({ type: 'Query', entities, attrs: ['speed'], temporalQ })
+  expect(answer.status).toBe(200)
+  expect((answer.json() as Found[]).map(({ id, speed }) => [id, speed.map(({ value }) => value)])).toEqual([
+    ['urn:v:1', [20]],
+    ['urn:b:1', [6]],
+  ])
+  const sums = { type: 'Query', entities, temporalQ, aggrParams: { aggrMethods: ['sum'] } }
+  expect((await post(sums, '?options=aggregatedValues')).status).toBe(200)
+  expect((await post({ type: 'Query', entities })).status).toBe(400)
+  expect((await post({ type: 'Query', entities, temporalQ: { timeRel: 'after' } })).status).toBe(400)
 })
 
 it('shall page entities with links and a count', async () => {
@@ -56,7 +81,7 @@ it('shall page entities with links and a count', async () => {
 
 it('shall show what pick and omit leave', async () => {
   expect(await found(`type=Car&${since}&pick=id`)).toEqual([{ id: 'urn:v:2' }])
-  expect(Object.keys((await found(`id=urn:b:1&${since}&omit=type,speed`))[0]!)).toEqual(['id', 'load'])
+  expect(Object.keys((await found(`type=Bus&${since}&omit=type,speed`))[0]!)).toEqual(['id', 'load'])
 })
 
 it.each([
