@@ -96,13 +96,16 @@ export const operations: Readonly<Record<string, Operation>> = {
     parameters: ['local'],
     body: 'Entity',
   }),
+  [`DELETE ${ngsiLd}/entities`]: op('Entities', 'Purge entities, or attributes of them', batched, {
+    parameters: ['type', 'attrs', ...chosen, 'keep', 'drop', 'local'],
+  }),
   [`GET ${ngsiLd}/entities/:id`]: op(
     'Entities',
     'Retrieve an entity',
     { 200: 'Entity' },
     { parameters: [...shown, 'type'] },
   ),
-  [`PATCH ${ngsiLd}/entities/:id`]: op('Entities', 'Merge into an entity', updated, {
+  [`PATCH ${ngsiLd}/entities/:id`]: op('Entities', 'Merge into an entity', done, {
     parameters: [...one, 'options', 'format', 'lang', 'observedAt'],
     body: 'Fragment',
   }),
@@ -300,6 +303,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   datasetId: ['Identifier of attribute instances; @none is the default instance'],
   deleteAll: ['Whether all instances are deleted', 'boolean'],
   details: ['Whether details are told', 'boolean'],
+  drop: ['Names of attributes to remove; without drop and keep, entities go whole'],
   endTimeAt: ['End of a time interval'],
   expandValues: ['Names of attributes whose values in q are terms of the context'],
   format: ['Representation: normalized, concise, simplified, keyValues; of history temporalValues'],
@@ -312,6 +316,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   join: ['Linked entities: flat, inline or @none'],
   joinLevel: ['How many links are followed', 'integer'],
   jsonKeys: ['Names of attributes whose JSON keys in q are as they are'],
+  keep: ['Names of the only attributes to leave'],
   kind: ['Hosted, Cached or ImplicitlyCreated'],
   lang: ['Languages in order of preference'],
   lastN: ['Only the newest instances of each attribute, so many', 'integer'],
