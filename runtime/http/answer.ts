@@ -34,9 +34,9 @@ export interface Answers {
   /** 201 without a body, or with `text`, where old clients want one. */
   created(ask: AskHead, location: string, text?: string): Response
   noContent(ask: AskHead): Response
-  /** JSON that has no @context, in an answer to a tenant. */
-  data(ask: AskHead, value: unknown, headers?: Headers): Response
-  /** JSON that has no @context: id lists, batch results, information. */
+  /** JSON that has no @context, in an answer to a tenant: id lists, results of batches and updates. */
+  data(ask: Pick<AskHead, 'tenant'>, value: unknown, how?: { status?: number; headers?: Headers }): Response
+  /** JSON that has no @context: information about the gateway. */
   json(value: unknown, status?: number, headers?: Headers): Response
 }
 
@@ -60,7 +60,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
   }
-  const plain = ({ tenant }: AskHead): Headers =>
+  const plain = ({ tenant }: Pick<AskHead, 'tenant'>): Headers =>
     tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
 
   return Object.freeze({
@@ -101,8 +101,9 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
     noContent: (ask) => new Response(null, { status: 204, headers: plain(ask) }),
 
-    data: (ask, value, headers = {}) =>
+    data: (ask, value, { status = 200, headers = {} } = {}) =>
       new Response(JSON.stringify(value), {
+        status,
         headers: { 'Content-Type': 'application/json', ...plain(ask), ...headers },
       }),
 

@@ -16,7 +16,7 @@ import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
-import { createBodies, type HttpContext } from './body.ts'
+import { createBodies, type HttpContext, headerOf } from './body.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
@@ -61,7 +61,7 @@ export interface AppSettings {
 export interface App {
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The answer to an error from outside the routes. */
-  refuse(error: unknown): Response
+  refuse(error: unknown, tenant?: string): Response
 }
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
@@ -190,7 +190,7 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): App {
     if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
     return refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`))
   })
-  hono.onError((error) => refuse(error))
+  hono.onError((error, c) => refuse(error, headerOf(c, 'ngsild-tenant')))
   return Object.freeze({
     refuse,
     fetch(request, env) {

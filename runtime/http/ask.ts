@@ -21,6 +21,7 @@ import {
   linkedContext,
   type Parameters,
   parametersOf,
+  tenantName,
 } from './negotiate.ts'
 
 /** What requests with and without a body have in common. */
@@ -120,7 +121,6 @@ type Form = Pick<Ask, 'type' | 'isGeoJson'>
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
 const nothing: ReadonlySet<string> = new Set()
-const tenantName = /^[A-Za-z0-9_-]{1,64}$/
 
 export function createAsks(
   { broker, contexts, bodies }: AskPorts,

@@ -35,7 +35,7 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
       attributeName: toIri(attributeName),
       reason,
     }))
-    return answers.json({ updated: result.updated.map(toIri), notUpdated }, 207)
+    return answers.data(ask, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
   }
 
   /** A write with a body: what it is about, and where it is to be done. */

@@ -67,7 +67,9 @@ export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }
     const found = find(c, ask.broker)
     if (wantsDetails) return answers.data(ask, detailsOf(found, contexts.uses(found.url)))
     if (found.kind === 'Cached') throw notSupported(`${found.url} is only cached here; get it from there`)
-    return answers.data(ask, ask.broker.hosted.document(found.localId), { 'Content-Type': ask.type })
+    return answers.data(ask, ask.broker.hosted.document(found.localId), {
+      headers: { 'Content-Type': ask.type },
+    })
   }
 
   return Object.freeze({

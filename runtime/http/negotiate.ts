@@ -16,6 +16,9 @@ export const entityTypes = [...answerTypes, geoJson] as const
 
 export const contextRelation = 'http://www.w3.org/ns/json-ld#context'
 
+/** What NGSILD-Tenant may say. */
+export const tenantName = /^[A-Za-z0-9_-]{1,64}$/
+
 interface MediaRange {
   readonly type: string
   readonly quality: number

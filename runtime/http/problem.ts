@@ -9,6 +9,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
 import { type Problem, problemOf } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
+import { tenantName } from './negotiate.ts'
 
 export interface ProblemPorts {
   readonly log: Log
@@ -17,8 +18,8 @@ export interface ProblemPorts {
 }
 
 export interface Problems {
-  /** The answer to a failed request. */
-  answer(error: unknown): Response
+  /** The answer to a failed request, which names the tenant that the request was for. */
+  answer(error: unknown, tenant?: string): Response
   /** The body alone, for the parts of a 207 (5.2.17). */
   body(error: unknown): Problem
 }
@@ -41,17 +42,25 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
 
   return Object.freeze({
     body,
-    answer(thrown: unknown) {
+    answer(thrown: unknown, tenant = '') {
       const error = toGatewayError(thrown)
       const problem = body(error)
       if (problem.status >= 500) failures.value++
       return new Response(JSON.stringify(problem), {
         status: problem.status,
-        headers: { 'Content-Type': 'application/json', Server: productToken, ...extraHeaders(error) },
+        headers: {
+          'Content-Type': 'application/json',
+          Server: productToken,
+          ...extraHeaders(error),
+          ...tenantHeader(tenant),
+        },
       })
     },
   })
 }
+
+const tenantHeader = (tenant: string): Record<string, string> =>
+  tenantName.test(tenant) ? { 'NGSILD-Tenant': tenant } : {}
 
 /** Headers that belong to a status [RFC 9110 15.5]. */
 function extraHeaders({ code, entry, details }: GatewayError): Record<string, string> {

@@ -153,6 +153,26 @@ describe('a tenant', () => {
     expect((await gateway.get(`${entities}/${id}`)).status).toBe(404)
   })
 
+  it('shall be named in every answer, whatever became of the request', async () => {
+    const echo = { 'NGSILD-Tenant': 'echo' }
+    const [id, batch] = [freshId(), '/ngsi-ld/v1/entityOperations']
+    const entity = { id, type: 'T', a: property(1) }
+    const other = { id: freshId(), type: 'T' }
+    const replies = [
+      await gateway.send('POST', `${batch}/create`, [entity], echo),
+      await gateway.send('POST', `${batch}/upsert`, [entity, other], echo),
+      await gateway.send('POST', `${batch}/create`, [entity], echo),
+      await gateway.send('POST', `${entities}/${id}/attrs?options=noOverwrite`, { a: property(2) }, echo),
+      await gateway.get(`${entities}/urn:x:none`, echo),
+      await gateway.get(`${entities}?type=T&unheard=of`, echo),
+      await gateway.ask('DELETE', `${entities}/${id}`, { headers: echo }),
+      await gateway.ask('PUT', entities, { headers: echo }),
+      await gateway.get('/ngsi-ld/v1/types', echo),
+    ]
+    expect(replies.map(({ status }) => status)).toEqual([201, 201, 207, 207, 404, 400, 204, 405, 200])
+    for (const { headers } of replies) expect(headers['ngsild-tenant']).toBe('echo')
+  })
+
   it('shall not come into being by a request that is refused', async () => {
     const other = { 'NGSILD-Tenant': 'site-b' }
     expect((await gateway.send('POST', entities, { type: 'T' }, other)).status).toBe(400)
