@@ -4,6 +4,7 @@
  */
 import type { BatchResult } from '#broker/types.ts'
 import type { Answers } from './answer.ts'
+import type { AskHead } from './ask.ts'
 import type { Problems } from './problem.ts'
 
 export interface MultiStatusPorts {
@@ -11,10 +12,14 @@ export interface MultiStatusPorts {
   readonly problems: Problems
 }
 
-export function multiStatus({ answers, problems }: MultiStatusPorts, result: BatchResult): Response {
+export function multiStatus(
+  { answers, problems }: MultiStatusPorts,
+  ask: Pick<AskHead, 'tenant'>,
+  result: BatchResult,
+): Response {
   const errors = result.errors.map(({ entityId, error }) => ({
     entityId,
     error: { ...problems.body(error) },
   }))
-  return answers.json({ success: [...result.success], errors }, 207)
+  return answers.data(ask, { success: [...result.success], errors }, { status: 207 })
 }

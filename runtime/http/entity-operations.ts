@@ -10,9 +10,8 @@ import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import { invalidRequest } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
-import type { Asks, BatchAsk } from './ask.ts'
-import { multiStatus } from './batch-result.ts'
 import type { AskHead, Asks, BatchAsk } from './ask.ts'
+import { multiStatus } from './batch-result.ts'
 import type { HttpContext } from './body.ts'
 import { optionsOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
@@ -29,16 +28,8 @@ const localParameters = new Set(['local'])
 const optionParameters = new Set(['local', 'options'])
 
 export function createEntityOperationRoutes({ asks, answers, problems }: EntityOperationRoutePorts) {
-  const failedInPart = (result: BatchResult): Response => multiStatus({ answers, problems }, result)
-  const multiStatus = (ask: AskHead, { success, errors }: BatchResult): Response =>
-    answers.data(
-      ask,
-      {
-        success: [...success],
-        errors: errors.map(({ entityId, error }) => ({ entityId, error: { ...problems.body(error) } })),
-      },
-      { status: 207 },
-    )
+  const failedInPart = (ask: AskHead, result: BatchResult): Response =>
+    multiStatus({ answers, problems }, ask, result)
 
   return Object.freeze({
     /** 201 with all ids when all were created, else 207. */
@@ -46,10 +37,9 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const ask = await asks.batch(c, { known: localParameters, creates: true })
       const { entities, errors } = entitiesOf(ask)
       const result = withErrors(await (await ask.enter()).batchCreate(entities, 'http'), errors)
-      return result.errors.length === 0 ? answers.json([...result.success], 201) : failedInPart(result)
       return result.errors.length === 0
         ? answers.data(ask, [...result.success], { status: 201 })
-        : multiStatus(ask, result)
+        : failedInPart(ask, result)
     },
 
     /** 201 with the ids that are new, 204 when none is, 207 when any item failed. */
@@ -61,9 +51,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const { entities, errors } = entitiesOf(ask)
       const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: 'http' })
       const result = withErrors(upserted, errors)
-      if (result.errors.length > 0) return failedInPart(result)
-      return result.created.length === 0 ? answers.noContent(ask) : answers.json([...result.created], 201)
-      if (result.errors.length > 0) return multiStatus(ask, result)
+      if (result.errors.length > 0) return failedInPart(ask, result)
       return result.created.length === 0
         ? answers.noContent(ask)
         : answers.data(ask, [...result.created], { status: 201 })
@@ -75,16 +63,14 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const { entities, errors } = entitiesOf(ask, { nulls: true })
       const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: 'http' })
       const result = withErrors(updated, errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(result)
-      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(ask, result)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
 
     async merge(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters })
       const { entities, errors } = entitiesOf(ask, { nulls: true })
       const result = withErrors(await (await ask.enter()).batchMerge(entities, 'http'), errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(result)
-      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(ask, result)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
 
     async remove(c: HttpContext): Promise<Response> {
@@ -99,8 +85,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
         }
       }
       const result = withErrors(await (await ask.enter()).batchDelete(ids, 'http'), errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(result)
-      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus(ask, result)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
   })
 }

@@ -30,7 +30,9 @@ export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) 
       if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
       const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
       const result = await ask.broker.purge(query, { by: 'http', keep, drop })
-      return result.errors.length === 0 ? answers.noContent(ask) : multiStatus({ answers, problems }, result)
+      return result.errors.length === 0
+        ? answers.noContent(ask)
+        : multiStatus({ answers, problems }, ask, result)
     },
   })
 }

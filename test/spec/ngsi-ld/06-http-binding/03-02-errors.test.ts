@@ -37,7 +37,7 @@ describe('a method that a path does not know', () => {
     ['/ngsi-ld/v1/entityOperations/upsert', 'POST, OPTIONS'],
     ['/ngsi-ld/v1/subscriptions', 'GET, POST, HEAD, OPTIONS'],
     ['/ngsi-ld/v1/subscriptions/urn:x:1', 'GET, PATCH, DELETE, HEAD, OPTIONS'],
-    ['/ngsi-ld/v1/temporal/entities/urn:x:1', 'GET, HEAD, OPTIONS'],
+    ['/ngsi-ld/v1/temporal/entities/urn:x:1', 'GET, DELETE, HEAD, OPTIONS'],
     ['/senml', 'POST, OPTIONS'],
     ['/health/live', 'GET, HEAD, OPTIONS'],
   ])('shall be 405 at %s with Allow', async (path, allow) => {
