@@ -113,6 +113,13 @@ const expected = (wanted: EntitySearch): string[] =>
   entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
 
 describe('an entity query', () => {
+  it('asks a known list in slices and leaves none out between two of them', () => {
+    const wanted = search({ type: 'Rare', q: 'temperature>=96;temperature<=350' })
+    const { rows, more } = query().page(wanted, { limit: 10, offset: 0 })
+    expect(rows.map(({ id }) => id)).toEqual(expected(wanted).slice(0, 10))
+    expect(more).toBe(true)
+  })
+
   it.each([
     [{ type: 'Rare' }, 40],
     [{ type: 'Sensor;Rare' }, 40],

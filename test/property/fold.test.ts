@@ -9,7 +9,7 @@ import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import { slotOf } from '#store/chunk-key.ts'
-import { decodeEntityChanges } from '#store/entity-changes.ts'
+import { decodeEntityChanges, isOpen } from '#store/entity-changes.ts'
 import { foldEntity, foldStream } from '#store/fold.ts'
 import { type ChunkRow, createHistory } from '#store/history.ts'
 import { type Row, type SqlValue, writeStatements } from '#store/rows.ts'
@@ -123,6 +123,37 @@ test('folding keeps every instance once, in order, in disjoint chunks', () => {
   )
 })
 
+test('what is in order is packed as it is: no instance, shape or slot is lost', () => {
+  const steps = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 60 })
+  const fold = fc.tuple(steps, fc.constantFrom('{}', '{"unitCode":"CEL"}'))
+  fc.assert(
+    fc.property(fc.array(fold, { minLength: 1, maxLength: 8 }), (folds) => {
+      const { history, run, close } = openHistory()
+      let time = 0
+      const expected: Instance[] = []
+      folds.forEach(([gaps, shape], index) => {
+        const instances = gaps.map((gap): Instance => {
+          time += gap
+          return [time, time % 7, shape]
+        })
+        foldStream(foldOf(instances, index), history, run)
+        expected.push(...instances)
+      })
+      const found: Instance[] = []
+      for (const chunk of history.chunks(7, -1, 10_000_000)) {
+        expect(slotOf(chunk.t0)).toBeGreaterThan(slotOf(found.at(-1)?.[0] ?? -10_000))
+        const { times, values, shapes, shapeOf } = decodeChunk(chunk)
+        for (const [i, at] of times.entries()) {
+          found.push([at, values[i] as Value, shapes[shapeOf?.[i] ?? 0]!])
+        }
+      }
+      expect(found).toEqual(expected)
+      close()
+    }),
+    { numRuns: 150 },
+  )
+})
+
 test('records of an entity stay in order, in parts that are neither many nor huge', () => {
   fc.assert(
     fc.property(
@@ -142,6 +173,9 @@ test('records of an entity stay in order, in parts that are neither many nor hug
         expect(records).toEqual(Array.from({ length: n }, (_, i) => i + 1))
         expect(parts.length).toBeLessThanOrEqual(1 + n / 64)
         expect(parts.at(-1)?.n1 ?? 0).toBe(n)
+        // A part that took all it may is closed, or each fold would write all of it again.
+        for (const part of parts.slice(0, -1)) expect(isOpen(part)).toBe(false)
+        expect(parts.filter((part) => isOpen(part) && part.count >= 64)).toEqual([])
         close()
       },
     ),

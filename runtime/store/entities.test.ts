@@ -1,0 +1,47 @@
+/**
+ * What is remembered of entity rows: within a ceiling, those that are read stay longest, and a row that was written
+ * takes the place of the one known.
+ */
+import { afterEach, expect, it } from 'vitest'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createEntityTables } from '#test/kit/entity-tables.ts'
+import { createEntities } from './entities.ts'
+
+afterEach(restoreLimits)
+
+function open() {
+  const tables = createEntityTables()
+  const all = Array.from({ length: 6 }, (_, i): Entity => ({ id: `urn:e:${i}`, type: 'T' }))
+  tables.fill(all)
+  const entities = createEntities(tables.database)
+  /** What the tables hold and what is told from memory can be told apart. */
+  const overwrite = (): void => {
+    tables.database.exec("UPDATE entity SET doc = '{}'")
+  }
+  const isKnown = (i: number): boolean => entities.byId(`urn:e:${i}`)!.doc !== '{}'
+  return { entities, overwrite, isKnown, tables }
+}
+
+it('forgets beyond the ceiling, in the order of coming, but what was read since later', () => {
+  const { entities, overwrite, isKnown } = open()
+  for (const i of [0, 1, 2]) entities.byId(`urn:e:${i}`)
+  const row = entities.byId('urn:e:0')!
+  const size = row.doc.length + row.sys.length + row.id.length + 200
+  setLimit('documentsCachedBytes', 3 * size)
+  entities.byId('urn:e:3')
+  overwrite()
+  expect([0, 2, 3].map(isKnown)).toEqual([true, true, true])
+  expect(isKnown(1)).toBe(false)
+})
+
+it('renews what it knows and remembers nothing that nobody read', () => {
+  const { entities, overwrite, isKnown } = open()
+  const row = entities.byId('urn:e:0')!
+  entities.renew({ ...row, n: 9, doc: '{"id":"urn:e:0","type":"U"}' })
+  expect(entities.byId('urn:e:0')).toMatchObject({ n: 9 })
+  entities.renew({ ...row, id: 'urn:e:1' })
+  entities.forget('urn:e:0')
+  overwrite()
+  expect([0, 1].map(isKnown)).toEqual([false, false])
+})
