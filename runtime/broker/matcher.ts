@@ -8,9 +8,9 @@
 import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { compileGeoQuery } from '#ngsi-ld/geo.ts'
 import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
-import { compileQuery, type QueryPredicate } from '#ngsi-ld/query-match.ts'
+import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
+import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesEntity, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { isActive, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
@@ -27,7 +27,7 @@ export interface Registered {
   readonly i: number
   readonly subscription: Subscription
   readonly endpoint: string
-  /** q and geoQ as a test; absent when there is neither, and then nobody needs to read the entity. */
+  /** q, geoQ and scopeQ as a test; absent when there is none, and then nobody needs to read the entity. */
   readonly test: QueryPredicate | undefined
   /** Counters kept by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
@@ -68,13 +68,19 @@ export function createMatcher(ports: MatcherPorts) {
   let looked = 0
   let version = 0
   let lastDelivery = ports.lastDelivery
+  /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
+  let deciding: Stage | undefined
+  const follow: Follow = (id) => {
+    const draft = deciding === undefined ? undefined : ports.find(deciding, id)
+    return draft && { entity: () => draft.entity, times: () => timesOf(draft) }
+  }
 
-  /** `test` stands in for q and geoQ. @throws ngsi-ld.not-supported and the like when those cannot be compiled. */
+  /** `test` stands in for q, geoQ and scopeQ. @throws ngsi-ld.not-supported and the like when those cannot be compiled. */
   function register(
     i: number,
     subscription: Subscription,
     statistics: SubscriptionStatistics,
-    test: QueryPredicate | undefined = testOf(subscription),
+    test: QueryPredicate | undefined = testOf(subscription, follow),
   ): Registered {
     const registered: Registered = {
       i,
@@ -213,6 +219,7 @@ export function createMatcher(ports: MatcherPorts) {
   ): boolean {
     const { subscription, statistics } = candidate
     if (!isActive(subscription, ports.clock.now())) return false
+    deciding = stage
     if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity, times))) return false
     if (subscription.throttling === undefined) return true
     const before = candidate.lastMatchAt
@@ -287,11 +294,9 @@ function watches(subscription: Subscription, names: readonly string[]): boolean 
   return watched === undefined || names.some((name) => watched.includes(name))
 }
 
-function testOf({ q, geoQ }: Subscription): QueryPredicate | undefined {
-  if (q === undefined && geoQ === undefined) return undefined
-  const query = q === undefined ? undefined : compileQuery(q)
-  const geo = geoQ === undefined ? undefined : compileGeoQuery(geoQ)
-  return (entity, times) => query?.(entity, times) !== false && geo?.(entity) !== false
+function testOf({ q, geoQ, scopeQ }: Subscription, follow: Follow): QueryPredicate | undefined {
+  if (q === undefined && geoQ === undefined && scopeQ === undefined) return undefined
+  return compileSearch({ q, geo: geoQ, scope: scopeQ }, follow)
 }
 
 function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {

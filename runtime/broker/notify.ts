@@ -8,7 +8,7 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { instancesOf } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
-import { notificationItem, type OwedEntity } from '#ngsi-ld/notification-data.ts'
+import { notificationData, notificationItems, type OwedEntity } from '#ngsi-ld/notification-data.ts'
 import { type NotificationEndpoint, notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import type { Contexts } from './contexts.ts'
@@ -42,19 +42,22 @@ export function renderNotification(ports: NotifyPorts, delivery: Delivery): Rend
   const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
   const context = contextOf(subscription, ports.contexts, ports.tenant.name)
-  const atContext = endpoint.accept === 'application/ld+json' ? context.reference : undefined
+  const inBody = isInBody(endpoint) ? context.reference : undefined
+  const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
   const owed =
     delivery.entity === ''
       ? periodOf(ports.tenant, delivery, statistics.lastPeriodAt)
       : [changeOf(ports.tenant, delivery)]
-  const data = owed
+  const items = owed
     .filter((one) => one !== undefined)
-    .map((one) => notificationItem(subscription, one, { context, atContext }))
-  if (data.length === 0) return undefined
+    .flatMap((one) =>
+      notificationItems(subscription, one, { context, atContext, follow: ports.tenant.current }),
+    )
+  if (items.length === 0) return undefined
   const notification = notificationOf(subscription, {
     id: `urn:ngsi-ld:Notification:${ports.newId()}`,
     notifiedAtMs: ports.clock.now(),
-    data,
+    data: notificationData(subscription, items, inBody),
   })
   const headers = headersOf(subscription, ports.tenant.name, context)
   return requestTo(endpoint, headers, JSON.stringify(notification))
@@ -132,7 +135,7 @@ function observedEntity(tenant: Inside, delivery: Delivery, s: number): OwedEnti
  * it has no address, full IRIs are told under the core context.
  */
 export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
-  const isLd = subscription.notification.endpoint.accept === 'application/ld+json'
+  const isLd = isInBody(subscription.notification.endpoint)
   try {
     const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context, tenant)
     if (!(resolved instanceof Promise)) {
@@ -145,6 +148,12 @@ export function contextOf(subscription: Subscription, contexts: Contexts, tenant
   return contexts.core
 }
 
+/** Whether the @context is part of the body and not of a header; of GeoJSON it is, unless Prefer says otherwise. */
+function isInBody({ accept, receiverInfo = [] }: NotificationEndpoint): boolean {
+  if (accept !== 'application/geo+json') return accept === 'application/ld+json'
+  return !receiverInfo.some(({ key, value }) => key.toLowerCase() === 'prefer' && /\bbody=json\b/.test(value))
+}
+
 export function headersOf(
   subscription: Subscription,
   tenant: string,
@@ -153,7 +162,7 @@ export function headersOf(
   const { endpoint } = subscription.notification
   const headers: Record<string, string> = { 'Content-Type': endpoint.accept ?? 'application/json' }
   const link = context.address
-  if (endpoint.accept !== 'application/ld+json' && link !== undefined) {
+  if (!isInBody(endpoint) && link !== undefined) {
     headers['Link'] = `<${link}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
   }
   if (tenant !== '') headers['NGSILD-Tenant'] = tenant

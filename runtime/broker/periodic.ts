@@ -8,8 +8,6 @@ import type { Clock } from '#base/clock.ts'
 import { toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
-import type { EntitySelector } from '#ngsi-ld/selection.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import type { Door } from './door.ts'
 import type { Matcher, Registered } from './matcher.ts'
@@ -105,30 +103,25 @@ function nextAfter(dueAt: number, interval: number, now: number): number {
   return dueAt + interval * Math.max(1, Math.ceil((now - dueAt) / interval))
 }
 
-/** Every entity that matches now, each once. */
+/** Every entity that matches now. */
 function matching({ query }: PeriodicPorts, { subscription }: Registered): EntityView[] {
-  const found = new Map<string, EntityView>()
-  const { q, geoQ } = subscription
-  const selectors: readonly EntitySelector[] = subscription.entities ?? [{}]
-  for (const { ids, idPattern, types } of selectors) {
-    const what = {
-      selection: types,
-      ids,
-      idPattern: idPattern === undefined || ids !== undefined ? undefined : compilePattern(idPattern),
+  const { entities, q, geoQ, scopeQ } = subscription
+  const found: EntityView[] = []
+  let page: QueryPage | undefined
+  do {
+    page = query({
+      selectors: entities,
       q,
       geo: geoQ,
-    }
-    let page: QueryPage
-    let offset = 0
-    do {
-      page = query({ ...what, limit: limits.pageMax.value, offset, count: false })
-      offset += page.entities.length
-      for (const view of page.entities) {
-        if (found.size < limits.periodEntitiesMax.value) found.set(view.id, view)
-      }
-    } while (page.more && found.size < limits.periodEntitiesMax.value)
-  }
-  return [...found.values()]
+      scope: scopeQ,
+      limit: limits.pageMax.value,
+      offset: 0,
+      after: page?.next,
+      count: false,
+    })
+    found.push(...page.entities)
+  } while (page.more && found.length < limits.periodEntitiesMax.value)
+  return found
 }
 
 /** Ids by notification, so that none grows beyond what may be sent. */

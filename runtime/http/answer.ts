@@ -149,7 +149,7 @@ function linkOf({ address: named }: Context): string | undefined {
 function pageHeaders(headers: Headers, type: string, page: Page): Headers {
   const links = (['next', 'prev'] as const).flatMap((relation) => {
     const target = page.links[relation]
-    return target === undefined ? [] : [`<${target}>; rel="${relation}"; type="${type}"`]
+    return target === undefined ? [] : [`<${target}>;rel="${relation}";type="${type}"`]
   })
   const all = headers['Link'] === undefined ? links : [headers['Link'], ...links]
   return {

@@ -25,7 +25,7 @@ function pageAt(url: string, limit: number, offset: number): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const [path, query = ''] = url.slice(start).split('?', 2)
   const others = query.split('&').filter((pair) => pair !== '' && !isPaging.test(decodeURIComponent(pair)))
-  return `${path}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
+  return `${path!.replace(/\/$/, '')}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
 }
 
 const isPaging = /^(?:limit|offset|pageKey)(?:=|$)/

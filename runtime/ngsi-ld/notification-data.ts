@@ -9,8 +9,12 @@ import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
 import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
 import type { AttributeChange } from './entity-draft.ts'
+import { toFeature } from './geojson.ts'
+import { type Joining, linkedOf, projected, renderInline } from './join.ts'
 import { isObject, type JsonObject, own } from './json.ts'
 import { languageRanges } from './language.ts'
+import { projectionOf } from './projection.ts'
+import type { Follow } from './query-match.ts'
 import { type RenderOptions, renderEntity, renderInstance, type SystemTimes } from './representation.ts'
 import type { NotificationFormat, Subscription } from './subscription.ts'
 
@@ -46,19 +50,68 @@ export function owedChanges(changes: readonly AttributeChange[], all: boolean): 
 
 export interface TellOptions {
   readonly context: Context
-  /** Becomes the member `@context`. */
+  /** Becomes the member `@context` of each item. */
   readonly atContext?: Json | undefined
+  /** Finds linked entities. */
+  readonly follow: Follow
 }
 
-/** The item of `data` that tells this change to the subscriber. */
-export function notificationItem(
+/** The items of `data` that tell this change to the subscriber: the entity, and those it links to if they are joined. */
+export function notificationItems(
   subscription: Subscription,
   owed: OwedEntity,
   options: TellOptions,
-): JsonObject {
+): JsonObject[] {
   const rendering = renderingOf(subscription, options)
-  const { entity, times, isDeleted } = owed
-  const told: Record<string, Json> = { ...renderEntity(entity, times, rendering) }
+  const { entity, times } = owed
+  const source = { entity: () => entity, times: () => times }
+  const joining = joiningOf(subscription, options.follow)
+  const inline = joining?.mode === 'inline' ? joining : undefined
+  const whole =
+    inline === undefined ? renderEntity(entity, times, rendering) : renderInline(source, rendering, inline)
+  const told = [featured(subscription, entity, withChanges(subscription, owed, { whole, rendering }))]
+  if (joining?.mode !== 'flat') return told
+  for (const { source: linked, options: shown } of linkedOf([source], rendering, joining))
+    told.push(featured(subscription, linked.entity(), renderEntity(linked.entity(), linked.times(), shown)))
+  return told
+}
+
+/** The member `data`: a list, or a collection where the subscriber takes GeoJSON. */
+export function notificationData(
+  subscription: Subscription,
+  items: readonly JsonObject[],
+  atContext?: Json,
+): Json {
+  if (subscription.notification.endpoint.accept !== geoJson) return items
+  const collection = { type: 'FeatureCollection', features: items }
+  return atContext === undefined ? collection : { ...collection, '@context': atContext }
+}
+
+const geoJson = 'application/geo+json'
+
+function featured(subscription: Subscription, entity: Entity, rendered: JsonObject): JsonObject {
+  const { notification, datasetId } = subscription
+  if (notification.endpoint.accept !== geoJson) return rendered
+  return toFeature(entity, rendered, {
+    geometryProperty: 'location',
+    datasetId: datasetId === undefined ? undefined : new Set(datasetId),
+  })
+}
+
+function joiningOf({ notification }: Subscription, follow: Follow): Joining | undefined {
+  const { join, joinLevel = 1 } = notification
+  if (join === undefined || join === '@none') return undefined
+  return { mode: join, levels: joinLevel, containedBy: new Set(), follow }
+}
+
+/** The entity as rendered, with what was deleted and what was there before. */
+function withChanges(
+  subscription: Subscription,
+  owed: OwedEntity,
+  { whole, rendering }: { readonly whole: JsonObject; readonly rendering: RenderOptions },
+): JsonObject {
+  const { entity, isDeleted } = owed
+  const told: Record<string, Json> = { ...whole }
   const stamp = msToDateTime(owed.at)
   if (isDeleted === true) told['deletedAt'] = stamp
   for (const [name, changes] of changesByName(subscription, owed, rendering)) {
@@ -69,26 +122,26 @@ export function notificationItem(
         .filter((change) => change.isDeleted)
         .map(({ before }) => toldDeletion(name, before, { owed, rendering, subscription })),
     ]
-    if (parts.length > 0) told[options.context.compact(name)] = joined(parts, rendering)
+    if (parts.length > 0) told[rendering.context.compact(name)] = joined(parts, rendering)
   }
   return told
 }
 
 /** How a subscription wants entities written. */
-export function renderingOf(subscription: Subscription, options: TellOptions): RenderOptions {
+function renderingOf(subscription: Subscription, options: TellOptions): RenderOptions {
   const { notification, datasetId, lang } = subscription
   const set = (names: readonly string[] | undefined) => (names === undefined ? undefined : new Set(names))
-  return {
+  const projections = { pick: projectionOf(notification.pick), omit: projectionOf(notification.omit) }
+  const plain: RenderOptions = {
     context: options.context,
     format: formatOf(notification.format),
     sysAttrs: notification.sysAttrs ?? false,
     attrs: set(notification.attributes),
-    pick: set(notification.pick),
-    omit: set(notification.omit),
     datasetId: set(datasetId),
     lang: lang === undefined ? undefined : languageRanges(lang),
     atContext: options.atContext,
   }
+  return { ...projected(plain, projections), projections }
 }
 
 const formatOf = (format: NotificationFormat | undefined) =>

@@ -2,11 +2,13 @@
  * What a subscription says of its notifications [NGSI-LD 5.2.14, 5.2.15, 5.2.22]: which part of the entities, in
  * which form, and where to. Every member is understood, read-only (ignored), not built (422) or unknown (400).
  */
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { isObject, listOf } from './json.ts'
 import { checkName, checkUri } from './name.ts'
-import { badRequestData, notSupported } from './problem.ts'
+import { badRequestData, notSupported, tooComplex } from './problem.ts'
+import { depthOf, parseProjection, printProjection, projectionOf } from './projection.ts'
 import {
   type KeyValue,
   type NotificationEndpoint,
@@ -17,7 +19,7 @@ import {
 
 type Expander = Pick<Context, 'expand'>
 
-const members: { readonly [name: string]: 'ignored' | 'read' } = {
+const knownMembers: { readonly [name: string]: 'ignored' | 'read' } = {
   status: 'ignored',
   timesSent: 'ignored',
   timesFailed: 'ignored',
@@ -41,7 +43,7 @@ const endpointMembers = new Set(['uri', 'accept', 'timeout', 'cooldown', 'receiv
 export function parseNotification(value: Json, context: Expander): NotificationParameters {
   if (!isObject(value)) throw badRequestData('must be an object', 'notification')
   for (const name of Object.keys(value)) {
-    if (!Object.hasOwn(members, name))
+    if (!Object.hasOwn(knownMembers, name))
       throw badRequestData('is not a member of a subscription', `notification.${name}`)
   }
   const { attributes, format, sysAttrs, showChanges, endpoint } = value
@@ -56,6 +58,7 @@ export function parseNotification(value: Json, context: Expander): NotificationP
     ...joining(value),
     endpoint: parseEndpoint(endpoint),
   }
+  checkDepth(parameters)
   if (parameters.showChanges === true && isSimplified(parameters)) {
     throw badRequestData('cannot stand beside a simplified format', 'notification.showChanges')
   }
@@ -72,13 +75,31 @@ function projection(value: { readonly [name: string]: Json }, context: Expander)
     if (given !== undefined && attributes !== undefined)
       throw badRequestData('cannot stand beside attributes', `notification.${name}`)
   }
-  const picked = pick === undefined ? undefined : names(pick, 'notification.pick', context)
-  const omitted = omit === undefined ? undefined : names(omit, 'notification.omit', context)
+  const picked = pick === undefined ? undefined : members(pick, 'notification.pick', context)
+  const omitted = omit === undefined ? undefined : members(omit, 'notification.omit', context)
   const both = picked?.find((name) => omitted?.includes(name))
   if (both !== undefined) throw badRequestData(`${both} is in pick as well`, 'notification.omit')
   return {
     ...(picked === undefined ? {} : { pick: picked }),
     ...(omitted === undefined ? {} : { omit: omitted }),
+  }
+}
+
+/** Names in their canonical form, those of linked entities in braces behind them. */
+function members(value: Json, field: string, { expand }: Expander): readonly string[] {
+  const found = listOf(value).flatMap((item) =>
+    printProjection(parseProjection(text(item, field), expand, field)),
+  )
+  if (found.length === 0) throw badRequestData('names no member', field)
+  return [...new Set(found)]
+}
+
+function checkDepth({ pick, omit, join, joinLevel = 1 }: NotificationParameters): void {
+  const levels = join === undefined || join === '@none' ? 0 : joinLevel
+  for (const [name, given] of Object.entries({ pick, omit })) {
+    const projection = projectionOf(given)
+    if (projection !== undefined && depthOf(projection) > levels)
+      throw badRequestData('reaches further than linked entities are joined', `notification.${name}`)
   }
 }
 
@@ -90,10 +111,11 @@ function joining({ join, joinLevel }: { readonly [name: string]: Json }) {
     return {}
   }
   const how = oneOf(join, joins, 'notification.join')
-  if (how !== '@none') throw notSupported('notification.join: linked entities are not built yet')
   if (joinLevel === undefined) return { join: how }
   if (!Number.isInteger(joinLevel) || (joinLevel as number) < 1)
     throw badRequestData('must be a whole number above 0', 'notification.joinLevel')
+  if ((joinLevel as number) > limits.joinLevelsMax.value)
+    throw tooComplex(`notification.joinLevel is at most ${limits.joinLevelsMax.value}`)
   return { join: how, joinLevel: joinLevel as number }
 }
 
@@ -103,7 +125,6 @@ function parseEndpoint(value: Json | undefined): NotificationEndpoint {
   const unknown = Object.keys(value).find((name) => !endpointMembers.has(name))
   if (unknown !== undefined) throw badRequestData('is not a member of an endpoint', `${field}.${unknown}`)
   const { uri, accept, timeout, cooldown, receiverInfo, notifierInfo } = value
-  if (accept === 'application/geo+json') throw notSupported(`${field}.accept: GeoJSON is not built yet`)
   const address = endpointUri(uri, `${field}.uri`)
   return {
     uri: address,

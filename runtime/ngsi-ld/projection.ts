@@ -42,3 +42,21 @@ export function parseProjection(text: string, expand: (term: string) => string, 
 export function depthOf({ linked }: Projection): number {
   return Math.max(0, ...[...linked.values()].map((inner) => 1 + depthOf(inner)))
 }
+
+/** The names with those of linked entities in braces behind them. */
+export const printProjection = ({ names: all, linked }: Projection): string[] =>
+  [...all].map((name) => {
+    const inner = linked.get(name)
+    return inner === undefined ? name : `${name}{${printProjection(inner).join(',')}}`
+  })
+
+/** Canonical names, as a subscription keeps them, as a projection. */
+export const projectionOf = (names: readonly string[] | undefined): Projection | undefined =>
+  names === undefined ? undefined : parseProjection(names.join(','), (name) => name, 'projection')
+
+/** The same as a client would write it. */
+export const renderMembers = (
+  names: readonly string[] | undefined,
+  show: (name: string) => string,
+): readonly string[] | undefined =>
+  names?.flatMap((name) => printProjection(parseProjection(name, show, 'projection')))

@@ -14,6 +14,7 @@ import { flag, names, oneOf, parseNotification, positive, text } from './notific
 import { badRequestData, notSupported } from './problem.ts'
 import { compileQuery } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
+import { parseScopeQuery } from './scope-query.ts'
 import { parseEntitySelector } from './selection.ts'
 import { defaultTriggers, notificationTriggers, type Subscription, statusOf } from './subscription.ts'
 
@@ -48,11 +49,16 @@ export function patchSubscription(
   const fragment = subscriptionBody(json, true)
   if (fragment['id'] !== undefined && fragment['id'] !== before.id)
     throw badRequestData('cannot be changed', 'id')
+  if (fragment['expandValues'] !== undefined && fragment['q'] === undefined && before.q !== undefined)
+    throw badRequestData('changes how q is read and needs q beside it', 'expandValues')
   const removed = Object.keys(fragment).filter((name) => fragment[name] === null)
   const given = Object.fromEntries(Object.entries(fragment).filter(([, value]) => value !== null))
   checkMembers(fragment)
   const { id, context, ...kept } = before
-  const parts: Partial<SubscriptionParts> = { ...kept, ...parseParts(given, options) }
+  const parts: Partial<SubscriptionParts> = {
+    ...kept,
+    ...parseParts(given, { ...options, expandValues: kept.expandValues }),
+  }
   const hasExpired = statusOf(before, options.nowMs) === 'expired'
   for (const name of removed) delete parts[partOf(name)]
   // A new end alone brings back one that had expired, whatever it was before (5.8.2).
@@ -93,7 +99,10 @@ function subscriptionBody(json: unknown, isFragment = false): JsonObject {
 
 /** How a member becomes parts; read-only ones become nothing. */
 type MemberRule = 'ignored' | 'unbuilt' | ((value: Json, options: PartOptions) => Partial<SubscriptionParts>)
-type PartOptions = Omit<ParseSubscriptionOptions, 'newId'>
+type PartOptions = Omit<ParseSubscriptionOptions, 'newId'> & {
+  /** Names whose values in q are names. */
+  readonly expandValues?: readonly string[] | undefined
+}
 
 const subscriptionMembers: { readonly [name: string]: MemberRule } = {
   id: 'ignored',
@@ -115,14 +124,14 @@ const subscriptionMembers: { readonly [name: string]: MemberRule } = {
   throttling: (value) => ({ throttling: positive(value, 'throttling') }),
   q: parseFilter,
   geoQ: (value, { context }) => parseGeo(value, context),
-  scopeQ: 'unbuilt',
+  scopeQ: (value) => ({ scopeQ: parseScopeQuery(text(value, 'scopeQ')) }),
   csf: 'unbuilt',
   lang: parseLanguages,
   datasetId: parseDatasets,
   temporalQ: 'unbuilt',
   jsonldContext: parseContextUrl,
-  expandValues: 'unbuilt',
-  jsonKeys: 'unbuilt',
+  expandValues: (value, { context }) => ({ expandValues: names(value, 'expandValues', context) }),
+  jsonKeys: (value, { context }) => ({ jsonKeys: names(value, 'jsonKeys', context) }),
   splitEntities: 'unbuilt',
   ngsildConformance: 'unbuilt',
   localOnly: (value) => ({ localOnly: flag(value, 'localOnly') }),
@@ -138,7 +147,12 @@ function partOf(member: string): keyof SubscriptionParts {
   return (member === 'expires' ? 'expiresAt' : member) as keyof SubscriptionParts
 }
 
-function parseParts(body: JsonObject, options: PartOptions): Partial<SubscriptionParts> {
+function parseParts(body: JsonObject, given: PartOptions): Partial<SubscriptionParts> {
+  const { expandValues } = body
+  const options =
+    expandValues === undefined
+      ? given
+      : { ...given, expandValues: names(expandValues, 'expandValues', given.context) }
   const parts: Partial<SubscriptionParts> = {}
   for (const [name, value] of Object.entries(body)) {
     const rule = subscriptionMembers[name]
@@ -169,9 +183,9 @@ function parseTriggers(value: Json): Partial<SubscriptionParts> {
   return { notificationTrigger: [...new Set(triggers)] }
 }
 
-function parseFilter(value: Json, { context }: PartOptions): Partial<SubscriptionParts> {
-  const q = parseQuery(text(value, 'q'), context.expand)
-  compileQuery(q)
+function parseFilter(value: Json, { context, expandValues }: PartOptions): Partial<SubscriptionParts> {
+  const q = parseQuery(text(value, 'q'), context.expand, { expandValues: new Set(expandValues) })
+  compileQuery(q, () => undefined)
   return { q }
 }
 

@@ -8,7 +8,9 @@ import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
 import { type GeoQuery, renderGeoQuery } from './geo.ts'
 import type { JsonObject } from './json.ts'
+import { renderMembers } from './projection.ts'
 import { printQuery, type QueryTree } from './query.ts'
+import { printScopeQuery, type ScopeQuery } from './scope-query.ts'
 import { type EntitySelector, renderEntitySelector } from './selection.ts'
 
 export const notificationTriggers = [
@@ -27,7 +29,11 @@ export const defaultTriggers: readonly NotificationTrigger[] = ['attributeCreate
 export const notificationFormats = ['normalized', 'keyValues', 'simplified', 'concise'] as const
 export type NotificationFormat = (typeof notificationFormats)[number]
 
-export const notificationMediaTypes = ['application/json', 'application/ld+json'] as const
+export const notificationMediaTypes = [
+  'application/json',
+  'application/ld+json',
+  'application/geo+json',
+] as const
 export type NotificationMediaType = (typeof notificationMediaTypes)[number]
 
 /** Absent members mean the default of the standard. */
@@ -46,6 +52,11 @@ export interface Subscription {
   readonly throttling?: number
   readonly q?: QueryTree
   readonly geoQ?: GeoQuery
+  readonly scopeQ?: ScopeQuery
+  /** Names whose values in `q` are names too; `q` is read accordingly. */
+  readonly expandValues?: readonly string[]
+  /** Names whose JSON has keys that are no names; none are here. */
+  readonly jsonKeys?: readonly string[]
   /** Language ranges as in Accept-Language, for what is sent. */
   readonly lang?: string
   /** Instances to send; `@none` for those without a dataset. */
@@ -117,7 +128,7 @@ export function isActive(subscription: Subscription, nowMs: number): boolean {
 /** The body that tells `data` (rendered entities) to the subscriber [NGSI-LD 5.3.1]. */
 export function notificationOf(
   subscription: Subscription,
-  { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: readonly Json[] },
+  { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: Json },
 ): JsonObject {
   return {
     id,
@@ -154,6 +165,9 @@ export function renderSubscription(subscription: Subscription, options: RenderOp
     throttling: subscription.throttling,
     q: q === undefined ? undefined : printQuery(q, show),
     geoQ: geoQ === undefined ? undefined : renderGeoQuery(geoQ, show),
+    scopeQ: subscription.scopeQ === undefined ? undefined : printScopeQuery(subscription.scopeQ),
+    expandValues: subscription.expandValues?.map(show),
+    jsonKeys: subscription.jsonKeys?.map(show),
     lang: subscription.lang,
     datasetId: subscription.datasetId,
     jsonldContext: subscription.jsonldContext,
@@ -178,8 +192,8 @@ function renderNotification(
   const failed = lastFailure !== undefined && (lastSuccess === undefined || lastFailure > lastSuccess)
   return present({
     attributes: attributes?.map(show),
-    pick: pick?.map(show),
-    omit: omit?.map(show),
+    pick: renderMembers(pick, show),
+    omit: renderMembers(omit, show),
     ...how,
     endpoint: endpoint as unknown as JsonObject,
     status: lastNotification === undefined ? undefined : failed ? 'failed' : 'ok',

@@ -8,6 +8,7 @@ import { unusedStatistics } from '#broker/subscription-statistics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Fragment } from '#ngsi-ld/entity.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import {
@@ -301,7 +302,7 @@ describe('a subscription', () => {
     await subscribe(q('t>5'))
     await subscribe({ id: 'urn:x:good' })
     const [row] = open.main.records.subscriptions()
-    const doc = JSON.stringify({ ...(JSON.parse(row!.doc) as object), ...q('is{name}=="x"') })
+    const doc = JSON.stringify({ ...(JSON.parse(row!.doc) as object), q: { kind: 'term', path: null } })
     await open.main.door.commit((stage) => stage.write('subscription.update', doc, row!.i))
     await restart()
     expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
@@ -323,6 +324,27 @@ describe('a subscription', () => {
     await create()
     expect(owed()).toBe(1)
   })
+})
+
+it('scopes and linked entities are filters like any other, linked ones as they are in the same group', async () => {
+  await open.broker.create(
+    { id: 'urn:x:site', type: 'Site', open: { type: 'Property', value: false } },
+    'http',
+  )
+  await open.broker.create(
+    { id, type: 'Room', scope: ['/a/b'], in: { type: 'Relationship', object: 'urn:x:site' } },
+    'http',
+  )
+  await subscribe({ ...type('Room'), scopeQ: parseScopeQuery('/a/#'), ...q('in{open}==true') })
+  await subscribe({ id: 'urn:x:s2', ...type('Room'), scopeQ: parseScopeQuery('/b/#') })
+  await patch({ t: property(1) })
+  expect(owed()).toBe(0)
+  const opened = { open: property(true) } as Fragment
+  await Promise.all([
+    open.broker.update('urn:x:site', opened, { appendMissing: true, by: 'http' }),
+    patch({ t: property(2) }),
+  ])
+  expect(owed()).toBe(1)
 })
 
 it('ten thousand subscriptions are not looked at one by one: only those that id, type and attribute find', async () => {

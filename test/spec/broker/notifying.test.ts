@@ -188,6 +188,47 @@ it('tells what is picked, not what is omitted, of the dataset and in the languag
   ])
 })
 
+it('tells linked entities too, flat or inline', async () => {
+  const site = {
+    id: 'urn:x:site',
+    type: 'Site',
+    name: { type: 'Property', value: 's' },
+    size: { type: 'Property', value: 3 },
+  }
+  const link = { type: 'Relationship', object: site.id }
+  await open.broker.create(site, 'http')
+  await open.broker.create(room({ in: link }), 'http')
+  await subscribe({ join: 'flat', attributes: ['in'] })
+  await subscribe({ join: 'inline', pick: ['id', 'in{name}'] }, { id: 'urn:x:s2' })
+  await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
+  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const data = open.owed.map((delivery) => JSON.parse(renderNotification(ports, delivery)!.body).data)
+  expect(data).toEqual([[room({ in: link }), site], [{ id, in: { ...link, entity: { name: site.name } } }]])
+})
+
+it('tells GeoJSON with the context in the body, or in a header where that is preferred', async () => {
+  const location = { type: 'GeoProperty', value: { type: 'Point', coordinates: [1, 2] } }
+  await open.broker.create(room({ location }), 'http')
+  const endpoint = { uri: 'http://127.0.0.1:9/', accept: 'application/geo+json' } as const
+  await subscribe({ endpoint })
+  const receiverInfo = [{ key: 'Prefer', value: 'body=json' }]
+  await subscribe({ endpoint: { ...endpoint, receiverInfo } }, { id: 'urn:x:s2' })
+  await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
+  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
+  const [inBody, inHeader] = open.owed.map((delivery) => renderNotification(ports, delivery)!)
+  const properties = { type: 'Room', location, t: property(1) }
+  const feature = { id, type: 'Feature', geometry: location.value, properties }
+  const collection = { type: 'FeatureCollection', features: [feature] }
+  expect(JSON.parse(inBody!.body).data).toEqual({ ...collection, '@context': coreContext.reference })
+  expect(inBody!.headers).toMatchObject({ 'Content-Type': 'application/geo+json' })
+  expect(inBody!.headers).not.toHaveProperty('Link')
+  expect(JSON.parse(inHeader!.body).data).toEqual(collection)
+  expect(inHeader!.headers).toMatchObject({
+    Link: expect.stringContaining('json-ld#context'),
+    Prefer: 'body=json',
+  })
+})
+
 it('tells nothing of a subscription that is gone', async () => {
   await open.broker.create(room({ t: property(0, 0) }), 'http')
   await subscribe()

@@ -99,7 +99,7 @@ describe('a selection', () => {
 
 describe('pages', () => {
   const linkOf = (link: string | undefined, relation: string): string | undefined =>
-    new RegExp(`<([^>]*)>; rel="${relation}"; type="application/json"`).exec(link ?? '')?.[1]
+    new RegExp(`<([^>]*)>;rel="${relation}";type="application/json"`).exec(link ?? '')?.[1]
 
   it('shall hold 50 without a limit, and lead through everything once', async () => {
     const seen: string[] = []

@@ -62,7 +62,7 @@ describe('a Query in a body', () => {
     )
     expect(answer.json()).toEqual([{ power: 30 }, { power: 10 }])
     expect(answer.headers['ngsild-results-count']).toBe('3')
-    const next = /<([^>]*)>; rel="next"/.exec(answer.headers['link'] ?? '')?.[1] ?? ''
+    const next = /<([^>]*)>;rel="next"/.exec(answer.headers['link'] ?? '')?.[1] ?? ''
     const rest = await gateway.send('POST', next, { type: 'Query', entities: [{ type: 'Lamp' }] })
     expect(idsOf(rest.json())).toEqual([lamp(3)])
   })
@@ -156,7 +156,7 @@ describe('orderBy', () => {
     while (next !== undefined) {
       const answer = await gateway.get(next)
       seen.push(...idsOf(answer.json()))
-      next = /<([^>]*)>; rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+      next = /<([^>]*)>;rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
     }
     expect(seen).toEqual([3, 1, 4, 2, 5].map(lamp))
   })
