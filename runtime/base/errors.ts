@@ -103,6 +103,7 @@ export const errorRegister = {
   'mqtt.ceiling': entry('caller', 'later', 503, 'A ceiling of docs/reference/limits is reached.'),
   // Delivery
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),
+  'peer.refused': entry('peer', 'never', 502, 'The detail is what the other side said.'),
   'peer.loopback': entry(
     'caller',
     'never',

@@ -117,7 +117,9 @@ describe('commandLine', () => {
       out: '',
       err: 'selvedge: unknown command "stauts"; did you mean status?\nSee selvedge --help\n',
     })
-    expect((await type('frobnicate')).err).toContain('commands are run, check, status, decode, users, demo')
+    expect((await type('frobnicate')).err).toContain(
+      'commands are run, check, status, decode, export, import, users, demo',
+    )
   })
 
   it('tells all mistakes of a line', async () => {

@@ -5,8 +5,11 @@ import { GatewayError } from '#base/errors.ts'
 
 export interface Question {
   readonly method?: string
-  /** Sent as application/json. */
+  /** Sent as application/json, a text as it is. */
   readonly body?: unknown
+  readonly contentType?: string
+  readonly tenant?: string | undefined
+  readonly deadlineMs?: number
   readonly accept?: string
   readonly token?: string | undefined
 }
@@ -14,14 +17,15 @@ export interface Question {
 export interface Answer {
   readonly status: number
   readonly text: string
+  readonly headers: Headers
 }
 
-const deadlineMs = 5000
+const usualDeadlineMs = 5000
 
 /** @throws peer.unavailable when there is no answer; an answer of failure is an answer. */
 export async function ask(
   url: string,
-  { method = 'GET', body, accept, token }: Question = {},
+  { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: Question = {},
 ): Promise<Answer> {
   try {
     const response = await fetch(url, {
@@ -29,12 +33,13 @@ export async function ask(
       headers: {
         ...(accept !== undefined && { accept }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(tenant !== undefined && { 'ngsild-tenant': tenant }),
+        ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
       },
-      body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.timeout(deadlineMs),
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+      signal: AbortSignal.timeout(deadlineMs ?? usualDeadlineMs),
     })
-    return { status: response.status, text: await response.text() }
+    return { status: response.status, text: await response.text(), headers: response.headers }
   } catch (error) {
     const { message, cause } = error as Error
     const why = cause instanceof Error ? cause.message : message

@@ -7,6 +7,12 @@ import { settingsOptions } from './settings-options.ts'
 
 const json: Option = { name: 'json', summary: 'Answer in JSON' }
 
+/** Of commands that talk to a running gateway. */
+const gatewayOptions: readonly Option[] = [
+  { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+  { name: 'tenant', value: 'NAME', summary: 'The tenant; default the one without a name' },
+]
+
 export const commands: readonly Command[] = [
   {
     name: 'run',
@@ -43,6 +49,49 @@ export const commands: readonly Command[] = [
       json,
     ],
     load: async () => (await import('./decode.ts')).decode,
+  },
+  {
+    name: 'export',
+    summary: 'Write the entities of a running gateway to a file',
+    details:
+      'Lines of JSON-LD, one entity each, or CSV, one row for each attribute instance. Entities that stay while\nit goes on are in it once. Without --out the result goes to standard output.',
+    options: [
+      { name: 'out', value: 'FILE', summary: 'The file to write; it must not exist' },
+      {
+        name: 'format',
+        value: 'FORMAT',
+        summary: 'jsonld or csv; default by the name of the file, else jsonld',
+      },
+      { name: 'type', value: 'TYPES', summary: 'Only entities of these types, such as A,B' },
+      { name: 'q', value: 'QUERY', summary: 'Only entities that satisfy the query' },
+      ...gatewayOptions,
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./export.ts')).exportEntities,
+  },
+  {
+    name: 'import',
+    summary: 'Send the entities of a file to a running gateway',
+    details:
+      'Reads what export writes: lines of JSON-LD, or CSV of which id, type, attribute and value are enough. What\nfails is told one by one, and the rest goes on. Without --file it reads standard input.',
+    options: [
+      { name: 'file', value: 'FILE', summary: 'The file to read' },
+      {
+        name: 'format',
+        value: 'FORMAT',
+        summary: 'jsonld or csv; default by the name of the file, else jsonld',
+      },
+      {
+        name: 'mode',
+        value: 'MODE',
+        summary: 'Entities that exist: replace (default) them, update them, or create only others',
+      },
+      ...gatewayOptions,
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./import.ts')).importEntities,
   },
   {
     name: 'users',

@@ -11,6 +11,7 @@ import { markedVersion } from '#config/version-mark.ts'
 import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
+import { addressOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
@@ -47,8 +48,8 @@ export async function status(given: Given, terminal: Terminal): Promise<number> 
 
 /** Undefined when nobody answers. */
 async function askGateway({ host, http }: Settings): Promise<RunningStatus | undefined> {
-  if (http.port === 'off' || http.port === 0) return undefined
-  const url = `http://${reachable(host)}:${http.port}`
+  const url = addressOf({ host, http })
+  if (url === undefined) return undefined
   let token: string | undefined
   const health = (): ReturnType<typeof ask> => ask(`${url}/health/ready`, { token })
   let ready = await health().catch(() => undefined)
@@ -77,13 +78,6 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
 }
 
 const observations = 'selvedge_observations_total'
-
-/** Where a listener is asked by a process of the same machine. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
-}
 
 function member<T>(text: string, name: string, otherwise: T): T {
   try {

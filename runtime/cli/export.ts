@@ -1,0 +1,84 @@
+/**
+ * `selvedge export`: the entities of a running gateway as lines of JSON-LD or as CSV. It follows the links from page to page,
+ * which carry a position, so entities that stay are in it once whatever is written meanwhile.
+ */
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { GatewayError } from '#base/errors.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
+import type { Given } from './arguments.ts'
+import { csvRow } from './csv.ts'
+import { entityColumns, toRows } from './entity-csv.ts'
+import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+import { createProgress, formatOf, tellResult } from './transfer.ts'
+
+const pageOf = 500
+
+export async function exportEntities(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const file = given.text('out')
+  const format = formatOf(given, file)
+  const gateway = await findGateway(given, loaded.settings)
+  const output = file === undefined ? { write: terminal.out, close: () => undefined } : openFile(file)
+  const progress = createProgress(terminal, 'entities')
+  let done = 0
+  try {
+    if (format === 'csv') output.write(csvRow(entityColumns))
+    for await (const { entities, count } of pages(gateway, given)) {
+      const texts =
+        format === 'csv'
+          ? entities.flatMap((entity) => toRows(entity).map(csvRow))
+          : entities.map((entity) => `${JSON.stringify(entity)}\n`)
+      output.write(texts.join(''))
+      done += entities.length
+      progress.at(done, count)
+    }
+  } finally {
+    output.close()
+  }
+  const words = `${done.toLocaleString('en-US')} entities exported`
+  const tell = file === undefined ? terminal.err : terminal.out
+  return tellResult(given, tell, { words, facts: { entities: done }, failed: false })
+}
+
+async function* pages(
+  gateway: RunningGateway,
+  given: Given,
+): AsyncGenerator<{ readonly entities: readonly JsonObject[]; readonly count: number }> {
+  const [type, q] = [given.text('type'), given.text('q')]
+  const parameters = new URLSearchParams({
+    ...(type === undefined ? { local: 'true' } : { type }),
+    ...(q === undefined ? {} : { q }),
+    limit: String(pageOf),
+    count: 'true',
+  })
+  let next: string | undefined = `/ngsi-ld/v1/entities?${parameters}`
+  while (next !== undefined) {
+    const answer = await gateway.ask(next, { accept: 'application/ld+json' })
+    if (answer.status !== 200) throw refusalOf(answer, 'the query')
+    yield {
+      entities: JSON.parse(answer.text) as JsonObject[],
+      count: Number(answer.headers.get('ngsild-results-count')),
+    }
+    next = /<([^>]*)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
+  }
+}
+
+/** A new file that is on disk when it is closed. @throws cli.usage */
+function openFile(file: string): { write: (text: string) => void; close: () => void } {
+  let descriptor: number
+  try {
+    descriptor = openSync(file, 'wx', 0o600)
+  } catch (error) {
+    throw new GatewayError('cli.usage', `--out: ${(error as Error).message}`, {}, error)
+  }
+  return {
+    write: (text) => void writeSync(descriptor, text),
+    close() {
+      fsyncSync(descriptor)
+      closeSync(descriptor)
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/** export and import as processes: what one gateway holds is the same in another, by either form of the file. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-transfer-'))
+let gateway: GatewayProcess
+
+const entities = [
+  ...Array.from({ length: 1200 }, (_, n) => ({
+    id: `urn:ngsi-ld:Room:${n}`,
+    type: 'Room',
+    name: { type: 'Property', value: n % 2 === 0 ? `room "${n}", west` : String(n) },
+    temperature: { type: 'Property', value: n / 8, unitCode: 'CEL', observedAt: '2025-01-01T00:00:00Z' },
+  })),
+  {
+    id: 'urn:ngsi-ld:Odd:1',
+    type: ['Odd', 'https://a.example/Thing'],
+    scope: ['/a', '/b'],
+    'https://a.example/in': { type: 'Relationship', object: 'urn:ngsi-ld:Room:1' },
+    both: [
+      { type: 'Property', value: { a: [1, null] } },
+      { type: 'Property', value: true, datasetId: 'urn:d:1', why: { type: 'Property', value: 'x' } },
+    ],
+  },
+  { id: 'urn:ngsi-ld:Odd:2', type: 'Odd' },
+]
+
+const selvedge = (args: string[], input?: string): ReturnType<typeof runSelvedge> =>
+  runSelvedge([...args, '--url', gateway.httpUrl], {
+    env: { SELVEDGE_DATA: gateway.dataFolder },
+    cwd: folder,
+    ...(input !== undefined && { input }),
+  })
+
+/** The documents of an export, in the order of their ids. */
+const documents = (lines: string): readonly { readonly id: string }[] =>
+  lines
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { id: string })
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+beforeAll(async () => {
+  gateway = await startGatewayProcess()
+  const lines = entities.map((entity) => `${JSON.stringify(entity)}\n`).join('')
+  const { code, stdout, stderr } = await selvedge(['import', '--json'], lines)
+  expect([code, stderr, JSON.parse(stdout)]).toEqual([0, '', { imported: entities.length, refused: 0 }])
+})
+afterAll(async () => {
+  await gateway.stop()
+  rmSync(folder, { recursive: true })
+})
+
+describe('selvedge export and import', () => {
+  it.each(['jsonld', 'csv'])('carry everything to another tenant as %s', async (format) => {
+    const file = join(folder, `all.${format}`)
+    const written = await selvedge(['export', '--out', file, '--json'])
+    expect([written.code, JSON.parse(written.stdout)]).toEqual([0, { entities: entities.length }])
+    const read = await selvedge(['import', '--file', file, '--tenant', `copy_${format}`])
+    expect([read.code, read.stdout]).toEqual([0, '1,202 entities imported\n'])
+    const [original, copy] = [
+      await selvedge(['export']),
+      await selvedge(['export', '--tenant', `copy_${format}`]),
+    ]
+    expect(documents(copy.stdout)).toEqual(documents(original.stdout))
+    expect(documents(copy.stdout)).toHaveLength(entities.length)
+  })
+
+  it('take a part, and never overwrite a file', async () => {
+    const file = join(folder, 'part.csv')
+    expect((await selvedge(['export', '--out', file, '--type', 'Room', '--q', 'temperature<0.3'])).code).toBe(
+      0,
+    )
+    expect(readFileSync(file, 'utf8').split('\n')[1]).toBe(
+      'urn:ngsi-ld:Room:0,Room,,name,Property,"room ""0"", west",,,,',
+    )
+    expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(1 + 3 * 2)
+    const again = await selvedge(['export', '--out', file])
+    expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('exists') as string])
+  })
+
+  it('tell what was refused, and go on', async () => {
+    const lines = [
+      '{"id":"urn:ngsi-ld:New:1","type":"New"}',
+      '{"id":"none","type":"New"}',
+      JSON.stringify(entities[0]),
+    ]
+    const { code, stdout, stderr } = await selvedge(['import', '--mode', 'create'], lines.join('\n'))
+    expect([code, stdout]).toEqual([1, '1 entities imported, 2 refused\n'])
+    expect(stderr).toMatch(/^none: .*URI.*\nurn:ngsi-ld:Room:0: /)
+  })
+
+  it.each([
+    [['import', '--mode', 'guess'], '', /--mode guess/],
+    [['import', '--format', 'xml'], '', /--format xml/],
+    [['import', '--format', 'csv'], 'name,colour\n', /unknown columns: name, colour/],
+    [['import'], 'no json\n', /line 1 is no JSON/],
+    [['import', '--file', 'nowhere.csv'], '', /nowhere/],
+  ])('%j is refused', async (args, input, reason) => {
+    const { code, stderr } = await selvedge(args, input)
+    expect([code, stderr]).toEqual([64, expect.stringMatching(reason) as string])
+  })
+
+  it('say when there is no gateway', async () => {
+    writeFileSync(join(folder, 'empty.jsonld'), '')
+    const { code, stderr } = await runSelvedge(['export', '--url', 'http://127.0.0.1:1'], {
+      env: {},
+      cwd: folder,
+    })
+    expect([code, stderr]).toEqual([1, expect.stringContaining('no answer') as string])
+  })
+})
