@@ -1,5 +1,6 @@
 /**
- * The gateway that a command talks to: the one of an address, or that of the settings, with its token where it wants one.
+ * The gateway that a command talks to: the one of an address, or that of the settings, with its token where it wants
+ * one. One that is busy is asked again for a while.
  */
 import { GatewayError } from '#base/errors.ts'
 import { readSecretFile } from '#config/access.ts'
