@@ -1,3 +1,4 @@
+/** Entities as rows and back, and the CSV between: nothing is lost on the way. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '#ngsi-ld/json.ts'

@@ -35,7 +35,7 @@ const valueMemberOf = (kind: string): string => valueMembers[kind] ?? 'value'
 /** The rows of an entity in normalized form. */
 export function toRows(entity: JsonObject): readonly (readonly string[])[] {
   const { id, type, scope, '@context': _, ...attributes } = entity
-  const start = [String(id), namesText(type), namesText(scope)]
+  const start = [id as string, namesText(type), namesText(scope)]
   const rows = Object.entries(attributes).flatMap(([name, attribute]) =>
     listOf(attribute).map((instance) => [...start, name, ...cellsOf(instance as JsonObject)]),
   )
@@ -43,7 +43,7 @@ export function toRows(entity: JsonObject): readonly (readonly string[])[] {
 }
 
 function cellsOf(instance: JsonObject): readonly string[] {
-  const kind = String(instance['type'])
+  const kind = instance['type'] as string
   const member = valueMemberOf(kind)
   const { type: _, [member]: value, observedAt, unitCode, datasetId, ...more } = instance
   return [
