@@ -2,7 +2,8 @@
  * The page of the HTTP interface, from the register behind /openapi.json: every operation with its parameters, and
  * what each parameter means.
  */
-import { operations, parameters } from '#http/operations.ts'
+import { operations } from '#http/operations.ts'
+import { parameters } from '#http/query-parameters.ts'
 
 export function apiPage(): string {
   const tags = Map.groupBy(Object.entries(operations), ([, { tag }]) => tag)

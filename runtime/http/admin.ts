@@ -18,6 +18,8 @@ export interface AdminSettings {
   readonly profile: ConformanceProfile
   /** Version of the data format on disk. */
   readonly dataFormat: number
+  /** Most instances of history in one answer. */
+  readonly temporalInstancesMax: number
 }
 
 export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts, settings: AdminSettings) {
@@ -50,6 +52,7 @@ export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts,
         version,
         conformance: { ngsiLd: settings.profile },
         dataFormat: settings.dataFormat,
+        temporalInstancesMax: settings.temporalInstancesMax,
       }),
   })
 }

@@ -30,7 +30,7 @@ export type SchemaName =
 export interface Operation {
   readonly tag: string
   readonly summary: string
-  /** Query parameters, as in `parameters`. */
+  /** Query parameters, as in query-parameters.ts. */
   readonly parameters?: readonly string[]
   readonly body?: SchemaName | readonly [SchemaName]
   /** Status of success to what the body is; null where there is none, in brackets a list of them. */
@@ -54,7 +54,7 @@ const chosen = [
   'expandValues',
   'jsonKeys',
 ]
-const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'pageKey']
+const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation']
 const one = ['local', 'type']
 const source = [
   'attrs',
@@ -71,6 +71,10 @@ const source = [
   'type',
 ]
 const times = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty', 'lastN']
+const evolved = [
+  ...[...times, 'aggrMethods', 'aggrPeriodDuration'],
+  ...['attrs', 'datasetId', 'format', 'lang', 'local', 'omit', 'options', 'pick'],
+]
 const ngsiLd = '/ngsi-ld/v1'
 const made = { 201: null } as const
 const done = { 204: null } as const
@@ -90,7 +94,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     'Entities',
     'Query entities',
     { 200: ['Entity'] },
-    { parameters: [...shown, 'type', ...chosen, ...ordered, ...page] },
+    { parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page] },
   ),
   [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', made, {
     parameters: ['local'],
@@ -180,7 +184,50 @@ export const operations: Readonly<Record<string, Operation>> = {
     'History',
     'Retrieve the history of an entity',
     { 200: 'EntityTemporal', 206: 'EntityTemporal' },
-    { parameters: [...times, 'attrs', 'options', 'format', 'local'] },
+    { parameters: evolved },
+  ),
+  [`DELETE ${ngsiLd}/temporal/entities/:id`]: op('History', 'Delete an entity with its history', done, {
+    parameters: ['local'],
+  }),
+  [`GET ${ngsiLd}/temporal/entities`]: op(
+    'History',
+    'Query the history of entities',
+    { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
+    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page] },
+  ),
+  [`POST ${ngsiLd}/temporal/entities`]: op(
+    'History',
+    'Create or extend a history',
+    { 201: null, 204: null },
+    { parameters: ['local'], body: 'EntityTemporal' },
+  ),
+  [`POST ${ngsiLd}/temporal/entities/:id/attrs`]: op('History', 'Add instances to a history', done, {
+    parameters: ['local'],
+    body: 'Fragment',
+  }),
+  [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute`]: op(
+    'History',
+    'Delete an attribute with its history',
+    done,
+    { parameters: ['local', 'datasetId', 'deleteAll'] },
+  ),
+  [`PATCH ${ngsiLd}/temporal/entities/:id/attrs/:attribute/:instance`]: op(
+    'History',
+    'Change an instance of a history',
+    done,
+    { parameters: ['local'], body: 'Attribute' },
+  ),
+  [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute/:instance`]: op(
+    'History',
+    'Delete an instance of a history',
+    done,
+    { parameters: ['local'] },
+  ),
+  [`POST ${ngsiLd}/temporal/entityOperations/query`]: op(
+    'History',
+    'Query the history of entities by a body',
+    { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
+    { parameters: [...evolved, ...page], body: 'Query' },
   ),
   [`GET ${ngsiLd}/types`]: op(
     'Discovery',
@@ -288,54 +335,4 @@ export const operations: Readonly<Record<string, Operation>> = {
     'Unsubscribe from registrations',
     done,
   ),
-}
-
-/** What a query parameter means, and its type where it is no text. */
-type Parameter = readonly [meaning: string, type?: 'integer' | 'boolean']
-
-export const parameters: Readonly<Record<string, Parameter>> = {
-  attrs: ['Names of attributes: only entities with one of them, only these are shown'],
-  collation: ['Language whose order texts have'],
-  containedBy: ['Entities that are not joined again'],
-  coordinates: ['Coordinates of the reference geometry, as in GeoJSON'],
-  count: ['Whether NGSILD-Results-Count tells how many match', 'boolean'],
-  csf: ['Query on members of registrations'],
-  datasetId: ['Identifier of attribute instances; @none is the default instance'],
-  deleteAll: ['Whether all instances are deleted', 'boolean'],
-  details: ['Whether details are told', 'boolean'],
-  drop: ['Names of attributes to remove; without drop and keep, entities go whole'],
-  endTimeAt: ['End of a time interval'],
-  expandValues: ['Names of attributes whose values in q are terms of the context'],
-  format: ['Representation: normalized, concise, simplified, keyValues; of history temporalValues'],
-  geometry: ['Type of the reference geometry'],
-  geometryProperty: ['GeoProperty that is the geometry in GeoJSON'],
-  geoproperty: ['Name of the GeoProperty that is looked at, location by default'],
-  georel: ['Relation to the reference geometry, such as near;maxDistance==100'],
-  id: ['Identifiers of entities, separated by commas'],
-  idPattern: ['Regular expression on identifiers'],
-  join: ['Linked entities: flat, inline or @none'],
-  joinLevel: ['How many links are followed', 'integer'],
-  jsonKeys: ['Names of attributes whose JSON keys in q are as they are'],
-  keep: ['Names of the only attributes to leave'],
-  kind: ['Hosted, Cached or ImplicitlyCreated'],
-  lang: ['Languages in order of preference'],
-  lastN: ['Only the newest instances of each attribute, so many', 'integer'],
-  limit: ['Most items of a page', 'integer'],
-  local: ['Whether only this gateway is asked', 'boolean'],
-  observedAt: ['Time of the values that have none'],
-  offset: ['Items before the page', 'integer'],
-  omit: ['Members that are not shown'],
-  options: ['Representation and sysAttrs; of writes noOverwrite, replace, update'],
-  orderBy: ['Names of attributes that give the order'],
-  orderFrom: ['Coordinates from which distances are taken'],
-  orderGeometry: ['Type of the geometry from which distances are taken'],
-  pageKey: ['Position that a next link carries'],
-  pick: ['Members that are shown'],
-  q: ['Query on attributes'],
-  reload: ['Whether a cached context is fetched anew instead', 'boolean'],
-  scopeQ: ['Query on scopes'],
-  timeAt: ['Time, or begin of a time interval'],
-  timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],
-  timerel: ['before, after or between'],
-  type: ['Selection of entity types'],
 }
