@@ -43,11 +43,17 @@ export function createBatches(door: Door) {
         `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
       )
     }
+    // All items bear the commit time of the first, in whichever group they are.
+    let at: number | undefined
+    const dated = (stage: Stage, item: Item): Outcome => {
+      at ??= stage.at
+      return decide(at === stage.at ? stage : stage.dated(at), item)
+    }
     const success: string[] = []
     const created: string[] = []
     const errors: BatchItemError[] = []
     for (let from = 0; from < items.length; from += sliceSize) {
-      const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), decide))
+      const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), dated))
       const [first] = outcomes
       if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first
       outcomes.forEach((outcome, i) => {

@@ -60,7 +60,8 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   }
 
   /** Stages what a merge made: nothing, observations, or a new document. */
-  function apply(stage: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
+  function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
+    const stage = inOrder(given, draft)
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
     const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
@@ -201,12 +202,17 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
         ids,
         (id) => id,
         (stage, id) => {
-          documents.remove(stage, found(stage, id), by)
+          const draft = found(stage, id)
+          documents.remove(inOrder(stage, draft), draft, by)
           return 'done'
         },
       ),
   } satisfies Provision)
 }
+
+/** A batch bears the time of its first item, unless an entity was changed since then. */
+const inOrder = (stage: Stage, { modified }: Draft): Stage =>
+  stage.at < modified ? stage.dated(modified) : stage
 
 /** @throws ngsi-ld.not-found for an entity of other types, http.precondition-failed for another version. */
 function checkPrecondition({ entity, version }: Draft, { selection, versions }: Precondition): void {

@@ -13,8 +13,10 @@ import type { BlobMessage } from '#store/writer-protocol.ts'
 
 /** What a work may do while it is decided. Everything is undone when the group fails. */
 export interface Stage {
-  /** Commit time in ms, the same for the whole group, never decreasing. */
+  /** Commit time in ms, the same for the whole group unless dated otherwise, never decreasing. */
   readonly at: number
+  /** The same stage with an earlier commit time: what belongs together has one, also in several groups. */
+  dated(at: number): Stage
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
@@ -59,6 +61,7 @@ export interface Group {
 
 interface OpenBlob {
   readonly n: number
+  readonly at: number
   readonly triples: number[]
   readonly others: [number, Json][]
 }
@@ -78,8 +81,9 @@ export function createGroup(start: { at: number; number: number }): Group {
   let staged = 0
   const scratch = new Map<string, unknown>()
 
-  const stage: Stage = {
-    at: start.at,
+  const stageAt = (at: number): Stage => ({
+    at,
+    dated: stageAt,
     scratch,
     write(...row) {
       staged++
@@ -87,8 +91,9 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     observation(stream, time, value, late) {
       staged++
-      if (open === undefined || open.triples.length >= limits.groupObservationsMax.value * 3) {
-        open = { n: ++number, triples: [], others: [] }
+      const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
+      if (open === undefined || isFull || open.at !== at) {
+        open = { n: ++number, at, triples: [], others: [] }
         blobs.push(open)
       }
       const isNumber = typeof value === 'number'
@@ -116,7 +121,8 @@ export function createGroup(start: { at: number; number: number }): Group {
       staged++
       undoers.push(action)
     },
-  }
+  })
+  const stage = stageAt(start.at)
 
   return {
     stage,
@@ -132,9 +138,9 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     message: () => ({
       rows,
-      blobs: blobs.map(({ n, triples, others }) => ({
+      blobs: blobs.map(({ n, at, triples, others }) => ({
         n,
-        at: start.at,
+        at,
         triples: Float64Array.from(triples),
         others,
       })),

@@ -1,7 +1,7 @@
 /** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
@@ -111,5 +111,46 @@ describe('a batch', () => {
     await open.broker.create(entity(300), 'http')
     const { success, errors } = await open.broker.batchCreate(many(600), 'http')
     expect([success.length, errors.map(({ entityId }) => entityId)]).toEqual([599, ['urn:x:300']])
+  })
+
+  it('bears one time, in however many groups it is written, also after a restart', async () => {
+    const timesOf = (): number[] => [
+      ...new Set(
+        many(600).flatMap(({ id }) => {
+          const { modified, attributes } = open.broker.retrieve(id)!.times()
+          return [modified, attributes['a']![1]]
+        }),
+      ),
+    ]
+    await open.broker.batchCreate(many(600), 'http')
+    const created = timesOf()
+    expect(created).toHaveLength(1)
+    const observed = many(600).map(({ id }, n) => {
+      const observedAt = '2026-01-01T00:00:00Z'
+      return { id, type: 'T', a: { type: 'Property', value: n, observedAt } } as Entity
+    })
+    await open.broker.batchUpdate(observed, { noOverwrite: false, by: 'http' })
+    const newer = observed.map((one, n): Entity => {
+      return { ...one, a: { ...(one['a'] as AttributeInstance), value: n + 1 } }
+    })
+    await open.broker.batchUpdate(newer, { noOverwrite: false, by: 'http' })
+    const updated = timesOf()
+    expect(updated).toHaveLength(1)
+    expect(updated[0]).toBeGreaterThan(created[0]!)
+    await open.close()
+    open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
+    expect(timesOf()).toEqual(updated)
+  })
+
+  it('does not take back the time of an entity that was changed in between', async () => {
+    await open.broker.batchCreate(many(600), 'http')
+    const later = many(600).map(({ id }) => entity(id.slice('urn:x:'.length), 2))
+    const batch = open.broker.batchUpsert(later, { update: false, by: 'http' })
+    const name = { b: { type: 'Property', value: 1 } }
+    await open.broker.append('urn:x:599', name, { noOverwrite: false, by: 'http' })
+    const between = open.broker.retrieve('urn:x:599')!.times().modified
+    await batch
+    expect(open.broker.retrieve('urn:x:599')!.times().modified).toBeGreaterThanOrEqual(between)
+    expect(value(599)).toHaveProperty('value', 2)
   })
 })
