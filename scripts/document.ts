@@ -10,6 +10,7 @@ import { logEvents } from '#base/log.ts'
 import { metricRegister } from '#base/metrics.ts'
 import { apiPage } from './api-page.ts'
 import { commandsPage } from './commands-page.ts'
+import { compatPage } from './compat-page.ts'
 import { settingsExample, settingsPage } from './settings-pages.ts'
 
 /** Every generated page: path from the top of the repository to its text. */
@@ -22,6 +23,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['docs/reference/settings.md', settingsPage()],
     ['docs/reference/commands.md', commandsPage()],
     ['docs/reference/api.md', apiPage()],
+    ['docs/compat.md', compatPage()],
     ['deploy/config/selvedge.example.yaml', settingsExample()],
   ])
 }

@@ -1,5 +1,5 @@
 /**
- * Who this gateway is as a source of context (GS CIM 009, 5.14 and 6.34): its alias among brokers, since when it runs
+ * Who this gateway is as a source of context (GS CIM 009, 5.15): its alias among brokers, since when it runs
  * and what its clock says. A tenant asks under its own name and is told the same.
  */
 import type { Clock } from '#base/clock.ts'

@@ -1,4 +1,4 @@
-/** Who the gateway is as a source of context [NGSI-LD 5.14, 6.34]. */
+/** Who the gateway is as a source of context [NGSI-LD 5.15]. */
 import { expect, it } from 'vitest'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 

@@ -1,0 +1,33 @@
+/**
+ * The page that says what of the NGSI-LD standard is built: every clause of the register with its state and the tests
+ * that show it, and the tests of the ETSI suite that contradict the standard.
+ */
+import { clauses, contradictions } from '#test/spec/ngsi-ld/clauses.ts'
+
+export function compatPage(): string {
+  const rows = clauses.map(({ clause, title, state, tests, note }) => {
+    const links = tests.map((test) => `[${nameOf(test)}](../test/${test})`)
+    return `| ${clause} | ${title} | ${state} | ${[...links, ...(note === undefined ? [] : [note])].join('; ')} |`
+  })
+  const against = contradictions.map(({ test, clause, why }) => `| ${test} | ${clause} | ${why} |`)
+  const built = clauses.filter(({ state }) => state === 'done').length
+  return `# NGSI-LD, clause by clause
+
+What of ETSI GS CIM 009 is built: ${built} of ${clauses.length} rows are *done*, which is claimed only where a test shows it. Numbers
+are those of V1.8.1; what came with V1.9.1 says so. [Compatibility](compatibility.md) tells what differs by profile.
+
+Generated from \`test/spec/ngsi-ld/clauses.ts\` by \`npm run document\`.
+
+| Clause | What | State | Shown by |
+| --- | --- | --- | --- |
+${rows.join('\n')}
+
+## Tests of the ETSI suite that contradict the standard
+
+| Test | Clause | Why |
+| --- | --- | --- |
+${against.join('\n')}
+`
+}
+
+const nameOf = (test: string): string => test.split('/').at(-1)!.replace('.test.ts', '')

@@ -1,0 +1,127 @@
+/**
+ * What of GS CIM 009 is built, clause by clause, and which tests show it. The page docs/compat.md is made of it; a tidy
+ * test holds that every test named is there, and that every spec test of NGSI-LD is named.
+ */
+
+export interface Clause {
+  /** Number in GS CIM 009 V1.8.1; what came with V1.9.1 has none. */
+  readonly clause: string
+  readonly title: string
+  readonly state: 'done' | 'partial' | 'not'
+  /** Below test/. */
+  readonly tests: readonly string[]
+  /** What is missing, or what is particular. */
+  readonly note?: string
+}
+
+const provision = (name: string): string => `spec/ngsi-ld/05.06-provision/${name}.test.ts`
+const consumption = (name: string): string => `spec/ngsi-ld/05.07-consumption/${name}.test.ts`
+const binding = (name: string): string => `spec/ngsi-ld/06-http-binding/${name}.test.ts`
+const contexts = (name: string): string => `spec/ngsi-ld/05.13-contexts/${name}.test.ts`
+const property = (name: string): string => `property/${name}.test.ts`
+const subscribing = 'spec/ngsi-ld/05.08-subscription/01-subscriptions.test.ts'
+const registering = 'spec/ngsi-ld/05.09-registration/01-registrations.test.ts'
+
+const done = (clause: string, title: string, tests: readonly string[], note?: string): Clause =>
+  note === undefined ? { clause, title, state: 'done', tests } : { clause, title, state: 'done', tests, note }
+const partial = (clause: string, title: string, tests: readonly string[], note: string): Clause => ({
+  clause,
+  title,
+  state: 'partial',
+  tests,
+  note,
+})
+const not = (clause: string, title: string): Clause => ({ clause, title, state: 'not', tests: [] })
+
+export const clauses: readonly Clause[] = [
+  not('4.3.6', 'Distributed operations: forwarding, modes, loops'),
+  done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
+    contexts('01-resolve-contexts'),
+    property('context'),
+  ]),
+  done('4.5', 'Entities and attributes of every kind; several instances by datasetId', [
+    provision('01-create-entity'),
+    property('entity'),
+  ]),
+  done('4.5', 'Concise and simplified representations', [consumption('01-retrieve-entity')]),
+  done('4.5', 'GeoJSON', [consumption('06-query-by-post')]),
+  done('4.5', 'Linked entities, inline and flat', [consumption('05-linked-entities')]),
+  done('4.9', 'Query language', [consumption('02-query-entities'), property('query'), property('sql-query')]),
+  done('4.10', 'Geo-queries', [consumption('02-query-entities'), property('geo')]),
+  done('4.11', 'Temporal queries', [consumption('03-retrieve-temporal'), consumption('04-query-temporal')]),
+  done('4.14', 'Tenants', [binding('03-04-negotiation'), contexts('02-stored-contexts')]),
+  done('4.17', 'Selection of entity types', [consumption('02-query-entities')]),
+  done('4.19', 'Queries on scopes', [consumption('06-query-by-post')]),
+  done('4.21', 'pick, omit and attrs', [consumption('01-retrieve-entity'), consumption('06-query-by-post')]),
+  done('1.9', 'Order of entities', [consumption('06-query-by-post')]),
+  done('5.5.2, 6.3.2', 'Error types', [binding('03-02-errors')]),
+  done('5.5.9, 6.3.10', 'Pages, counts, links to neighbours', [
+    consumption('02-query-entities'),
+    property('paging'),
+  ]),
+  done('5.6.1', 'Create entity', [provision('01-create-entity')]),
+  done('5.6.2', 'Update attributes', [provision('02-update-attributes')]),
+  done('5.6.3', 'Append attributes', [provision('03-append-attributes')]),
+  done('5.6.4', 'Partial attribute update', [provision('04-partial-update')]),
+  done('5.6.5, 5.6.6', 'Delete attribute, delete entity', [provision('06-delete-entity')]),
+  done('5.6.7 to 5.6.10, 5.6.20', 'Batches: create, upsert, update, delete, merge', [
+    provision('07-batch-operations'),
+  ]),
+  done('5.6.11 to 5.6.16', 'Histories: create, add, change, delete', [provision('11-temporal-entities')]),
+  done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
+  done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
+  done('1.9', 'Purge entities', [provision('21-purge')]),
+  done('5.7.1', 'Retrieve entity', [consumption('01-retrieve-entity')]),
+  done('5.7.2', 'Query entities, by GET and by POST', [
+    consumption('02-query-entities'),
+    consumption('06-query-by-post'),
+  ]),
+  done('5.7.3, 5.7.4', 'Retrieve and query histories', [
+    consumption('03-retrieve-temporal'),
+    consumption('04-query-temporal'),
+  ]),
+  done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
+  done('5.8.1 to 5.8.5', 'Subscriptions', [subscribing]),
+  partial('5.8.6', 'Notifications', [subscribing], 'Over MQTT: not built.'),
+  done('5.9, 5.10', 'Registrations and their discovery', [registering]),
+  done('5.11', 'Subscriptions to registrations', [
+    'spec/ngsi-ld/05.11-registration-subscription/01-source-subscriptions.test.ts',
+  ]),
+  done('5.13', 'Storing, listing, serving, deleting and reloading contexts', [
+    contexts('02-stored-contexts'),
+  ]),
+  not('5.14', 'Entity maps'),
+  done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
+  not('1.9', 'Snapshots'),
+  done('6.2 to 6.3', 'Paths, methods, media types, where a @context stands', [
+    binding('03-02-errors'),
+    binding('03-04-negotiation'),
+    binding('openapi'),
+    property('http'),
+  ]),
+  done('none', 'Beyond the standard: ETag and If-Match, SenML, failures of our own', [
+    binding('conditional-writes'),
+    binding('beyond-the-standard'),
+    binding('forced-failure'),
+  ]),
+]
+
+/** Tests of the ETSI suite that contradict the standard, or that cannot pass as they are. */
+export interface Contradiction {
+  readonly test: string
+  readonly clause: string
+  readonly why: string
+}
+
+export const contradictions: readonly Contradiction[] = [
+  {
+    test: '053_05',
+    clause: '6.3.2',
+    why: 'Expects 503 for LdContextNotAvailable, which is 504 since V1.8.1. The profile 1.1.2 answers 503.',
+  },
+  {
+    test: '053_06',
+    clause: '5.13.4',
+    why: 'Uses the address of the test before it twice over, and counts three uses of a context that two requests used.',
+  },
+]
