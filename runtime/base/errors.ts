@@ -104,6 +104,18 @@ export const errorRegister = {
   // Delivery
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),
   'peer.refused': entry('peer', 'never', 502, 'The detail is what the other side said.'),
+  'peer.timeout': entry(
+    'peer',
+    'later',
+    504,
+    'Look at the context source; its registration may give more time.',
+  ),
+  'peer.loop': entry(
+    'peer',
+    'never',
+    508,
+    'Registrations lead back here: give one of them management.localOnly, or delete it.',
+  ),
   'peer.loopback': entry(
     'caller',
     'never',

@@ -204,6 +204,17 @@ export const limits = {
   subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),
   registrationsMax: limit(1000, 'registrations', 'Per tenant; each distributed request asks all', '403'),
   sourceSubscriptionsMax: limit(1000, 'subscriptions', 'Per tenant; each change asks all', '403'),
+  sourceSocketsMax: limit(16, 'connections', 'To one context source', 'waits its turn'),
+  sourceTimeoutMs: limit(5000, 'ms', 'A client waits meanwhile', 'the source counts as failed'),
+  sourceTimeoutMsMax: limit(60_000, 'ms', 'What a registration may ask for at most', 'this one is taken'),
+  sourceAnswerBytesMax: limit(8 * 1024 * 1024, 'bytes', 'Held in memory', 'the source counts as failed'),
+  sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
+  sourceCopiesBytesMax: limit(
+    4 * 1024 * 1024,
+    'bytes',
+    'Last answers of all context sources',
+    'the longest unused is forgotten',
+  ),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
   periodEntitiesMax: limit(
     10_000,

@@ -126,27 +126,6 @@ export function createRegistrations(ports: RegistrationPorts) {
         put(stage, id, null)
         ports.onChange(stage, before, undefined)
       }),
-  } satisfies RegistrationBroker)
-
-  return Object.freeze({
-    broker,
-    /** Takes expired ones away. */
-    sweep(): void {
-      for (const [id, view] of byId) {
-        if (isLive(view)) continue
-        door.submit({
-          urgent: false,
-          bytes: 256,
-          decide(stage) {
-            if (byId.get(id) !== view || stage.scratch.get(keyOf(id)) !== undefined) return
-            put(stage, id, null)
-            ports.onChange(stage, view, undefined)
-          },
-          answer: () => undefined,
-        })
-      }
-    },
-    /** Takes down what became of a request to a source. */
     outcome(id: string, isSuccess: boolean): void {
       const view = byId.get(id)
       if (view === undefined) return
@@ -175,6 +154,26 @@ export function createRegistrations(ports: RegistrationPorts) {
         },
         answer: () => undefined,
       })
+    },
+  } satisfies RegistrationBroker)
+
+  return Object.freeze({
+    broker,
+    /** Takes expired ones away. */
+    sweep(): void {
+      for (const [id, view] of byId) {
+        if (isLive(view)) continue
+        door.submit({
+          urgent: false,
+          bytes: 256,
+          decide(stage) {
+            if (byId.get(id) !== view || stage.scratch.get(keyOf(id)) !== undefined) return
+            put(stage, id, null)
+            ports.onChange(stage, view, undefined)
+          },
+          answer: () => undefined,
+        })
+      }
     },
   })
 }

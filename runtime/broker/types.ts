@@ -265,6 +265,8 @@ export interface RegistrationBroker {
   patch(id: string, change: (before: Registration) => Registration): Promise<void>
   /** @throws ngsi-ld.not-found */
   delete(id: string): Promise<void>
+  /** Takes down what became of a request to the source. */
+  outcome(id: string, isSuccess: boolean): void
 }
 
 /** The use-cases on subscriptions to registrations; as those on other subscriptions. */

@@ -59,7 +59,9 @@ const statusTitles: Readonly<Record<number, string>> = {
   415: 'Unsupported Media Type',
   502: 'Bad Gateway',
   503: 'Service Unavailable',
+  504: 'Gateway Timeout',
   507: 'Insufficient Storage',
+  508: 'Loop Detected',
 }
 
 /**

@@ -1,0 +1,88 @@
+/**
+ * One HTTP exchange with a context source. It never throws or rejects, follows no redirect, takes answers up to a
+ * bound, and gives up in time. What an answer means is decided by whoever asked.
+ */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { limits } from '#base/limits.ts'
+import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
+import { productToken } from '#base/version.ts'
+
+export interface PeerRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  readonly timeoutMs: number
+}
+
+/** An answer, or why there was none. */
+export type PeerAnswer =
+  | { readonly status: number; readonly headers: IncomingMessage['headers']; readonly text: string }
+  | { readonly failure: 'timeout' | 'unreachable'; readonly reason: string }
+
+export interface Peer {
+  exchange(request: PeerRequest): Promise<PeerAnswer>
+  close(): void
+}
+
+/** `allowsLoopback`: whether sources on this machine may be asked. */
+export function createPeer(settings: { allowsLoopback: boolean }): Peer {
+  const options = {
+    keepAlive: true,
+    maxSockets: limits.sourceSocketsMax.value,
+    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+  }
+  const http = new HttpAgent(options)
+  const https = new HttpsAgent({ ...options, rejectUnauthorized: true })
+
+  return Object.freeze({
+    exchange: (outgoing) =>
+      new Promise<PeerAnswer>((resolve) => {
+        const url = new URL(outgoing.url)
+        if (!settings.allowsLoopback && isLoopback(url.hostname)) {
+          resolve({ failure: 'unreachable', reason: `${url.hostname} is this machine` })
+          return
+        }
+        const isTls = url.protocol === 'https:'
+        const headers: Record<string, string | number> = { 'user-agent': productToken, ...outgoing.headers }
+        if (outgoing.body !== undefined) headers['content-length'] = Buffer.byteLength(outgoing.body)
+        const send = isTls ? httpsRequest : httpRequest
+        const request = send(url, { method: outgoing.method, headers, agent: isTls ? https : http })
+        const end = (answer: PeerAnswer): void => {
+          clearTimeout(timer)
+          resolve(answer)
+        }
+        const timer = setTimeout(() => {
+          end({ failure: 'timeout', reason: `no answer within ${outgoing.timeoutMs} ms` })
+          request.destroy()
+        }, outgoing.timeoutMs)
+        request.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))
+        request.on('response', (response) => {
+          const chunks: Buffer[] = []
+          let size = 0
+          response.on('data', (chunk: Buffer) => {
+            size += chunk.length
+            chunks.push(chunk)
+            if (size <= limits.sourceAnswerBytesMax.value) return
+            end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes` })
+            request.destroy()
+          })
+          response.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))
+          response.on('end', () =>
+            end({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              text: Buffer.concat(chunks).toString('utf8'),
+            }),
+          )
+        })
+        request.on('close', () => end({ failure: 'unreachable', reason: 'the connection was closed' }))
+        request.end(outgoing.body)
+      }),
+    close() {
+      http.destroy()
+      https.destroy()
+    },
+  } satisfies Peer)
+}

@@ -1,0 +1,75 @@
+/**
+ * Distributed provision (GS CIM 009, 4.3.6 and 5.6): sends parts of a write to the sources they belong to, and says
+ * of each what came of it. What is done here, and what the whole answers, is decided by whoever asked.
+ */
+import { GatewayError } from '#base/errors.ts'
+import type { Json } from '#contract'
+import type { WritePart } from '#ngsi-ld/distribution.ts'
+import { isObject } from '#ngsi-ld/json.ts'
+import type { Registration } from '#ngsi-ld/registration.ts'
+import type { Asker, SourceAnswer, SourceRequest, Sources } from './sources.ts'
+
+export interface PartOutcome {
+  readonly registration: Registration
+  readonly isProxied: boolean
+  /** Absent when it went well. */
+  readonly error?: GatewayError
+  /** The error as the source told it. */
+  readonly told?: Json
+  readonly status: number
+  /** The JSON that a source answered, if any. */
+  readonly body?: Json
+}
+
+export async function sendPart(
+  sources: Sources,
+  asker: Asker,
+  {
+    part,
+    request,
+  }: { part: Pick<WritePart, 'registration' | 'isProxied' | 'isOffered'>; request: SourceRequest },
+): Promise<PartOutcome> {
+  const { registration, isProxied, isOffered } = part
+  if (!isOffered) {
+    const error = new GatewayError(
+      'ngsi-ld.conflict',
+      `${registration.id} is responsible for this and does not offer the operation`,
+    )
+    return { registration, isProxied, status: 409, error }
+  }
+  const answer = await sources.ask(asker, registration, request)
+  return { registration, isProxied, ...judged(registration, answer) }
+}
+
+function judged(
+  { id }: Registration,
+  answer: SourceAnswer,
+): Pick<PartOutcome, 'status' | 'error' | 'told' | 'body'> {
+  if ('failure' in answer) {
+    const code = answer.failure === 'timeout' ? 'peer.timeout' : 'peer.unavailable'
+    const error = new GatewayError(code, `${id}: ${answer.reason}`)
+    return { status: error.entry.status, error }
+  }
+  const { status } = answer
+  const body = jsonOf(answer.text)
+  if (status >= 200 && status < 300) return body === undefined ? { status } : { status, body }
+  const detail = isObject(body) && typeof body['detail'] === 'string' ? `: ${body['detail']}` : ''
+  const message = `${id} answered ${status}${detail}`
+  const told = isObject(body) && typeof body['type'] === 'string' ? { told: body } : {}
+  if (status === 404) return { status, error: new GatewayError('ngsi-ld.not-found', message), ...told }
+  if (status === 409) return { status, error: new GatewayError('ngsi-ld.already-exists', message), ...told }
+  if (status === 508) return { status, error: new GatewayError('peer.loop', message) }
+  if (status === 504) return { status, error: new GatewayError('peer.timeout', message) }
+  if (status >= 500) return { status: 502, error: new GatewayError('peer.unavailable', message) }
+  return { status, error: new GatewayError('ngsi-ld.bad-request-data', message), ...told }
+}
+
+function jsonOf(text: string): Json | undefined {
+  if (text.trim() === '') return undefined
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    // What is no JSON says nothing.
+    return undefined
+  }
+}

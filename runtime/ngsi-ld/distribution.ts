@@ -1,0 +1,198 @@
+/**
+ * The arithmetic of distributed operations [NGSI-LD 4.3.6, 4.5.5]: which part of a write goes where, and what copies
+ * of one entity add up to. Exclusive and redirect sources have what they claim alone; inclusive ones share it, and
+ * the newest instance wins per datasetId; auxiliary ones only fill gaps.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from './context.ts'
+import { dateTimeToMs } from './datetime.ts'
+import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { isObject, type JsonObject, listOf } from './json.ts'
+import type { QueryTimes } from './query-match.ts'
+import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
+import { claimOf } from './registration-match.ts'
+import { type Operation, offers } from './registration-operations.ts'
+
+/** What of a write goes to one source. */
+export interface WritePart {
+  readonly registration: Registration
+  /** Canonical names; 'all' is the request as it came. */
+  readonly attributes: 'all' | ReadonlySet<string>
+  /** The source alone is responsible: its failure is the failure of the request. */
+  readonly isProxied: boolean
+  readonly isOffered: boolean
+}
+
+export interface WriteSplit {
+  readonly parts: readonly WritePart[]
+  /** What is left to be done here. */
+  readonly local: 'all' | 'none' | ReadonlySet<string>
+}
+
+export interface WriteTarget {
+  readonly operation: Operation
+  readonly id: string
+  /** Unknown types do not restrict. */
+  readonly types: readonly string[] | undefined
+  /** Attributes of the request; none when it is about the entity as a whole. */
+  readonly names: readonly string[]
+}
+
+export function splitWrite(registrations: readonly Registration[], target: WriteTarget): WriteSplit {
+  const { operation, id, types, names } = target
+  const parts: WritePart[] = []
+  let left: ReadonlySet<string> = new Set(names)
+  let isGone = false
+  const claimed = (mode: RegistrationMode) =>
+    registrations.flatMap((registration) => {
+      if (modeOf(registration) !== mode) return []
+      const claim = claimOf(registration, id, types)
+      if (claim === undefined) return []
+      const attributes = claim === 'all' ? left : new Set([...left].filter((name) => claim.has(name)))
+      if (names.length > 0 && attributes.size === 0) return []
+      return { registration, claim, attributes, isOffered: offers(registration, operation) }
+    })
+  const shown = (attributes: ReadonlySet<string>) => (attributes.size === names.length ? 'all' : attributes)
+  for (const mode of ['exclusive', 'redirect'] as const) {
+    const found = claimed(mode)
+    for (const { registration, claim, attributes, isOffered } of found) {
+      parts.push({ registration, attributes: shown(attributes), isProxied: true, isOffered })
+      if (mode === 'redirect' && claim === 'all') isGone = true
+    }
+    const taken = new Set(found.flatMap(({ attributes }) => [...attributes]))
+    left = new Set([...left].filter((name) => !taken.has(name)))
+  }
+  for (const { registration, attributes, isOffered } of claimed('inclusive')) {
+    if (isOffered) parts.push({ registration, attributes: shown(attributes), isProxied: false, isOffered })
+  }
+  if (isGone || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
+  return { parts, local: left.size === names.length ? 'all' : left }
+}
+
+/** A body with these attributes only; what is about the entity stays. */
+export function bodyWith(
+  body: JsonObject,
+  attributes: 'all' | ReadonlySet<string>,
+  expand: (term: string) => string,
+): JsonObject {
+  if (attributes === 'all') return body
+  return Object.fromEntries(
+    Object.entries(body).filter(([name]) => entityMembers.has(name) || attributes.has(expand(name))),
+  )
+}
+
+/** Canonical names of the attributes of a body. */
+export function namesIn(body: JsonObject, expand: (term: string) => string): string[] {
+  return Object.keys(body)
+    .filter((name) => !entityMembers.has(name))
+    .map(expand)
+}
+
+const entityMembers: ReadonlySet<string> = new Set([
+  'id',
+  '@id',
+  'type',
+  '@type',
+  'scope',
+  '@context',
+  'createdAt',
+  'modifiedAt',
+  'deletedAt',
+])
+
+/** One copy of an entity, and how far its source may speak. */
+export interface EntityCopy {
+  readonly mode: RegistrationMode | 'local'
+  readonly claim: 'all' | ReadonlySet<string>
+  readonly entity: Entity
+  readonly times: QueryTimes
+}
+
+interface Held {
+  readonly instance: AttributeInstance
+  readonly times: readonly [created: number, modified: number] | undefined
+}
+
+/** What copies of one entity add up to; the first of equals counts. */
+export function mergeCopies(copies: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
+  const isSole = ({ mode }: EntityCopy): boolean => mode === 'exclusive' || mode === 'redirect'
+  const main = copies.filter(({ mode }) => mode !== 'auxiliary')
+  const auxiliary = copies.filter(({ mode }) => mode === 'auxiliary')
+  const names = new Set(copies.flatMap(({ entity }) => attributeNames(entity)))
+  const attributes: Record<string, Attribute> = {}
+  const stamps: Record<string, readonly [number, number]> = {}
+  for (const name of names) {
+    const sole = main.filter((copy) => isSole(copy) && (copy.claim === 'all' || copy.claim.has(name)))
+    const held = new Map<string, Held>()
+    for (const copy of sole.length > 0 ? sole : main) gatherInstances(held, copy, name, isNewer)
+    for (const copy of auxiliary) gatherInstances(held, copy, name, () => false)
+    if (held.size === 0) continue
+    const instances = [...held.values()].map(({ instance }) => instance)
+    attributes[name] = instances.length === 1 ? instances[0]! : instances
+    for (const [dataset, { times }] of held)
+      if (times !== undefined) stamps[dataset === '' ? name : `${name} ${dataset}`] = times
+  }
+  const known = main.length > 0 ? main : copies
+  const types = [...new Set(known.flatMap(({ entity }) => listOf<string>(entity.type)))]
+  const scope = known.find(({ entity }) => entity.scope !== undefined)?.entity.scope
+  const created = copies.map(({ times }) => times.created).filter((ms) => ms > 0)
+  return {
+    entity: {
+      id: copies[0]!.entity.id,
+      type: types.length === 1 ? types[0]! : types,
+      ...(scope === undefined ? {} : { scope }),
+      ...attributes,
+    },
+    times: {
+      created: created.length === 0 ? 0 : Math.min(...created),
+      modified: Math.max(...copies.map(({ times }) => times.modified)),
+      attributes: stamps,
+    },
+  }
+}
+
+function gatherInstances(
+  held: Map<string, Held>,
+  { entity, times }: EntityCopy,
+  name: string,
+  wins: (challenger: Held, holder: Held) => boolean,
+): void {
+  for (const instance of instancesOf(entity, name)) {
+    const dataset = instance.datasetId ?? ''
+    const challenger = {
+      instance,
+      times: times.attributes[dataset === '' ? name : `${name} ${dataset}`],
+    }
+    const holder = held.get(dataset)
+    if (holder === undefined || wins(challenger, holder)) held.set(dataset, challenger)
+  }
+}
+
+/** By observedAt where both have one, then by modifiedAt; an instance with observedAt is newer than one without. */
+function isNewer(a: Held, b: Held): boolean {
+  const [mine, other] = [a, b].map(({ instance: { observedAt } }) =>
+    observedAt === undefined ? undefined : dateTimeToMs(observedAt),
+  )
+  if (mine !== other) return (mine ?? Number.NEGATIVE_INFINITY) > (other ?? Number.NEGATIVE_INFINITY)
+  return (a.times?.[1] ?? 0) > (b.times?.[1] ?? 0)
+}
+
+/** createdAt and modifiedAt of an entity as another broker shows it. */
+export function timesIn(json: JsonObject, context: Pick<Context, 'expand'>): QueryTimes {
+  const attributes: Record<string, readonly [number, number]> = {}
+  for (const [member, value] of Object.entries(json)) {
+    if (entityMembers.has(member)) continue
+    for (const instance of listOf<Json>(value)) {
+      if (!isObject(instance) || instance['modifiedAt'] === undefined) continue
+      const dataset = typeof instance['datasetId'] === 'string' ? instance['datasetId'] : ''
+      const name = context.expand(member)
+      attributes[dataset === '' ? name : `${name} ${dataset}`] = [
+        ms(instance['createdAt']),
+        ms(instance['modifiedAt']),
+      ]
+    }
+  }
+  return { created: ms(json['createdAt']), modified: ms(json['modifiedAt']), attributes }
+}
+
+const ms = (value: Json | undefined): number => (typeof value === 'string' ? (dateTimeToMs(value) ?? 0) : 0)
