@@ -26,6 +26,8 @@ import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createDispatcher } from '#delivery/dispatcher.ts'
 import { createSender, type Sender } from '#delivery/sender.ts'
+import { createPeer } from '#federation/peer.ts'
+import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -117,9 +119,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(isReady ? [] : ['starting']),
     ...(main.door.status().full ? ['the disk is full'] : []),
   ]
+  const peer = createPeer({ allowsLoopback: allowLoopback })
+  opened.defer(() => peer.close())
+  const sources = createSources({ peer, clock })
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
-    { broker, contexts, takeFrame: intake.take, unreadiness, alias, clock, log, metrics },
+    { broker, contexts, takeFrame: intake.take, unreadiness, alias, sources, clock, log, metrics },
     appSettings(settings),
   )
   const http = await openHttp(app, { settings, isLocal, log })

@@ -3,6 +3,7 @@
  * gives a broker that answers the same questions from here and from what they told. Where a source fails the answer
  * comes without it, or with its last known copy, and a warning says so.
  */
+import { hash } from 'node:crypto'
 import { limits } from '#base/limits.ts'
 import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
@@ -35,6 +36,9 @@ export interface Question {
 
 export interface Gathered {
   readonly broker: TenantBroker
+  readonly copies: readonly EntityCopy[]
+  /** Entities held here that matched by what is held here alone, although others may have newer copies of them. */
+  uncertain(): readonly string[]
   readonly warnings: readonly Warning[]
 }
 
@@ -123,21 +127,31 @@ export function createReader({ sources, resolve }: ReaderPorts) {
   }
 
   /** All that these sources have for a question. */
-  async function gather(read: ReadRequest, question: Question, one: string | undefined): Promise<Gathered> {
+  async function gather(
+    read: ReadRequest,
+    question: Question,
+    one: string | undefined,
+    before: readonly EntityCopy[] = [],
+  ): Promise<Gathered> {
     const asked = read.registrations.flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
       return request === undefined ? [] : [copiesOf(read, registration, request)]
     })
-    if (asked.length === 0) return { broker: read.broker, warnings: [] }
+    if (asked.length === 0 && before.length === 0)
+      return { broker: read.broker, copies: [], uncertain: () => [], warnings: [] }
     const told = await Promise.all(asked)
+    const copies = [...before, ...told.flatMap((each) => each.copies)]
     const byId = new Map<string, EntityCopy[]>()
-    for (const copy of told.flatMap(({ copies }) => copies)) {
+    for (const copy of copies) {
       const known = byId.get(copy.entity.id)
       if (known === undefined) byId.set(copy.entity.id, [copy])
       else known.push(copy)
     }
+    const seen = new Set<string>()
     return {
-      broker: overlay(read.broker, byId),
+      broker: overlay(read.broker, byId, seen),
+      copies,
+      uncertain: () => [...seen].filter((id) => !byId.has(id)),
       warnings: told.flatMap(({ warnings }) => warnings),
     }
   }
@@ -145,21 +159,25 @@ export function createReader({ sources, resolve }: ReaderPorts) {
   return Object.freeze({ gather })
 }
 
-export type Reader = ReturnType<typeof createReader>
-
-/** A broker that knows copies of others beside its own entities. */
-function overlay(broker: TenantBroker, byId: ReadonlyMap<string, readonly EntityCopy[]>): TenantBroker {
+/** A broker that knows copies of others beside its own entities; `matched` takes down which of its own it finds. */
+function overlay(
+  broker: TenantBroker,
+  byId: ReadonlyMap<string, readonly EntityCopy[]>,
+  matched: Set<string>,
+): TenantBroker {
   const merged = (id: string, own: EntityView | undefined): EntityView | undefined => {
     const others = byId.get(id)
     if (others === undefined) return own
     const local: EntityCopy[] =
       own === undefined ? [] : [{ mode: 'local', claim: 'all', entity: own.entity(), times: own.times() }]
     const { entity, times } = mergeCopies([...local, ...others])
+    const text = JSON.stringify(entity)
     return {
       id,
-      text: () => JSON.stringify(entity),
-      entity: () => structuredClone(entity),
+      text: () => text,
+      entity: () => JSON.parse(text) as typeof entity,
       times: () => times,
+      version: () => Number.parseInt(hash('sha1', text).slice(0, 12), 16),
     }
   }
   return Object.freeze({
@@ -175,6 +193,7 @@ function overlay(broker: TenantBroker, byId: ReadonlyMap<string, readonly Entity
         return whole === view || fits(whole) ? [whole] : []
       })
       const seen = new Set(first.entities.map(({ id }) => id))
+      for (const id of seen) matched.add(id)
       const others = [...byId.keys()].sort().flatMap((id) => {
         if (seen.has(id)) return []
         const own = broker.retrieve(id)

@@ -12,6 +12,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
 import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
 import type { Broker } from '#broker/types.ts'
+import type { Sources } from '#federation/sources.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
@@ -20,6 +21,7 @@ import { createBodies, type HttpContext, headerOf } from './body.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
+import { createDistribution, type Distribution } from './distribution.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
@@ -44,6 +46,7 @@ export interface AppPorts {
   readonly unreadiness: () => readonly string[]
   /** The name of this gateway among brokers. */
   readonly alias: () => string
+  readonly sources: Sources
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -78,13 +81,23 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, unreadiness, alias, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, unreadiness, alias, sources, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
   const bodies = createBodies()
   const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
 
+  const distribution = createDistribution({
+    broker,
+    contexts,
+    asks,
+    bodies,
+    answers,
+    problems,
+    sources,
+    alias,
+  })
   const entities = createEntityRoutes({ asks, answers, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const purge = createPurgeRoutes({ asks, answers, problems })
@@ -99,25 +112,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   return serve(
     {
-      [entitiesPath]: { GET: entities.query, POST: entities.create, DELETE: purge.purge },
-      [`${entitiesPath}/:id`]: {
-        GET: entities.retrieve,
-        PATCH: writes.merge,
-        PUT: writes.replace,
-        DELETE: writes.remove,
-      },
-      [`${entitiesPath}/:id/attrs`]: { POST: writes.append, PATCH: writes.update },
-      [`${entitiesPath}/:id/attrs/:attribute`]: {
-        PATCH: writes.updateAttribute,
-        PUT: writes.replaceAttribute,
-        DELETE: writes.removeAttribute,
-      },
-      [`${entityOperationsPath}/create`]: { POST: operations.create },
-      [`${entityOperationsPath}/upsert`]: { POST: operations.upsert },
-      [`${entityOperationsPath}/query`]: { POST: entities.queryByBody },
-      [`${entityOperationsPath}/update`]: { POST: operations.update },
-      [`${entityOperationsPath}/merge`]: { POST: operations.merge },
-      [`${entityOperationsPath}/delete`]: { POST: operations.remove },
+      ...entityTable({ entities, writes, operations, purge }, distribution),
       [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
       [`${subscriptionsPath}/:id`]: {
         GET: subscriptions.retrieve,
@@ -172,6 +167,45 @@ function temporalTable(ports: TemporalRoutePorts, settings: AppSettings): Readon
       PATCH: history.replaceInstance,
       DELETE: history.removeInstance,
     },
+  }
+}
+
+interface EntityRoutes {
+  readonly entities: ReturnType<typeof createEntityRoutes>
+  readonly writes: ReturnType<typeof createEntityWriteRoutes>
+  readonly operations: ReturnType<typeof createEntityOperationRoutes>
+  readonly purge: ReturnType<typeof createPurgeRoutes>
+}
+
+/** Routes of entities, which context sources may have a part in. */
+function entityTable({ entities, writes, operations, purge }: EntityRoutes, shared: Distribution): Table {
+  return {
+    [entitiesPath]: {
+      GET: shared.query(entities.query),
+      POST: shared.write('createEntity', 'entity', entities.create),
+      DELETE: purge.purge,
+    },
+    [`${entitiesPath}/:id`]: {
+      GET: shared.retrieve(entities.retrieve),
+      PATCH: shared.write('mergeEntity', 'fragment', writes.merge),
+      PUT: shared.write('replaceEntity', 'entity', writes.replace),
+      DELETE: shared.write('deleteEntity', 'whole', writes.remove),
+    },
+    [`${entitiesPath}/:id/attrs`]: {
+      POST: shared.write('appendAttrs', 'fragment', writes.append),
+      PATCH: shared.write('updateEntity', 'fragment', writes.update),
+    },
+    [`${entitiesPath}/:id/attrs/:attribute`]: {
+      PATCH: shared.write('updateAttrs', 'attribute', writes.updateAttribute),
+      PUT: shared.write('replaceAttrs', 'attribute', writes.replaceAttribute),
+      DELETE: shared.write('deleteAttrs', 'attribute', writes.removeAttribute),
+    },
+    [`${entityOperationsPath}/create`]: { POST: shared.batch('createBatch', operations.create) },
+    [`${entityOperationsPath}/upsert`]: { POST: shared.batch('upsertBatch', operations.upsert) },
+    [`${entityOperationsPath}/query`]: { POST: shared.queryByBody(entities.queryByBody) },
+    [`${entityOperationsPath}/update`]: { POST: shared.batch('updateBatch', operations.update) },
+    [`${entityOperationsPath}/merge`]: { POST: shared.batch('mergeBatch', operations.merge) },
+    [`${entityOperationsPath}/delete`]: { POST: shared.batch('deleteBatch', operations.remove) },
   }
 }
 

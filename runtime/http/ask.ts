@@ -158,7 +158,7 @@ export function createAsks(
     }
     const json = await bodies.json(c)
     const context = isLinked ? await linked(c, tenant) : contexts.core
-    const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
+    const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
     return { tenant, parameters, json, context, isLinked, enter }
   }
 
@@ -166,7 +166,7 @@ export function createAsks(
     const tenant = tenantOf(c)
     const parameters = parametersOf(c.req.url, known)
     const context = linked(c, tenant)
-    const at = existing(tenant)
+    const at = c.env.broker ?? existing(tenant)
     if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, ...form }
     return context.then((found) => ({ tenant, broker: at, context: found, parameters, ...form }))
   }
@@ -191,7 +191,7 @@ export function createAsks(
       const { json, isLinked, context, tenant, parameters } = await open(c, { known })
       if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
       if (isLinked) refuseEmbedded(json)
-      const at = existing(tenant)
+      const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
       const shown = form.type === 'application/json' ? await nameable(c, at, own) : own
       return { tenant, broker: at, context: shown, parameters, body: json, ...form }

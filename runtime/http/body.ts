@@ -32,7 +32,8 @@ export interface Bodies {
 /** Readers of bodies that share one allowance of memory. */
 export function createBodies(): Bodies {
   const state = { held: 0 }
-  const raw = (c: HttpContext): Promise<Buffer> => readIncoming(c.env.incoming, state)
+  const raw = (c: HttpContext): Promise<Buffer> =>
+    c.env.body === undefined ? readIncoming(c.env.incoming, state) : Promise.resolve(c.env.body)
   return Object.freeze({ raw, json: async (c) => parseJson(await raw(c)) } satisfies Bodies)
 }
 

@@ -12,10 +12,15 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { productToken } from '#base/version.ts'
+import type { TenantBroker } from '#broker/types.ts'
 
 /** What a route may know of the connection. */
 export interface HttpEnv {
   readonly incoming: IncomingMessage
+  /** The body where it has been read before, or stands in for the one that came. */
+  readonly body?: Buffer
+  /** Stands in for the broker of the tenant: it knows what context sources told about this request. */
+  readonly broker?: TenantBroker
 }
 
 export interface HttpServerPorts {

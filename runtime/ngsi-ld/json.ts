@@ -21,6 +21,10 @@ export function own<T>(object: { readonly [name: string]: T }, name: string): T 
 export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
   Array.isArray(value) ? (value as readonly T[]) : [value as T]
 
+/** The texts among a value or values. */
+export const textsOf = (value: Json): readonly string[] =>
+  listOf(value).filter((item) => typeof item === 'string')
+
 /** Whether two JSON values are equal; the order of members does not count, that of items does. */
 export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true

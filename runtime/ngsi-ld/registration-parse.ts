@@ -10,7 +10,7 @@ import { checkGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
 import { compilePattern } from './pattern.ts'
-import { badRequestData } from './problem.ts'
+import { badRequestData, notSupported } from './problem.ts'
 import {
   type EntityInfo,
   type HeaderPair,
@@ -214,6 +214,9 @@ function parseOperations(value: Json): readonly string[] {
 const connectionHeaders =
   /^(?:host|connection|content-length|transfer-encoding|keep-alive|te|trailer|upgrade|expect)$/i
 
+/** What would have requests translated on their way. */
+const translationKeys: ReadonlySet<string> = new Set(['jsonldContext', 'contentType', 'ngsildConformance'])
+
 function parsePairs(value: Json): readonly HeaderPair[] {
   const field = 'contextSourceInfo'
   if (!Array.isArray(value)) throw badRequestData('must be an array of {key, value}', field)
@@ -223,6 +226,8 @@ function parsePairs(value: Json): readonly HeaderPair[] {
     const given = text(pair['value'], `${field}.value`)
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(key))
       throw badRequestData('is not a header name', `${field}.key`)
+    if (translationKeys.has(key))
+      throw notSupported(`${field}: ${key} is not built; names travel as they came`)
     if (connectionHeaders.test(key)) throw badRequestData(`${key} cannot be set`, `${field}.key`)
     if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(given))
       throw badRequestData('is not a header value', `${field}.value`)

@@ -14,6 +14,8 @@ import { createMetrics } from '#base/metrics.ts'
 import { createContexts } from '#broker/contexts.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Frame } from '#contract'
+import { createPeer } from '#federation/peer.ts'
+import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -30,6 +32,8 @@ export interface HttpGatewayOptions {
   readonly defaultMediaType?: AnswerType
   readonly token?: string
   readonly temporalInstancesMax?: number
+  /** What the gateway calls itself among brokers. */
+  readonly alias?: string
   readonly dataFolder?: string
   readonly allowLoopback?: boolean
   readonly fetchContexts?: boolean
@@ -100,13 +104,15 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
     { core: createCoreContext(profiles[profile].coreVersion) },
   )
+  const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true })
   const app = createApp(
     {
       broker: tenants.broker,
       contexts,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
-      alias: () => 'selvedge-test',
+      alias: () => options.alias ?? 'selvedge-test',
+      sources: createSources({ peer, clock: systemClock }),
       clock: systemClock,
       log,
       metrics,
@@ -128,6 +134,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     ...httpClient(server.url),
     async close() {
       await server.close()
+      peer.close()
       await tenants.close()
       await writer.end()
       if (options.dataFolder === undefined) rmSync(dataFolder, { recursive: true, force: true })

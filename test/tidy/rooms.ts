@@ -14,6 +14,7 @@ const shelves: Readonly<Record<string, number>> = {
   store: 3,
   broker: 4,
   intake: 5,
+  federation: 5,
   http: 6,
   mqtt: 6,
   delivery: 6,

@@ -1,0 +1,156 @@
+/**
+ * Batches that others have a part in (GS CIM 009, 5.6.7 to 5.6.10, 5.6.20): every item is split as a write of one
+ * entity is, each source gets its items in one request, and the route gets what is left.
+ */
+import { GatewayError } from '#base/errors.ts'
+import type { Json } from '#contract'
+import { type PartOutcome, sendPart } from '#federation/writing.ts'
+import { bodyWith, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
+import { isUri } from '#ngsi-ld/name.ts'
+import type { Registration } from '#ngsi-ld/registration.ts'
+import type { Operation } from '#ngsi-ld/registration-operations.ts'
+import type { BatchAsk } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { anyParameter, type Distributed } from './distributed.ts'
+import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
+
+interface Batch {
+  readonly operation: Operation
+  readonly local: (c: HttpContext) => Response | Promise<Response>
+}
+
+/** What goes to one source, or stays here. */
+interface Share {
+  readonly registration: Registration
+  readonly isProxied: boolean
+  readonly isOffered: boolean
+  readonly items: Json[]
+  readonly ids: string[]
+}
+
+/** What came of one share. */
+interface Result {
+  readonly success: readonly string[]
+  readonly created: readonly string[]
+  readonly errors: readonly (JsonObject & { readonly entityId: string })[]
+  readonly isProxied: boolean
+}
+
+export function createDistributedBatches({
+  bodies,
+  asks,
+  answers,
+  problems,
+  sources,
+}: DistributedWritePorts) {
+  function sharesOf({ broker, registrations }: Distributed, ask: BatchAsk, operation: Operation) {
+    const shares = new Map<string, Share>()
+    const here: { items: Json[]; ids: string[] } = { items: [], ids: [] }
+    const add = (part: WritePart, item: Json, id: string): void => {
+      const { registration, isProxied, isOffered } = part
+      const share = shares.get(registration.id) ?? { registration, isProxied, isOffered, items: [], ids: [] }
+      share.items.push(item)
+      share.ids.push(id)
+      shares.set(registration.id, share)
+    }
+    for (const item of ask.items) {
+      const { json } = item
+      const body = isObject(json) ? json : undefined
+      const id = body === undefined ? json : (body['id'] ?? body['@id'])
+      if ('error' in item || typeof id !== 'string' || !isUri(id)) {
+        here.items.push(json)
+        here.ids.push(typeof id === 'string' ? id : '')
+        continue
+      }
+      const { expand } = item.context
+      const told = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
+      const types = told === undefined ? undefined : textsOf(told).map(expand)
+      const names = body === undefined ? [] : namesIn(body, expand)
+      const { parts, local } = splitWrite(registrations, { operation, id, types, names })
+      const reduce = (attributes: WritePart['attributes']): Json =>
+        body === undefined ? json : bodyWith(body, attributes, expand)
+      for (const part of parts) add(part, reduce(part.attributes), id)
+      if (local === 'none') continue
+      here.items.push(reduce(local))
+      here.ids.push(id)
+    }
+    return { shares: [...shares.values()], here }
+  }
+
+  function told({ ids, isProxied, registration }: Share, outcome: PartOutcome): Result {
+    const { status, body, error } = outcome
+    if (error !== undefined || (status === 207 && !isObject(body))) {
+      const failure = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
+      const problem: JsonObject = { ...problems.body(failure) }
+      const errors = ids.map((entityId) => ({ entityId, error: problem, registrationId: registration.id }))
+      return { success: [], created: [], errors, isProxied }
+    }
+    const result = resultOf(status, body, ids)
+    const errors = result.errors.map((one) => ({ ...one, registrationId: registration.id }))
+    return { ...result, errors, isProxied }
+  }
+
+  return Object.freeze({
+    async batch(request: Distributed, { operation, local }: Batch): Promise<Response> {
+      const { c, asker, path } = request
+      c.env = { ...c.env, body: await bodies.raw(c) }
+      const ask = await asks.batch(c, { known: anyParameter })
+      const { shares, here } = sharesOf(request, ask, operation)
+      if (shares.length === 0) return local(c)
+      const headers = headersOf(c, true)
+      const sent = Promise.all(
+        shares.map(async (share) => {
+          const request = { method: 'POST', path, headers, body: JSON.stringify(share.items) }
+          return told(share, await sendPart(sources, asker, { part: share, request }))
+        }),
+      )
+      const results: Result[] = []
+      if (here.items.length > 0) {
+        c.env = { ...c.env, body: Buffer.from(JSON.stringify(here.items)) }
+        const answer = await local(c)
+        const body = answer.status === 204 ? undefined : ((await answer.clone().json()) as Json)
+        results.push({ ...resultOf(answer.status, body, here.ids), isProxied: false })
+      }
+      results.push(...(await sent))
+      return answer(ask, operation, results)
+    },
+  })
+
+  function answer(ask: BatchAsk, operation: Operation, results: readonly Result[]): Response {
+    const fine = new Set(results.flatMap(({ success }) => success))
+    const isForgiven = (isProxied: boolean, { entityId, error }: JsonObject): boolean =>
+      operation !== 'createBatch' &&
+      !isProxied &&
+      fine.has(entityId as string) &&
+      isObject(error) &&
+      error['status'] === 404
+    const errors = results.flatMap(({ errors: all, isProxied }) =>
+      all.filter((one) => !isForgiven(isProxied, one)),
+    )
+    const failed = new Set(errors.map(({ entityId }) => entityId))
+    const success = [...fine].filter((id) => !failed.has(id))
+    if (errors.length > 0) return answers.json({ success, errors }, 207)
+    if (operation === 'createBatch') return answers.json(success, 201)
+    const created = new Set(results.flatMap((result) => result.created))
+    return operation === 'upsertBatch' && created.size > 0
+      ? answers.json([...created], 201)
+      : answers.noContent(ask)
+  }
+}
+
+function resultOf(
+  status: number,
+  body: Json | undefined,
+  ids: readonly string[],
+): Pick<Result, 'success' | 'created' | 'errors'> {
+  if (status === 207 && isObject(body)) {
+    const errors = listOf<Json>(body['errors'] ?? [])
+      .filter(isObject)
+      .map((one) => ({ ...one, entityId: textsOf(one['entityId'] ?? '')[0] ?? '' }))
+    const failed = new Set(errors.map(({ entityId }) => entityId))
+    return { success: ids.filter((id) => !failed.has(id)), created: [], errors }
+  }
+  const created = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
+  return { success: ids, created, errors: [] }
+}

@@ -1,0 +1,223 @@
+/**
+ * Where requests about entities become distributed operations (GS CIM 009, 4.3.6). A route wrapped here runs as it
+ * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
+ * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
+ */
+import { GatewayError } from '#base/errors.ts'
+import type { Contexts } from '#broker/contexts.ts'
+import type { Broker, TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract'
+import { createReader, type Question, type Warning } from '#federation/reading.ts'
+import { pseudonymsOf, type Sources } from '#federation/sources.ts'
+import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
+import { checkUri } from '#ngsi-ld/name.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
+import type { Operation } from '#ngsi-ld/registration-operations.ts'
+import { parseTypeSelection } from '#ngsi-ld/selection.ts'
+import type { Answers } from './answer.ts'
+import type { AskHead, Asks } from './ask.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
+import { anyParameter, type Distributed } from './distributed.ts'
+import { createDistributedBatches } from './distributed-batches.ts'
+import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
+import type { Problems } from './problem.ts'
+
+export interface DistributionPorts {
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly asks: Asks
+  readonly bodies: Bodies
+  readonly answers: Answers
+  readonly problems: Problems
+  readonly sources: Sources
+  /** What this gateway calls itself in Via. */
+  readonly alias: () => string
+}
+
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+export function createDistribution(ports: DistributionPorts) {
+  const { broker, asks, sources } = ports
+  const reader = createReader({ sources, resolve: (local) => ports.contexts.resolve(local) })
+  const writes = createDistributedWrites(ports)
+  const batches = createDistributedBatches(ports)
+
+  /** The request, when others may have a part in it. @throws peer.loop */
+  function distributed(c: HttpContext): Distributed | undefined {
+    const tenant = headerOf(c, 'ngsild-tenant') ?? ''
+    const at = broker.tenant(tenant)
+    if (at === undefined || at.registrations.isEmpty()) return undefined
+    const { url } = c.req
+    const query = new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
+    const local = query.get('local')
+    if (local === 'true' || (local === null && query.get('type') === '*')) return undefined
+    const via = pseudonymsOf(headerOf(c, 'via'))
+    const alias = tenant === '' ? ports.alias() : `${ports.alias()}.${tenant}`
+    if (via.includes(alias)) throw new GatewayError('peer.loop', `the request has been at ${alias} before`)
+    const registrations = at.registrations
+      .live()
+      .map(({ registration }) => registration)
+      .filter(
+        ({ contextSourceAlias }) => contextSourceAlias === undefined || !via.includes(contextSourceAlias),
+      )
+    if (registrations.length === 0) return undefined
+    const asker = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
+    return { c, broker: at, asker, registrations, path: url.slice(url.indexOf('/', url.indexOf('://') + 3)) }
+  }
+
+  async function readFirst(
+    { c, broker: at, asker, registrations }: Distributed,
+    ask: Pick<AskHead, 'context'>,
+    { question, one, local }: { question: Question; one?: string; local: Route },
+  ): Promise<Response> {
+    const link = headerOf(c, 'link')
+    const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
+    const read = { asker, broker: at, registrations, context: ask.context, headers }
+    const run = async (broker: TenantBroker): Promise<Response> => {
+      c.env = { ...c.env, broker }
+      try {
+        return await local(c)
+      } catch (error) {
+        return ports.problems.answer(error)
+      }
+    }
+    const first = await reader.gather(read, question, one)
+    const answer = await run(first.broker)
+    // Sources judge conditions by what they hold: what matches here may not match with their newer copies of it.
+    const uncertain = question.looksAt.length === 0 ? [] : first.uncertain()
+    if (uncertain.length === 0) return warned(answer, first.warnings)
+    const { type } = question.parameters
+    const parameters = { ...(type === undefined ? {} : { type }), id: uncertain.join(',') }
+    const again = { interests: [{ ids: uncertain }], parameters, looksAt: [] }
+    const second = await reader.gather(read, again, undefined, first.copies)
+    return warned(await run(second.broker), [...first.warnings, ...second.warnings])
+  }
+
+  const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
+    const { c } = request
+    const id = checkUri(c.req.param('id'), 'id')
+    const ask = await asks.readEntities(c, anyParameter)
+    const type = ask.parameters.get('type')
+    const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
+    const interest = { ids: [id], types, attrs: attrsWanted(ask) }
+    const question = { interests: [interest], parameters: { id }, looksAt: [] }
+    return readFirst(request, ask, { question, one: id, local })
+  }
+
+  const query = async (request: Distributed, local: Route): Promise<Response> => {
+    const ask = await asks.readEntities(request.c, anyParameter)
+    const given = Object.fromEntries(ask.parameters)
+    return readFirst(request, ask, { question: questionOf(given, ask), local })
+  }
+
+  const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
+    const { c } = request
+    c.env = { ...c.env, body: await ports.bodies.raw(c) }
+    const ask = await asks.body(c, { known: anyParameter })
+    if (!isObject(ask.body)) return local(c)
+    return readFirst(request, ask, { question: questionOfBody(ask.body, ask), local })
+  }
+
+  const wrap =
+    (run: (request: Distributed, local: Route) => Promise<Response>) =>
+    (local: Route): Route =>
+    (c) => {
+      const request = distributed(c)
+      return request === undefined ? local(c) : run(request, local)
+    }
+
+  return Object.freeze({
+    retrieve: wrap(retrieve),
+    query: wrap(query),
+    queryByBody: wrap(queryByBody),
+    write: (operation: Operation, kind: WriteKind, local: Route): Route =>
+      wrap((request, route) => writes.write(request, { operation, kind, local: route }))(local),
+    batch: (operation: Operation, local: Route): Route =>
+      wrap((request, route) => batches.batch(request, { operation, local: route }))(local),
+  })
+}
+
+export type Distribution = ReturnType<typeof createDistribution>
+
+/** The answer with what went wrong elsewhere; where copies stand in, with the age of the oldest. */
+function warned(answer: Response, warnings: readonly Warning[]): Response {
+  if (warnings.length === 0) return answer
+  const headers = new Headers(answer.headers)
+  for (const { code, agent, text } of warnings) {
+    headers.append('NGSILD-Warning', `${code} ${agent} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`)
+  }
+  const ages = warnings.flatMap(({ age }) => age ?? [])
+  if (ages.length > 0) headers.set('Age', String(Math.max(...ages)))
+  return new Response(answer.body, { status: answer.status, headers })
+}
+
+/** Attributes that the answer will show, where the client says so. */
+function attrsWanted({ parameters, context }: AskHead): readonly string[] | undefined {
+  const text = parameters.get('attrs') ?? parameters.get('pick')
+  if (text === undefined) return undefined
+  const names = text.replaceAll(/\{[^}]*\}/g, '').split(/[,|]/)
+  const wanted = names.map((name) => name.trim()).filter((name) => !/^(?:id|type|scope|)$/.test(name))
+  return wanted.length === 0 ? undefined : wanted.map(context.expand)
+}
+
+const passedOn = [
+  'type',
+  'id',
+  'idPattern',
+  'q',
+  'scopeQ',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+]
+
+function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Question {
+  const { expand } = ask.context
+  const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
+  const types = type === undefined ? undefined : parseTypeSelection(type, expand)
+  const interest: Interest = { ids: id?.split(','), idPattern, types, attrs: attrsWanted(ask) }
+  const geo = parseGeoQuery({ georel, geometry, coordinates, geoproperty }, expand)
+  const q = given['q'] === undefined ? [] : attributesOf(parseQuery(given['q'], expand))
+  return {
+    interests: [interest],
+    parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.includes(name))),
+    looksAt: [...q, ...(geo === undefined ? [] : [geo.property])],
+  }
+}
+
+/** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
+function questionOfBody(body: JsonObject, ask: AskHead): Question {
+  const given: Record<string, string> = {}
+  const texts = (name: string, value: Json | undefined): void => {
+    if (value === undefined) return
+    const items = listOf<Json>(value).filter((item) => typeof item === 'string')
+    if (items.length > 0) given[name] = items.join(',')
+  }
+  const selectors = listOf<Json>(body['entities'] ?? []).filter(isObject)
+  texts('type', [...new Set(selectors.flatMap((selector) => selector['type'] ?? []))])
+  if (selectors.every((selector) => selector['id'] !== undefined))
+    texts(
+      'id',
+      selectors.flatMap((selector) => listOf<Json>(selector['id']!)),
+    )
+  if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
+  for (const name of ['q', 'scopeQ']) texts(name, body[name])
+  const geoQ = body['geoQ']
+  if (isObject(geoQ)) {
+    for (const name of ['georel', 'geometry', 'geoproperty']) texts(name, geoQ[name])
+    const { coordinates } = geoQ
+    if (coordinates !== undefined)
+      given['coordinates'] = typeof coordinates === 'string' ? coordinates : JSON.stringify(coordinates)
+  }
+  const wanted = body['attrs'] ?? body['pick']
+  if (wanted !== undefined && !listOf<Json>(wanted).every((name) => typeof name === 'string'))
+    throw badRequestData('must be names', 'attrs')
+  const parameters = new Map<string, string>(
+    wanted === undefined ? [] : [['attrs', textsOf(wanted).join(',')]],
+  )
+  return questionOf(given, { ...ask, parameters })
+}

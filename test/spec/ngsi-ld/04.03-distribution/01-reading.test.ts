@@ -1,0 +1,183 @@
+/**
+ * Distributed consumption between real gateways: what copies add up to in each mode, what is asked of whom, and what
+ * happens when a source is slow, gone, or leads back to where the request came from.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const registrations = '/ngsi-ld/v1/csourceRegistrations'
+const at = (value: unknown, observedAt?: string) => ({
+  type: 'Property',
+  value,
+  ...(observedAt === undefined ? {} : { observedAt }),
+})
+const early = '2024-01-01T00:00:00Z'
+const late = '2024-01-02T00:00:00Z'
+
+describe('GS CIM 009, 4.3.6: distributed consumption', () => {
+  let here: HttpGateway
+  let there: HttpGateway
+  beforeAll(async () => {
+    here = await startHttpGateway({ alias: 'here' })
+    there = await startHttpGateway({ alias: 'there' })
+  })
+  afterAll(async () => {
+    await here.close()
+    await there.close()
+  })
+  const hold = async (gateway: HttpGateway, id: string, attributes: object): Promise<void> => {
+    const made = await gateway.send('POST', `${entities}?local=true`, { id, type: 'Pump', ...attributes })
+    expect(made.status).toBe(201)
+  }
+  let registered: string[] = []
+  const register = async (members: object, gateway = here): Promise<void> => {
+    const body = {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }] }],
+      endpoint: there.url,
+      ...members,
+    }
+    const made = await gateway.send('POST', registrations, body)
+    expect([made.status, made.text]).toEqual([201, ''])
+    registered.push(gateway.url + made.headers['location']!)
+  }
+  afterEach(async () => {
+    for (const gateway of [here, there]) {
+      for (const path of registered.filter((url) => url.startsWith(gateway.url)))
+        await gateway.ask('DELETE', path.slice(gateway.url.length))
+      const all = (await gateway.get(`${entities}?local=true&limit=1000`)).json() as { id: string }[]
+      for (const { id } of all) await gateway.ask('DELETE', `${entities}/${id}?local=true`)
+    }
+    registered = []
+  })
+  const read = async (path: string): Promise<Record<string, { value: unknown }>> => {
+    const reply = await here.get(path)
+    expect(reply.status).toBe(200)
+    return reply.json()
+  }
+
+  test('inclusive: copies are merged, the most recent observedAt wins, local=true stays here', async () => {
+    await hold(here, 'urn:p:1', { flow: at(1, early), here: at('x') })
+    await hold(there, 'urn:p:1', { flow: at(2, late), there: at('y') })
+    await register({})
+    const merged = await read(`${entities}/urn:p:1`)
+    expect([merged['flow']!.value, merged['here']!.value, merged['there']!.value]).toEqual([2, 'x', 'y'])
+    expect(await read(`${entities}/urn:p:1?local=true`)).not.toHaveProperty('there')
+    const shown = await read(`${entities}/urn:p:1?options=keyValues&attrs=flow`)
+    expect(shown).toEqual({ id: 'urn:p:1', type: 'Pump', flow: 2 })
+  })
+
+  test('without observedAt the most recent modifiedAt wins, per datasetId', async () => {
+    await hold(here, 'urn:p:2', { flow: at(1) })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await hold(there, 'urn:p:2', { flow: [at(2), { ...at(3), datasetId: 'urn:d:1' }] })
+    await register({})
+    const { flow } = await read(`${entities}/urn:p:2`)
+    expect(flow).toEqual([at(2), { ...at(3), datasetId: 'urn:d:1' }])
+  })
+
+  test('auxiliary: only fills gaps', async () => {
+    await hold(here, 'urn:p:3', { flow: at(1, early) })
+    await hold(there, 'urn:p:3', { flow: at(2, late), there: at('y') })
+    await register({ mode: 'auxiliary' })
+    const merged = await read(`${entities}/urn:p:3`)
+    expect([merged['flow']!.value, merged['there']!.value]).toEqual([1, 'y'])
+  })
+
+  test('a source speaks only of what it claims', async () => {
+    await hold(here, 'urn:p:4', { name: at('n') })
+    await hold(there, 'urn:p:4', { flow: at(2), secret: at(3) })
+    await register({ information: [{ entities: [{ type: 'Pump' }], propertyNames: ['flow'] }] })
+    const merged = await read(`${entities}/urn:p:4`)
+    expect(Object.keys(merged).sort()).toEqual(['flow', 'id', 'name', 'type'])
+    expect((await here.get(`${entities}/urn:p:4?attrs=secret`)).status).toBe(404)
+  })
+
+  test('queries find what is here and there once each, count and page over both, and judge merged entities', async () => {
+    for (const n of [1, 2, 3]) await hold(here, `urn:q:${n}`, { flow: at(n, early) })
+    for (const n of [3, 4, 5]) await hold(there, `urn:q:${n}`, { flow: at(n + 10, late) })
+    await register({})
+    const page = async (query: string) => {
+      const reply = await here.get(`${entities}?type=Pump&${query}`)
+      return [reply.headers['ngsild-results-count'], (reply.json() as { id: string }[]).map(({ id }) => id)]
+    }
+    expect(await page('count=true')).toEqual(['5', ['urn:q:1', 'urn:q:2', 'urn:q:3', 'urn:q:4', 'urn:q:5']])
+    expect(await page('count=true&limit=2&offset=2')).toEqual(['5', ['urn:q:3', 'urn:q:4']])
+    expect((await page('q=flow%3E10'))[1]).toEqual(['urn:q:3', 'urn:q:4', 'urn:q:5'])
+    expect((await page('q=flow==3'))[1]).toEqual([])
+    expect((await page('local=true'))[1]).toEqual(['urn:q:1', 'urn:q:2', 'urn:q:3'])
+  })
+
+  test('a source that offers only queryEntity is asked by query, one that offers nothing of it not at all', async () => {
+    await hold(there, 'urn:p:5', { flow: at(2) })
+    await register({ operations: ['updateOps'] })
+    expect((await here.get(`${entities}/urn:p:5`)).status).toBe(404)
+    await register({ operations: ['queryEntity'] })
+    expect((await read(`${entities}/urn:p:5`))['flow']!.value).toBe(2)
+  })
+
+  test('tenants and headers of the registration go along', async () => {
+    const body = { id: 'urn:p:6', type: 'Pump', flow: at(6) }
+    await there.send('POST', entities, body, { 'NGSILD-Tenant': 'plant' })
+    await register({ tenant: 'plant' })
+    expect((await read(`${entities}/urn:p:6`))['flow']!.value).toBe(6)
+  })
+
+  test('registrations that lead in a circle end: 508 for who comes again, a warning for who asks', async () => {
+    await hold(here, 'urn:p:7', { flow: at(1) })
+    await hold(there, 'urn:p:7', { there: at(2) })
+    await register({})
+    await register({ endpoint: here.url }, there)
+    const again = await here.get(`${entities}/urn:p:7`, { Via: '1.1 elsewhere, 1.1 here' })
+    expect(again.status).toBe(508)
+    const reply = await here.get(`${entities}/urn:p:7`)
+    expect(Object.keys(reply.json() as object).sort()).toEqual(['flow', 'id', 'there', 'type'])
+  })
+
+  test('what registrations count is told, and what costs nothing is not asked', async () => {
+    await hold(there, 'urn:p:8', { flow: at(1) })
+    await register({ id: 'urn:r:counted' })
+    await read(`${entities}/urn:p:8`)
+    const shown = (await here.get(`${registrations}/urn:r:counted`)).json() as object
+    expect(shown).toMatchObject({ status: 'ok', timesSent: 1 })
+  })
+
+  describe('a source that cannot be reached', () => {
+    let brittle: HttpGateway
+    beforeEach(async () => {
+      brittle = await startHttpGateway({ alias: 'brittle' })
+      await hold(brittle, 'urn:p:9', { flow: at(1) })
+    })
+
+    test('leaves a warning and what is known here', async () => {
+      await register({ endpoint: brittle.url })
+      await brittle.close()
+      const reply = await here.get(`${entities}?type=Pump`)
+      expect([reply.status, reply.json()]).toEqual([200, []])
+      expect(reply.headers['ngsild-warning']).toMatch(/^111 127\.0\.0\.1:\d+ "/)
+      expect(reply.headers['age']).toBeUndefined()
+    })
+
+    test('is stood in for by its last known copy, marked with its age, where copies are allowed', async () => {
+      await register({ endpoint: brittle.url, management: { cacheDuration: 'PT1H' } })
+      expect((await read(`${entities}/urn:p:9`))['flow']!.value).toBe(1)
+      await brittle.close()
+      const reply = await here.get(`${entities}/urn:p:9`)
+      expect([reply.status, (reply.json() as { flow: { value: number } }).flow.value]).toEqual([200, 1])
+      expect(reply.headers['ngsild-warning']).toMatch(/^110 /)
+      expect(reply.headers['age']).toMatch(/^\d+$/)
+      expect((await here.get(`${entities}/urn:p:10`)).headers['ngsild-warning']).toMatch(/^111 /)
+    })
+
+    test('is left alone while it cools down', async () => {
+      await register({ id: 'urn:r:cool', endpoint: brittle.url, management: { cooldown: 60_000 } })
+      await brittle.close()
+      await here.get(`${entities}?type=Pump`)
+      const reply = await here.get(`${entities}?type=Pump`)
+      expect(reply.headers['ngsild-warning']).toMatch(/^199 /)
+      const shown = (await here.get(`${registrations}/urn:r:cool`)).json() as object
+      expect(shown).toMatchObject({ status: 'failed', timesFailed: 1 })
+    })
+  })
+})

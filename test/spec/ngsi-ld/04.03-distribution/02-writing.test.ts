@@ -1,0 +1,163 @@
+/**
+ * Distributed provision between real gateways: who gets which part of a write in each mode, and how the answer tells
+ * what became of the parts.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const operations = '/ngsi-ld/v1/entityOperations'
+const registrations = '/ngsi-ld/v1/csourceRegistrations'
+const batchOps = ['createBatch', 'upsertBatch', 'updateBatch', 'deleteBatch', 'mergeBatch']
+const of = (value: unknown) => ({ type: 'Property', value })
+
+describe('GS CIM 009, 4.3.6: distributed provision', () => {
+  let here: HttpGateway
+  let there: HttpGateway
+  beforeAll(async () => {
+    here = await startHttpGateway({ alias: 'here' })
+    there = await startHttpGateway({ alias: 'there' })
+  })
+  afterAll(async () => {
+    await here.close()
+    await there.close()
+  })
+  let registered: string[] = []
+  afterEach(async () => {
+    for (const path of registered) await here.ask('DELETE', path)
+    registered = []
+    for (const gateway of [here, there]) {
+      const all = (await gateway.get(`${entities}?local=true&limit=1000`)).json() as { id: string }[]
+      for (const { id } of all) await gateway.ask('DELETE', `${entities}/${id}`)
+    }
+  })
+  const register = async (members: object): Promise<void> => {
+    const body = {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }] }],
+      operations: ['redirectionOps', ...batchOps],
+      endpoint: there.url,
+      ...members,
+    }
+    const made = await here.send('POST', registrations, body)
+    expect([made.status, made.text]).toEqual([201, ''])
+    registered.push(made.headers['location']!)
+  }
+  const exclusive = (id: string, members: object = {}) =>
+    register({
+      mode: 'exclusive',
+      information: [{ entities: [{ id, type: 'Pump' }], propertyNames: ['flow'] }],
+      ...members,
+    })
+  const held = async (gateway: HttpGateway, id: string): Promise<object | undefined> => {
+    const reply = await gateway.get(`${entities}/${id}?local=true&options=keyValues`)
+    return reply.status === 200 ? reply.json() : undefined
+  }
+  const pump = (id: string, members: object = {}) => ({ id, type: 'Pump', ...members })
+  const status = async (method: string, path: string, body?: unknown) =>
+    (body === undefined ? await here.ask(method, path) : await here.send(method, path, body)).status
+
+  test('exclusive: its attributes go there and nowhere else, the rest stays', async () => {
+    await exclusive('urn:p:1')
+    const body = pump('urn:p:1', { flow: of(1), name: of('n') })
+    expect(await status('POST', entities, body)).toBe(201)
+    expect(await held(here, 'urn:p:1')).toEqual(pump('urn:p:1', { name: 'n' }))
+    expect(await held(there, 'urn:p:1')).toEqual(pump('urn:p:1', { flow: 1 }))
+    expect(await status('PATCH', `${entities}/urn:p:1/attrs`, { flow: of(2), name: of('m') })).toBe(204)
+    expect(await status('PATCH', `${entities}/urn:p:1/attrs/flow`, of(3))).toBe(204)
+    expect(await held(there, 'urn:p:1')).toEqual(pump('urn:p:1', { flow: 3 }))
+    expect(await held(here, 'urn:p:1')).toEqual(pump('urn:p:1', { name: 'm' }))
+    expect(await status('DELETE', `${entities}/urn:p:1/attrs/flow`)).toBe(204)
+    expect(await held(there, 'urn:p:1')).toEqual(pump('urn:p:1'))
+  })
+
+  test('redirect: everything goes there, and its errors are the answer', async () => {
+    await register({ mode: 'redirect' })
+    expect(await status('POST', entities, pump('urn:p:2', { flow: of(1) }))).toBe(201)
+    expect(await held(here, 'urn:p:2')).toBeUndefined()
+    expect(await held(there, 'urn:p:2')).toEqual(pump('urn:p:2', { flow: 1 }))
+    expect(await status('POST', entities, pump('urn:p:2'))).toBe(409)
+    expect(await status('PATCH', `${entities}/urn:p:none?type=Pump`, { flow: of(1) })).toBe(404)
+    expect(await status('DELETE', `${entities}/urn:p:2?type=Pump`)).toBe(204)
+    expect(await held(there, 'urn:p:2')).toBeUndefined()
+  })
+
+  test('inclusive: both do it, and 207 tells who could not', async () => {
+    await register({})
+    expect(await status('POST', `${entities}?local=true`, pump('urn:p:3', { flow: of(1) }))).toBe(201)
+    const reply = await here.send('POST', entities, pump('urn:p:3', { flow: of(2) }))
+    expect([reply.status, reply.json()]).toMatchObject([
+      207,
+      { success: ['urn:p:3'], errors: [{ entityId: 'urn:p:3', error: { status: 409 } }] },
+    ])
+    expect(await held(there, 'urn:p:3')).toEqual(pump('urn:p:3', { flow: 2 }))
+    expect(await status('PATCH', `${entities}/urn:p:3`, { flow: of(4) })).toBe(204)
+    expect([await held(here, 'urn:p:3'), await held(there, 'urn:p:3')]).toMatchObject([
+      { flow: 4 },
+      { flow: 4 },
+    ])
+    await there.ask('DELETE', `${entities}/urn:p:3`)
+    expect(await status('DELETE', `${entities}/urn:p:3`)).toBe(204)
+    expect(await held(here, 'urn:p:3')).toBeUndefined()
+  })
+
+  test('an operation that the responsible source does not offer is a conflict, or part of a 207', async () => {
+    await exclusive('urn:p:4', { operations: ['retrieveOps'] })
+    expect(await status('POST', entities, pump('urn:p:4', { flow: of(1) }))).toBe(409)
+    const reply = await here.send('POST', entities, pump('urn:p:4', { flow: of(1), name: of('n') }))
+    expect(reply.status).toBe(207)
+    expect((reply.json() as { errors: object[] }).errors).toMatchObject([
+      { entityId: 'urn:p:4', registrationId: expect.any(String), error: { status: 409 } },
+    ])
+    expect(await held(here, 'urn:p:4')).toEqual(pump('urn:p:4', { name: 'n' }))
+    expect(await held(there, 'urn:p:4')).toBeUndefined()
+  })
+
+  test('a responsible source that is gone makes 502, and attributes of it are named in 207', async () => {
+    await exclusive('urn:p:5', { endpoint: 'http://127.0.0.1:9' })
+    expect(await status('POST', entities, pump('urn:p:5', { flow: of(1) }))).toBe(502)
+    expect(await status('POST', `${entities}?local=true`, pump('urn:p:5'))).toBe(201)
+    const reply = await here.send('POST', `${entities}/urn:p:5/attrs`, { flow: of(1), name: of('n') })
+    expect(reply.status).toBe(207)
+    const { notUpdated } = reply.json() as { notUpdated: { attributeName: string }[] }
+    expect(notUpdated.map(({ attributeName }) => attributeName)).toEqual([
+      'https://uri.etsi.org/ngsi-ld/default-context/flow',
+    ])
+    expect(await held(here, 'urn:p:5')).toEqual(pump('urn:p:5', { name: 'n' }))
+  })
+
+  test('local=true and other types touch nobody else', async () => {
+    await register({ mode: 'redirect' })
+    expect(await status('POST', `${entities}?local=true`, pump('urn:p:6'))).toBe(201)
+    expect(await held(here, 'urn:p:6')).toEqual(pump('urn:p:6'))
+    expect(await status('POST', entities, { id: 'urn:v:1', type: 'Valve' })).toBe(201)
+    expect(await held(there, 'urn:v:1')).toBeUndefined()
+  })
+
+  test('batches are split by item, each source gets one request, and outcomes are told by item', async () => {
+    await exclusive('urn:p:7')
+    await register({ information: [{ entities: [{ type: 'Valve' }] }], mode: 'redirect' })
+    const items = [
+      pump('urn:p:7', { flow: of(1), name: of('n') }),
+      { id: 'urn:v:7', type: 'Valve', angle: of(2) },
+      { id: 'urn:l:7', type: 'Lamp' },
+    ]
+    const created = await here.send('POST', `${operations}/create`, items)
+    expect(created.status).toBe(201)
+    expect((created.json() as string[]).toSorted()).toEqual(['urn:l:7', 'urn:p:7', 'urn:v:7'])
+    expect(await held(here, 'urn:p:7')).toEqual(pump('urn:p:7', { name: 'n' }))
+    expect(await held(there, 'urn:p:7')).toEqual(pump('urn:p:7', { flow: 1 }))
+    expect(await held(here, 'urn:v:7')).toBeUndefined()
+    expect(await held(there, 'urn:v:7')).toMatchObject({ angle: 2 })
+    const again = await here.send('POST', `${operations}/create`, [items[1], { id: 'urn:l:8', type: 'Lamp' }])
+    expect([again.status, again.json()]).toMatchObject([
+      207,
+      { success: ['urn:l:8'], errors: [{ entityId: 'urn:v:7', registrationId: expect.any(String) }] },
+    ])
+    const upserted = await here.send('POST', `${operations}/upsert`, [
+      items[1],
+      { id: 'urn:l:9', type: 'Lamp' },
+    ])
+    expect([upserted.status, upserted.json()]).toEqual([201, ['urn:l:9']])
+  })
+})
