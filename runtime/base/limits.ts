@@ -148,7 +148,8 @@ export const limits = {
   queryNestingMax: limit(32, 'levels', 'Parentheses within a query; recursion stays within the stack', '403'),
   joinLevelsMax: limit(8, 'levels', 'Each multiplies the entities that are read', '403'),
   joinedEntitiesMax: limit(10_000, 'entities', 'Linked entities in one answer', '403'),
-  orderedEntitiesMax: limit(50_000, 'entities', 'All that match are read to be ordered', '403'),
+  orderedEntitiesMax: limit(100_000, 'entities', 'All that match are sorted by keys of the index', '403'),
+  orderedDocumentsMax: limit(10_000, 'entities', 'Read to be sorted, where the index has no keys', '403'),
   geometryPositionsMax: limit(1000, 'positions', 'Bounds the reference geometry of a geo-query', '403'),
   driverRowsMax: limit(
     2000,

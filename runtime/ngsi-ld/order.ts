@@ -9,7 +9,7 @@ import { figureDistanceMeters } from './distance.ts'
 import type { Entity } from './entity.ts'
 import { type Figure, figureOf } from './figure.ts'
 import { checkGeometry } from './geometry.ts'
-import { listOf } from './json.ts'
+import { isObject, listOf } from './json.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 import type { QueryPath } from './query.ts'
 import { type QueryTimes, valuesAt } from './query-match.ts'
@@ -131,12 +131,18 @@ function keyOf(
 ): OrderKey {
   const [name] = path.names
   const isMember = path.names.length === 1 && (name === 'id' || name === 'type' || name === 'scope')
-  const value = isMember ? memberOf(entity, name) : valuesAt(path, entity, times)[0]
-  if (typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
-    return far ? null : value
+  const values = isMember ? [memberOf(entity, name)] : valuesAt(path, entity, times)
+  const value = far || origin !== undefined ? values.find(isObject) : undefined
+  if (!far && value === undefined) return scalarKey(values.find(isScalar))
   const figure = origin === undefined ? undefined : figureOf(value)
   return figure === undefined ? null : figureDistanceMeters(origin!, figure)
 }
+
+const scalarKey = (value: number | string | boolean | undefined): OrderKey =>
+  typeof value === 'string' ? value.toWellFormed() : (value ?? null)
+
+const isScalar = (value: Json | undefined): value is number | string | boolean =>
+  typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
 
 function memberOf(entity: Entity, name: 'id' | 'type' | 'scope'): Json | undefined {
   const value = entity[name]

@@ -7,13 +7,14 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type CompiledOrder, compileOrder, type EntityOrder, type OrderKey } from '#ngsi-ld/order.ts'
+import { compileOrder, type EntityOrder } from '#ngsi-ld/order.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
 import type { Entities, EntityRow } from './entities.ts'
+import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
 import {
   armRowsStatement,
   choosePlan,
@@ -162,6 +163,15 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return { rows: [...rows, ...others], more }
   }
 
+  /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
+  const listed = (search: EntitySearch): readonly number[] | undefined => {
+    if (search.idPattern !== undefined) return undefined
+    const conditions = compileConditions(search, ports)
+    const chosen = choosePlan(conditions, planPorts)
+    const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
+    return plan.exact ? ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
+  }
+
   return Object.freeze({
     page,
 
@@ -169,18 +179,30 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): OrderedPage {
       const compiled = compileOrder(order)
       const view = ports.view ?? storedEntity
-      const first = firstOf(compiled, request)
+      const first = firstPlaces(compiled, request)
+      const read = (row: EntityRow): void => {
+        const judged = view(row)
+        first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
+      }
+      const rids = listed(search)
+      const known =
+        rids === undefined || rids.length <= settings.walkedEntitiesMax
+          ? undefined
+          : indexedKeys(order, ports, statements.rows)
+      const most = known === undefined ? limits.orderedDocumentsMax.value : limits.orderedEntitiesMax.value
+      if (rids !== undefined && rids.length > most) throw tooMany(most)
+      for (const rid of rids ?? []) {
+        const keys = known?.(rid)
+        const row = keys === undefined ? ports.entities.byRid(rid) : undefined
+        if (keys !== undefined) first.offer({ rid, keys })
+        else if (row !== undefined) read(row)
+      }
       let seen = 0
-      for (let after = 0, more = true; more; ) {
+      for (let after = 0, more = rids === undefined; more; ) {
         const found = page(search, { limit: ridsPerSort, offset: 0, after })
         seen += found.rows.length
-        if (seen > limits.orderedEntitiesMax.value) {
-          throw tooComplex(`more than ${limits.orderedEntitiesMax.value} entities would have to be ordered`)
-        }
-        for (const row of found.rows) {
-          const judged = view(row)
-          first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
-        }
+        if (seen > most) throw tooMany(most)
+        for (const row of found.rows) read(row)
         after = found.rows.at(-1)?.rid ?? 0
         more = found.more
       }
@@ -204,19 +226,6 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   })
 }
 
-/** Where an entity stands in an order. */
-export interface OrderedPlace {
-  readonly keys: readonly OrderKey[]
-  readonly rid: number
-}
-
-export interface OrderedPageRequest {
-  readonly limit: number
-  readonly offset: number
-  /** Only entities behind this place. */
-  readonly after?: OrderedPlace | undefined
-}
-
 export interface OrderedPage extends EntityPage {
   /** Place of the last row. */
   readonly last: OrderedPlace | undefined
@@ -225,26 +234,7 @@ export interface OrderedPage extends EntityPage {
 /** Entities read at once to be ordered. */
 const ridsPerSort = 1000
 
-/** Keeps the first places of all that are offered, no more of them than twice what is wanted. */
-function firstOf(order: CompiledOrder, { limit, offset, after }: OrderedPageRequest) {
-  const compare = (a: OrderedPlace, b: OrderedPlace): number => order.compare(a.keys, b.keys) || a.rid - b.rid
-  const wanted = offset + limit + 1
-  let places: OrderedPlace[] = []
-  const cut = (): void => {
-    places = places.sort(compare).slice(0, wanted)
-  }
-  return Object.freeze({
-    offer(place: OrderedPlace): void {
-      if (after !== undefined && compare(place, after) <= 0) return
-      places.push(place)
-      if (places.length > 2 * wanted + ridsPerSort) cut()
-    },
-    take(): { readonly places: readonly OrderedPlace[]; readonly more: boolean } {
-      cut()
-      return { places: places.slice(offset, offset + limit), more: places.length === wanted }
-    },
-  })
-}
+const tooMany = (most: number): Error => tooComplex(`more than ${most} entities would have to be ordered`)
 
 /** The most rids asked for at once. */
 const ridsAtOnce = 65_536

@@ -6,10 +6,12 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { compileOrder, type EntityOrder, parseOrder } from '#ngsi-ld/order.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntityRow } from '#store/entities.ts'
 import { diffIndexRows, indexRows } from '#store/entity-index.ts'
+import type { OrderedPlace } from '#store/entity-order.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { entities, entityBody, focused, geometry, plain, scalar, search } from '#test/kit/random-searches.ts'
@@ -40,7 +42,62 @@ function matching(wanted: EntitySearch, all: readonly Entity[]): string[] {
   return all.filter((entity, at) => isMatch(entity, timesOf(at))).map(({ id }) => id)
 }
 
+const byA = parseOrder({ orderBy: 'a;desc' }, (name) => name)!
+
 const idsOf = (rows: readonly EntityRow[]): string[] => rows.map(({ id }) => id)
+
+/** Entities in an order, by the predicate and the order alone. */
+function sorted(wanted: EntitySearch, order: EntityOrder, all: readonly Entity[]): string[] {
+  const compiled = compileOrder(order)
+  const found = new Set(matching(wanted, all))
+  return all
+    .map((entity, at) => ({ id: entity.id, keys: compiled.keysOf(entity, timesOf(at)) }))
+    .filter(({ id }) => found.has(id))
+    .toSorted((a, b) => compiled.compare(a.keys, b.keys))
+    .map(({ id }) => id)
+}
+
+const orders: fc.Arbitrary<EntityOrder> = fc
+  .tuple(
+    fc.uniqueArray(
+      fc.constantFrom('a', 'b', 'a;desc', 'b;desc', 'place', 'id;desc', 'modifiedAt', 'a.sub', 'unheard'),
+      {
+        minLength: 1,
+        maxLength: 3,
+      },
+    ),
+    fc.option(fc.constant('[1,1]'), { nil: undefined }),
+    fc.option(fc.constant('de'), { nil: undefined }),
+  )
+  .map(([terms, orderFrom, collation]) =>
+    parseOrder({ orderBy: terms.join(), orderFrom, collation }, (name) => name),
+  )
+  .map((order) => order!)
+
+describe('an order made from the tables', () => {
+  it('is that of the documents, page by page', () => {
+    fc.assert(
+      fc.property(entities, search, orders, fc.integer({ min: 1, max: 5 }), (all, wanted, order, limit) => {
+        tables.fill(all, timesOf)
+        const expected = sorted(wanted, order, all)
+        for (const query of queries) {
+          const found: string[] = []
+          let after: OrderedPlace | undefined
+          for (let more = true; more; ) {
+            const page = query.ordered(wanted, order, { limit, offset: 0, after })
+            found.push(...idsOf(page.rows))
+            more = page.more
+            after = page.last
+          }
+          expect(found).toEqual(expected)
+          const { rows } = query.ordered(wanted, order, { limit: 100, offset: 2 })
+          expect(idsOf(rows)).toEqual(expected.slice(2))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
 
 describe('a term answered from the tables', () => {
   it('equals the predicate', () => {
@@ -117,6 +174,8 @@ describe('a search answered from the tables', () => {
             const expected = matching(wanted, current)
             expect(idsOf(query.page(wanted, { limit: 100, offset: 0 }).rows)).toEqual(expected)
             expect(query.count(wanted)).toBe(expected.length)
+            const { rows } = query.ordered(wanted, byA, { limit: 100, offset: 0 })
+            expect(idsOf(rows)).toEqual(sorted(wanted, byA, current))
           }
         }
       }),
