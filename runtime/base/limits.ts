@@ -178,6 +178,12 @@ export const limits = {
     'Values of one attribute that a filter of a temporal query looks at',
     '403',
   ),
+  decodedChunksMax: limit(
+    128,
+    'chunks',
+    'Read lately by aggregates, per tenant; 2 MB',
+    'the oldest is let go',
+  ),
   historyEditsMax: limit(10_000, 'instances', 'Corrected ones per entity are read with its history', '403'),
   batchEntitiesMax: limit(10_000, 'entities', 'Bounds one request', '413'),
   bodyBytesMax: limit(8 * 1024 * 1024, 'bytes', 'One request in memory', '413'),

@@ -10,6 +10,7 @@ import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history.ts'
 import type { Corrections } from './corrections.ts'
+import type { DecodedChunks } from './decoded-chunks.ts'
 import { livesOf } from './evolution.ts'
 import {
   chunkTimes,
@@ -20,9 +21,14 @@ import {
   type TailInstance,
   tailWithin,
   toldByChanges,
+  type Window,
   windowOf,
 } from './evolution-sources.ts'
 import type { AggregateQuery, EntityAggregates } from './types.ts'
+
+export interface AggregationPorts extends EvolutionPorts {
+  readonly decoded: DecodedChunks
+}
 
 /** What is to be summed up of one stream. */
 interface StreamPart {
@@ -34,7 +40,7 @@ interface StreamPart {
   readonly chunks: readonly ChunkSummary[]
   readonly tail: readonly TailInstance[]
   /** Times and identities that change records have told already. */
-  readonly toldTimes: readonly number[]
+  readonly toldTimes: ReadonlySet<number>
   readonly told: ReadonlySet<string>
 }
 
@@ -52,7 +58,7 @@ interface Sum {
 }
 
 export function aggregatesOf(
-  ports: EvolutionPorts,
+  ports: AggregationPorts,
   id: string,
   query: AggregateQuery,
 ): EntityAggregates | undefined {
@@ -82,9 +88,11 @@ export function aggregatesOf(
   }
   const attributes = new Map<string, readonly JsonObject[]>()
   for (const [name, ofName] of sums) {
+    const shown = [...ofName.values()].filter(({ aggregation }) => !aggregation.isEmpty())
+    if (shown.length === 0) continue
     attributes.set(
       name,
-      [...ofName.values()].map(({ head, aggregation }) => ({ ...head, ...aggregation.results() })),
+      shown.map(({ head, aggregation }) => ({ ...head, ...aggregation.results() })),
     )
   }
   return { id, type: lives.entity.type, attributes }
@@ -100,19 +108,19 @@ interface Gathering {
   readonly parts: StreamPart[]
 }
 
-function gather(ports: EvolutionPorts, rid: number, { query, corrections, loose, parts }: Gathering): void {
+function gather(ports: AggregationPorts, rid: number, { query, corrections, loose, parts }: Gathering): void {
   const window = windowOf(query)
-  const told = new Map<string, { times: number[]; identities: Set<string> }>()
+  const told = new Map<string, { times: Set<number>; identities: Set<string> }>()
   for (const { name, dataset, one } of toldByChanges(ports, rid, query, corrections)) {
     if (one.deletedAt !== undefined) continue
     if (one.observedAt !== undefined) {
       const key = `${name} ${dataset}`
-      const known = told.get(key) ?? { times: [], identities: new Set() }
+      const known = told.get(key) ?? { times: new Set<number>(), identities: new Set<string>() }
       told.set(key, known)
       const identity = identityOf(one.observedAt, one.instance.value ?? null)
       if (known.identities.has(identity)) continue
       known.identities.add(identity)
-      known.times.push(one.observedAt)
+      known.times.add(one.observedAt)
     }
     const time = timeOf(one, query.timeproperty)
     if (time === undefined || time < window.from || time >= window.to) continue
@@ -133,7 +141,7 @@ function gather(ports: EvolutionPorts, rid: number, { query, corrections, loose,
       corrections,
       chunks: ports.history.summaries(row.s, from, to),
       tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
-      toldTimes: known?.times ?? [],
+      toldTimes: known?.times ?? new Set(),
       told: known?.identities ?? new Set(),
     })
   }
@@ -141,7 +149,7 @@ function gather(ports: EvolutionPorts, rid: number, { query, corrections, loose,
 
 /** The time of the first value: where periods begin when the query says nothing. */
 function startOf(
-  ports: EvolutionPorts,
+  ports: AggregationPorts,
   parts: readonly StreamPart[],
   loose: readonly LooseInstance[],
   query: AggregateQuery,
@@ -160,7 +168,7 @@ function startOf(
   return start
 }
 
-function* timesOf(ports: EvolutionPorts, part: StreamPart, query: AggregateQuery): Generator<number> {
+function* timesOf(ports: AggregationPorts, part: StreamPart, query: AggregateQuery): Generator<number> {
   const times: number[] = []
   const add = (time: number): void => void times.push(time)
   for (const chunk of part.chunks) addChunk(ports, part, { query, chunk, add })
@@ -171,35 +179,74 @@ function* timesOf(ports: EvolutionPorts, part: StreamPart, query: AggregateQuery
 type Add = (time: number, value: TailInstance['value']) => void
 
 function addStream(
-  ports: EvolutionPorts,
+  ports: AggregationPorts,
   part: StreamPart,
   query: AggregateQuery,
   sum: () => Aggregation,
 ): void {
   const window = windowOf(query)
-  const add: Add = (time, value) => sum().add(time, value)
+  let known: Aggregation | undefined
+  const own = (): Aggregation => {
+    known ??= sum()
+    return known
+  }
+  const add: Add = (time, value) => own().add(time, value)
   const isSummable =
     query.timeproperty === 'observedAt' && part.corrections.isEmpty && !query.methods.has('distinctCount')
   const seen = new Set<string>()
-  const overlaps = (chunk: ChunkSummary, time: number): boolean => time >= chunk.t0 && time <= chunk.t1
+  const tailFrom = part.tail[0]?.time ?? Number.POSITIVE_INFINITY
+  const isIn =
+    (chunk: ChunkSummary) =>
+    (time: number): boolean =>
+      time >= chunk.t0 && time <= chunk.t1
   for (const chunk of part.chunks) {
-    const isShared =
-      part.toldTimes.some((time) => overlaps(chunk, time)) ||
-      part.tail.some(({ time }) => overlaps(chunk, time))
+    const isShared = tailFrom <= chunk.t1 && part.tail.some(({ time }) => isIn(chunk)(time))
+    const isTold = part.toldTimes.values().some(isIn(chunk))
     const isWithin = chunk.t0 >= window.from && chunk.t1 < window.to
-    const { min, max, sum: total, sumsq } = chunk
-    if (isSummable && !isShared && isWithin && min !== null && sum().endOfPeriod(chunk.t0) > chunk.t1) {
-      sum().addMany(chunk.t0, chunk.t1, { count: chunk.count, min, max: max!, sum: total!, sumsq: sumsq! })
-    } else addChunk(ports, part, { query, chunk, add, seen: isShared ? seen : undefined })
+    const { count, min, max, sum: total, sumsq } = chunk
+    if (!isSummable || isShared || min === null) {
+      addChunk(ports, part, { query, chunk, add, seen: isShared ? seen : undefined })
+    } else if (!isTold && isWithin && own().endOfPeriod(chunk.t0) > chunk.t1) {
+      own().addMany(chunk.t0, chunk.t1, { count, min, max: max!, sum: total!, sumsq: sumsq! })
+    } else addNumbers(ports, part, chunk, { window, isTold, sum: own() })
   }
   for (const one of part.tail) {
     if (!seen.has(identityOf(one.time, one.value))) addOne(part, { query, one, shape: one.shape, add })
   }
 }
 
+/** Adds the numbers of a chunk that lie in the window and were not told yet, all of a period at once. */
+function addNumbers(
+  ports: AggregationPorts,
+  { s, toldTimes, told }: StreamPart,
+  chunk: ChunkSummary,
+  { window, isTold, sum: target }: { window: Window; isTold: boolean; sum: Aggregation },
+): void {
+  const found = ports.decoded.numbersOf(s, chunk)
+  if (found === undefined) return
+  const { times, values } = found
+  let i = 0
+  while (i < times.length && times[i]! < window.from) i++
+  while (i < times.length && times[i]! < window.to) {
+    const first = times[i]!
+    const end = Math.min(target.endOfPeriod(first), window.to)
+    let [count, min, max, sum, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
+    for (; i < times.length && times[i]! < end; i++) {
+      const value = values[i]!
+      if (isTold && toldTimes.has(times[i]!) && told.has(identityOf(times[i]!, value))) continue
+      count++
+      if (value < min) min = value
+      if (value > max) max = value
+      sum += value
+      sumsq += value * value
+    }
+    if (count > 0) target.addMany(first, times[i - 1]!, { count, min, max, sum, sumsq })
+  }
+}
+
 /** Adds what a chunk holds, value by value; `seen` notes which, where a tail may hold the same. */
 function addChunk(
-  ports: EvolutionPorts,
+  ports: AggregationPorts,
   part: StreamPart,
   {
     query,
@@ -219,7 +266,7 @@ function addChunk(
 }
 
 function addOne(
-  { s, name, dataset, corrections, told }: StreamPart,
+  { s, name, dataset, corrections, told, toldTimes }: StreamPart,
   {
     query,
     one,
@@ -228,7 +275,7 @@ function addOne(
   }: { query: AggregateQuery; one: Omit<TailInstance, 'shape'>; shape: string; add: Add },
 ): void {
   const { time, modified, value } = one
-  if (told.size > 0 && told.has(identityOf(time, value))) return
+  if (toldTimes.has(time) && told.has(identityOf(time, value))) return
   const window = windowOf(query)
   if (corrections.isEmpty && query.timeproperty === 'observedAt') {
     if (time >= window.from && time < window.to) add(time, value)

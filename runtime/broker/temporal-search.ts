@@ -12,6 +12,7 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import { aggregatesOf } from './aggregation.ts'
+import { createDecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 import type {
@@ -35,8 +36,9 @@ const candidatesPerRead = 200
 export function createTemporalSearch(
   ports: TemporalSearchPorts,
 ): Pick<TemporalBroker, 'aggregate' | 'search' | 'searchAggregates'> {
+  const decoded = createDecodedChunks(ports.history)
   const aggregate = (id: string, query: AggregateQuery): EntityAggregates | undefined =>
-    aggregatesOf(ports, id, query)
+    aggregatesOf({ ...ports, decoded }, id, query)
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const atOnce = ports.database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
