@@ -37,7 +37,7 @@ export const errorRegister = {
     'Somebody else is responsible for this; see the registrations of context sources.',
   ),
   'ngsi-ld.not-found': entry('caller', 'never', 404, 'Check the id and the tenant.'),
-  'ngsi-ld.not-supported': entry('caller', 'never', 422, 'See docs/compatibility.md for what is built.'),
+  'ngsi-ld.not-supported': entry('caller', 'never', 422, 'See docs/compat.md for what is built.'),
   'ngsi-ld.too-complex': entry('caller', 'never', 403, 'Shorten or split the query.'),
   'ngsi-ld.too-many-results': entry('caller', 'never', 403, 'Ask for a smaller page.'),
   'ngsi-ld.context-not-available': entry(
@@ -65,7 +65,7 @@ export const errorRegister = {
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
   'http.busy': entry('resource', 'later', 503, 'Repeat after the Retry-After time.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
-  'http.no-route': entry('caller', 'never', 404, 'See docs/compatibility.md for the paths there are.'),
+  'http.no-route': entry('caller', 'never', 404, 'See docs/reference/api.md for the paths there are.'),
   // Store
   'store.busy': entry(
     'resource',

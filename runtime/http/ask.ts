@@ -10,7 +10,7 @@ import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
-import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import {
   type AnswerType,
@@ -127,6 +127,7 @@ export function createAsks(
   settings: { defaultType: AnswerType },
 ): Asks {
   const tenantOf = (c: HttpContext): string => {
+    refuseUnbuilt(c)
     const name = headerOf(c, 'ngsild-tenant') ?? ''
     if (name === '' || tenantName.test(name)) return name
     throw badRequestData('a tenant has 1 to 64 letters, digits, _ and -', 'NGSILD-Tenant')
@@ -242,6 +243,14 @@ export function createAsks(
       return { tenant, parameters, body, context: contexts.core, enter }
     },
   } satisfies Asks)
+}
+
+/** Headers that would make the answer another one. @throws ngsi-ld.not-supported */
+function refuseUnbuilt(c: HttpContext): void {
+  if (headerOf(c, 'ngsild-snapshot') !== undefined)
+    throw notSupported('NGSILD-Snapshot: there are no snapshots')
+  if (headerOf(c, 'ngsild-entitymap') !== undefined)
+    throw notSupported('NGSILD-EntityMap: there are no entity maps')
 }
 
 /** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */

@@ -71,6 +71,7 @@ export const clauses: readonly Clause[] = [
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
   done('1.9', 'Purge entities', [provision('21-purge')]),
+  not('1.9', 'Downgrade to the version that a Prefer header names'),
   done('5.7.1', 'Retrieve entity', [consumption('01-retrieve-entity')]),
   done('5.7.2', 'Query entities, by GET and by POST', [
     consumption('02-query-entities'),

@@ -200,3 +200,8 @@ describe('a @context', () => {
 })
 
 const old = gatewayOfFile({ profile: '1.1.2' })
+
+it.each(['NGSILD-Snapshot', 'NGSILD-EntityMap'])('%s shall be refused, not ignored', async (name) => {
+  const answer = await gateway.get('/ngsi-ld/v1/entities?type=T', { [name]: 'urn:x:1' })
+  expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
+})
