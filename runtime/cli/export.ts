@@ -62,7 +62,7 @@ async function* pages(
       entities: JSON.parse(answer.text) as JsonObject[],
       count: Number(answer.headers.get('ngsild-results-count')),
     }
-    next = /<([^>]*)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
+    next = /<([^>]*)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
   }
 }
 

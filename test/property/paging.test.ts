@@ -92,7 +92,7 @@ async function followed(start: string, between: (page: number) => Promise<void>)
     const answer = await gateway.get(next)
     expect([next, answer.status]).toEqual([next, 200])
     seen.push(...(answer.json() as { id: string }[]).map(({ id }) => id))
-    next = /<([^>]*)>; rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+    next = /<([^>]*)>;\s*rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
     await writes
   }
   return seen
