@@ -64,6 +64,7 @@ export const commands: readonly Command[] = [
       },
       { name: 'type', value: 'TYPES', summary: 'Only entities of these types, such as A,B' },
       { name: 'q', value: 'QUERY', summary: 'Only entities that satisfy the query' },
+      { name: 'history', summary: 'What was observed of these entities, instead of what they are' },
       ...gatewayOptions,
       ...settingsOptions,
       json,
@@ -82,6 +83,7 @@ export const commands: readonly Command[] = [
         value: 'FORMAT',
         summary: 'jsonld or csv; default by the name of the file, else jsonld',
       },
+      { name: 'history', summary: 'The file holds histories; they are added to those that are there' },
       {
         name: 'mode',
         value: 'MODE',

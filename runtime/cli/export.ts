@@ -8,6 +8,7 @@ import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { Given } from './arguments.ts'
 import { csvRow } from './csv.ts'
 import { entityColumns, toRows } from './entity-csv.ts'
+import { evolutionOf } from './export-history.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -26,19 +27,23 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
   let done = 0
   try {
     if (format === 'csv') output.write(csvRow(entityColumns))
+    const textOf = (entity: JsonObject): string =>
+      format === 'csv' ? toRows(entity).map(csvRow).join('') : `${JSON.stringify(entity)}\n`
     for await (const { entities, count } of pages(gateway, given)) {
-      const texts =
-        format === 'csv'
-          ? entities.flatMap((entity) => toRows(entity).map(csvRow))
-          : entities.map((entity) => `${JSON.stringify(entity)}\n`)
-      output.write(texts.join(''))
+      if (!given.has('history')) output.write(entities.map(textOf).join(''))
+      for (const { id } of given.has('history') ? entities : []) {
+        for await (const part of evolutionOf(gateway, id as string)) output.write(textOf(part))
+        progress.at(++done, count)
+      }
+      if (given.has('history')) continue
       done += entities.length
       progress.at(done, count)
     }
   } finally {
     output.close()
   }
-  const words = `${done.toLocaleString('en-US')} entities exported`
+  const what = given.has('history') ? 'histories of entities' : 'entities'
+  const words = `${done.toLocaleString('en-US')} ${what} exported`
   const tell = file === undefined ? terminal.err : terminal.out
   return tellResult(given, tell, { words, facts: { entities: done }, failed: false })
 }

@@ -44,15 +44,20 @@ export async function importEntities(given: Given, terminal: Terminal): Promise<
   const progress = createProgress(terminal, 'entities')
   let taken = 0
   let refused = 0
-  for await (const batch of batches(entitiesOf(piecesOf(file, terminal), format))) {
-    const refusals = await send(gateway, target, batch)
+  const isHistory = given.has('history')
+  if (isHistory && given.has('mode'))
+    throw new GatewayError('cli.usage', '--mode is not for --history, which adds')
+  const entities = entitiesOf(piecesOf(file, terminal), format, isHistory)
+  for await (const batch of batches(entities, isHistory ? 1 : batchOf)) {
+    const refusals = isHistory ? await sendHistory(gateway, batch[0]!) : await send(gateway, target, batch)
     for (const { entityId, error } of refusals.slice(0, Math.max(0, refusalsToldMax - refused)))
       terminal.err(`${entityId}: ${error.detail ?? error.title ?? 'refused'}\n`)
     refused += refusals.length
     taken += batch.length - refusals.length
     progress.at(taken + refused)
   }
-  const words = `${taken.toLocaleString('en-US')} entities imported${refused === 0 ? '' : `, ${refused.toLocaleString('en-US')} refused`}`
+  const what = isHistory ? 'parts of histories' : 'entities'
+  const words = `${taken.toLocaleString('en-US')} ${what} imported${refused === 0 ? '' : `, ${refused.toLocaleString('en-US')} refused`}`
   return tellResult(given, terminal.out, { words, facts: { imported: taken, refused }, failed: refused > 0 })
 }
 
@@ -71,13 +76,29 @@ async function send(
   return (JSON.parse(answer.text) as { errors: readonly Refusal[] }).errors
 }
 
+/** History is added to that of the entity, which comes into being where there is none. */
+async function sendHistory(gateway: RunningGateway, text: string): Promise<readonly Refusal[]> {
+  const answer = await gateway.ask('/ngsi-ld/v1/temporal/entities', {
+    method: 'POST',
+    body: text,
+    contentType: 'application/ld+json',
+  })
+  if (answer.status === 201 || answer.status === 204) return []
+  if (answer.status !== 400) throw refusalOf(answer, 'a history')
+  const { id } = JSON.parse(text) as { id: string }
+  return [{ entityId: id, error: JSON.parse(answer.text) as Refusal['error'] }]
+}
+
 /** Texts of entities, in batches of bounded size. */
-async function* batches(entities: AsyncIterable<JsonObject>): AsyncGenerator<readonly string[]> {
+async function* batches(
+  entities: AsyncIterable<JsonObject>,
+  most: number,
+): AsyncGenerator<readonly string[]> {
   let batch: string[] = []
   let characters = 0
   for await (const entity of entities) {
     const text = JSON.stringify(Object.hasOwn(entity, '@context') ? entity : { ...entity, '@context': core })
-    if (batch.length > 0 && (batch.length === batchOf || characters + text.length > batchCharactersMax)) {
+    if (batch.length > 0 && (batch.length === most || characters + text.length > batchCharactersMax)) {
       yield batch
       batch = []
       characters = 0
@@ -106,8 +127,9 @@ async function* piecesOf(file: string | undefined, { input }: Terminal): AsyncGe
 async function* entitiesOf(
   pieces: AsyncIterable<string>,
   format: TransferFormat,
+  isHistory: boolean,
 ): AsyncGenerator<JsonObject> {
-  yield* format === 'csv' ? fromCsv(pieces) : fromLines(pieces)
+  yield* format === 'csv' ? fromCsv(pieces, isHistory ? historyRowsMax : Infinity) : fromLines(pieces)
 }
 
 async function* fromLines(pieces: AsyncIterable<string>): AsyncGenerator<JsonObject> {
@@ -133,14 +155,19 @@ function entityOf(line: string, number: number): readonly JsonObject[] {
   return [entity]
 }
 
-async function* fromCsv(pieces: AsyncIterable<string>): AsyncGenerator<JsonObject> {
+/** Rows of one entity that are sent at once, where they are its history. */
+const historyRowsMax = 5000
+
+async function* fromCsv(pieces: AsyncIterable<string>, rowsMax: number): AsyncGenerator<JsonObject> {
   const csv = createCsvReader()
   let reader: RowReader | undefined
+  let rowCount = 0
   const read = (rows: readonly (readonly string[])[]): JsonObject[] => {
     const entities: JsonObject[] = []
     for (const row of rows) {
       if (reader === undefined) reader = readerOf(row)
       else entities.push(...reader.read(row))
+      if (++rowCount % rowsMax === 0) entities.push(...reader.end())
     }
     return entities
   }

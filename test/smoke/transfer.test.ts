@@ -69,6 +69,37 @@ describe('selvedge export and import', () => {
     expect(documents(copy.stdout)).toHaveLength(entities.length)
   })
 
+  it.each(['jsonld', 'csv'])('carry what was observed to another tenant as %s', async (format) => {
+    const id = `urn:ngsi-ld:Meter:${format}`
+    const observed = Array.from({ length: 12_500 }, (_, n) => ({
+      type: 'Property',
+      value: n / 4,
+      observedAt: new Date(Date.UTC(2025, 0, 1) + 1000 * n).toISOString(),
+    }))
+    const made = await selvedge(
+      ['import', '--history'],
+      `${JSON.stringify({ id, type: 'Meter', flow: observed.slice(0, 7000) })}\n${JSON.stringify({ id, type: 'Meter', flow: observed.slice(7000) })}\n`,
+    )
+    expect([made.code, made.stderr, made.stdout]).toEqual([0, '', '2 parts of histories imported\n'])
+    const file = join(folder, `history.${format}`)
+    expect(
+      (await selvedge(['export', '--history', '--type', 'Meter', '--q', 'flow', '--out', file])).code,
+    ).toBe(0)
+    const tenant = `history_${format}`
+    expect((await selvedge(['import', '--history', '--file', file, '--tenant', tenant])).code).toBe(0)
+    const copy = await selvedge(['export', '--history', '--type', 'Meter', '--tenant', tenant])
+    const parts = copy.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; flow: { value: number; observedAt: string }[] })
+      .filter((part) => part.id === id)
+    expect(parts.length).toBeGreaterThan(1)
+    const values = parts.flatMap(({ flow }) =>
+      flow.map(({ value, observedAt }) => [value, Date.parse(observedAt)]),
+    )
+    expect(values).toEqual(observed.map(({ value, observedAt }) => [value, Date.parse(observedAt)]))
+  })
+
   it('take a part, and never overwrite a file', async () => {
     const file = join(folder, 'part.csv')
     expect((await selvedge(['export', '--out', file, '--type', 'Room', '--q', 'temperature<0.3'])).code).toBe(
