@@ -34,9 +34,15 @@ export interface Question {
   readonly looksAt: readonly string[]
 }
 
+/** A copy and whose it is. */
+export interface SourcedCopy extends EntityCopy {
+  /** Id of the registration. */
+  readonly source: string
+}
+
 export interface Gathered {
   readonly broker: TenantBroker
-  readonly copies: readonly EntityCopy[]
+  readonly copies: readonly SourcedCopy[]
   /** Entities held here that matched by what is held here alone, although others may have newer copies of them. */
   uncertain(): readonly string[]
   readonly warnings: readonly Warning[]
@@ -101,9 +107,9 @@ export function createReader({ sources, resolve }: ReaderPorts) {
     read: ReadRequest,
     registration: Registration,
     request: SourceRequest,
-  ): Promise<{ copies: EntityCopy[]; warnings: Warning[] }> {
+  ): Promise<{ copies: SourcedCopy[]; warnings: Warning[] }> {
     const { entities, context, warnings } = await entitiesOf(read, registration, request)
-    const copies = entities.flatMap((json): EntityCopy[] => {
+    const copies = entities.flatMap((json): SourcedCopy[] => {
       try {
         const { '@context': _, ...body } = json
         const whole = parseEntity(body, context)
@@ -117,7 +123,8 @@ export function createReader({ sources, resolve }: ReaderPorts) {
           ...(scope === undefined ? {} : { scope }),
           ...Object.fromEntries(mine.map((name) => [name, whole[name]])),
         }
-        return [{ mode: modeOf(registration), claim, entity, times: timesIn(body, context) }]
+        const source = registration.id
+        return [{ source, mode: modeOf(registration), claim, entity, times: timesIn(body, context) }]
       } catch (error) {
         warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
         return []
@@ -131,7 +138,7 @@ export function createReader({ sources, resolve }: ReaderPorts) {
     read: ReadRequest,
     question: Question,
     one: string | undefined,
-    before: readonly EntityCopy[] = [],
+    before: readonly SourcedCopy[] = [],
   ): Promise<Gathered> {
     const asked = read.registrations.flatMap((registration) => {
       const request = requestFor(registration, question, one, read)

@@ -12,6 +12,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
 import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
 import type { Broker } from '#broker/types.ts'
+import { createEntityMaps } from '#federation/entity-maps.ts'
 import type { Sources } from '#federation/sources.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
@@ -23,6 +24,7 @@ import { createContextRoutes } from './contexts.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
 import { createDistribution, type Distribution } from './distribution.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
+import { createEntityMapTable } from './entity-maps.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
 import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
@@ -88,6 +90,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const bodies = createBodies()
   const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
 
+  const maps = createEntityMaps(clock)
   const distribution = createDistribution({
     broker,
     contexts,
@@ -96,6 +99,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     answers,
     problems,
     sources,
+    maps,
+    clock,
     alias,
   })
   const entities = createEntityRoutes({ asks, answers, rules })
@@ -119,6 +124,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         PATCH: subscriptions.patch,
         DELETE: subscriptions.remove,
       },
+      ...createEntityMapTable({ asks, answers, maps, clock }),
       ...createContextSourceTable({ asks, answers, clock, rules }),
       ...temporalTable({ asks, answers }, settings),
       [typesPath]: { GET: discovery.types },
@@ -183,7 +189,7 @@ function entityTable({ entities, writes, operations, purge }: EntityRoutes, shar
     [entitiesPath]: {
       GET: shared.query(entities.query),
       POST: shared.write('createEntity', 'entity', entities.create),
-      DELETE: purge.purge,
+      DELETE: shared.purge(purge.purge),
     },
     [`${entitiesPath}/:id`]: {
       GET: shared.retrieve(entities.retrieve),

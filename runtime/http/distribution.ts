@@ -3,16 +3,18 @@
  * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
+import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
-import { createReader, type Question, type Warning } from '#federation/reading.ts'
+import type { EntityMaps } from '#federation/entity-maps.ts'
+import { createReader, type Gathered, type Question, type Warning } from '#federation/reading.ts'
 import { pseudonymsOf, type Sources } from '#federation/sources.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
-import { badRequestData } from '#ngsi-ld/problem.ts'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
@@ -22,7 +24,10 @@ import type { AskHead, Asks } from './ask.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { anyParameter, type Distributed } from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
+import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
+import { concernsEntityMap, goingBy, lifetimeAsked, recording } from './entity-maps.ts'
+import { pagingOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
 
 export interface DistributionPorts {
@@ -33,8 +38,18 @@ export interface DistributionPorts {
   readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
+  readonly maps: EntityMaps
+  readonly clock: Clock
   /** What this gateway calls itself in Via. */
   readonly alias: () => string
+}
+
+/** What is asked of others first; `through` makes of what they told the broker that the route runs on. */
+interface Reading {
+  readonly question: Question
+  readonly one?: string
+  readonly local: Route
+  readonly through?: (gathered: Gathered) => TenantBroker
 }
 
 type Route = (c: HttpContext) => Response | Promise<Response>
@@ -68,24 +83,26 @@ export function createDistribution(ports: DistributionPorts) {
     return { c, broker: at, asker, registrations, path: url.slice(url.indexOf('/', url.indexOf('://') + 3)) }
   }
 
+  /** The route on another broker. */
+  async function runOn(c: HttpContext, at: TenantBroker, local: Route): Promise<Response> {
+    c.env = { ...c.env, broker: at }
+    try {
+      return await local(c)
+    } catch (error) {
+      return ports.problems.answer(error)
+    }
+  }
+
   async function readFirst(
     { c, broker: at, asker, registrations }: Distributed,
     ask: Pick<AskHead, 'context'>,
-    { question, one, local }: { question: Question; one?: string; local: Route },
+    { question, one, local, through = ({ broker: whole }) => whole }: Reading,
   ): Promise<Response> {
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
     const read = { asker, broker: at, registrations, context: ask.context, headers }
-    const run = async (broker: TenantBroker): Promise<Response> => {
-      c.env = { ...c.env, broker }
-      try {
-        return await local(c)
-      } catch (error) {
-        return ports.problems.answer(error)
-      }
-    }
     const first = await reader.gather(read, question, one)
-    const answer = await run(first.broker)
+    const answer = await runOn(c, through(first), local)
     // Sources judge conditions by what they hold: what matches here may not match with their newer copies of it.
     const uncertain = question.looksAt.length === 0 ? [] : first.uncertain()
     if (uncertain.length === 0) return warned(answer, first.warnings)
@@ -93,7 +110,49 @@ export function createDistribution(ports: DistributionPorts) {
     const parameters = { ...(type === undefined ? {} : { type }), id: uncertain.join(',') }
     const again = { interests: [{ ids: uncertain }], parameters, looksAt: [] }
     const second = await reader.gather(read, again, undefined, first.copies)
-    return warned(await run(second.broker), [...first.warnings, ...second.warnings])
+    return warned(await runOn(c, through(second), local), [...first.warnings, ...second.warnings])
+  }
+
+  /** A query that makes an entity map, or goes by one. */
+  async function mapped(c: HttpContext, local: Route): Promise<Response> {
+    const tenant = headerOf(c, 'ngsild-tenant') ?? ''
+    const at = broker.tenant(tenant)
+    const request = distributed(c)
+    const ask = await asks.readEntities(c, anyParameter)
+    const lifetimeMs = lifetimeAsked(ask.parameters, ports.clock.now())
+    const used = headerOf(c, 'ngsild-entitymap')
+    if (at === undefined || (used === undefined && lifetimeMs === undefined)) return query(c, local)
+    if (used !== undefined) {
+      const map = ports.maps.get(tenant, used)
+      if (map === undefined) throw notFound(`no entity map ${used}`)
+      const { limit, offset } = pagingOf(ask.parameters)
+      const ids = [...map.origins.keys()].slice(offset, offset + limit)
+      const named = new Set(ids.flatMap((id) => map.origins.get(id)!))
+      const registrations = (request?.registrations ?? []).filter(({ id }) => named.has(id))
+      const page = { total: map.origins.size, more: map.origins.size > offset + limit }
+      const question = { interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
+      const through = ({ broker: whole }: Pick<Gathered, 'broker'>) => goingBy(whole, ids, page)
+      const answer =
+        request === undefined
+          ? await runOn(c, through({ broker: at }), local)
+          : await readFirst({ ...request, registrations }, ask, { question, local, through })
+      return withMap(answer, map.id)
+    }
+    let made: string | undefined
+    const through = ({ broker: whole, copies }: Pick<Gathered, 'broker' | 'copies'>) =>
+      recording(whole, copies, {
+        found: (origins) => {
+          if (made !== undefined) ports.maps.delete(tenant, made)
+          made = ports.maps.create(tenant, origins, lifetimeMs!).id
+        },
+        isHeld: (id) => at.retrieve(id) !== undefined,
+      })
+    const question = () => questionOf(Object.fromEntries(ask.parameters), ask)
+    const answer =
+      request === undefined
+        ? await runOn(c, through({ broker: at, copies: [] }), local)
+        : await readFirst(request, ask, { question: question(), local, through })
+    return made === undefined ? answer : withMap(answer, made)
   }
 
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
@@ -107,10 +166,15 @@ export function createDistribution(ports: DistributionPorts) {
     return readFirst(request, ask, { question, one: id, local })
   }
 
-  const query = async (request: Distributed, local: Route): Promise<Response> => {
+  const queried = async (request: Distributed, local: Route): Promise<Response> => {
     const ask = await asks.readEntities(request.c, anyParameter)
     const given = Object.fromEntries(ask.parameters)
     return readFirst(request, ask, { question: questionOf(given, ask), local })
+  }
+
+  const query = (c: HttpContext, local: Route): Response | Promise<Response> => {
+    const request = distributed(c)
+    return request === undefined ? local(c) : queried(request, local)
   }
 
   const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
@@ -119,6 +183,12 @@ export function createDistribution(ports: DistributionPorts) {
     const ask = await asks.body(c, { known: anyParameter })
     if (!isObject(ask.body)) return local(c)
     return readFirst(request, ask, { question: questionOfBody(ask.body, ask), local })
+  }
+
+  const purge = async (request: Distributed, local: Route): Promise<Response> => {
+    const ask = await asks.read(request.c, anyParameter)
+    const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
+    return purgeEverywhere(ports, request, { interests, local })
   }
 
   const wrap =
@@ -131,8 +201,12 @@ export function createDistribution(ports: DistributionPorts) {
 
   return Object.freeze({
     retrieve: wrap(retrieve),
-    query: wrap(query),
+    query:
+      (local: Route): Route =>
+      (c) =>
+        concernsEntityMap(c) ? mapped(c, local) : query(c, local),
     queryByBody: wrap(queryByBody),
+    purge: wrap(purge),
     write: (operation: Operation, kind: WriteKind, local: Route): Route =>
       wrap((request, route) => writes.write(request, { operation, kind, local: route }))(local),
     batch: (operation: Operation, local: Route): Route =>
@@ -141,6 +215,14 @@ export function createDistribution(ports: DistributionPorts) {
 }
 
 export type Distribution = ReturnType<typeof createDistribution>
+
+/** The answer with the id of its entity map. */
+function withMap(answer: Response, id: string): Response {
+  if (!answer.ok) return answer
+  const headers = new Headers(answer.headers)
+  headers.set('NGSILD-EntityMap', id)
+  return new Response(answer.body, { status: answer.status, headers })
+}
 
 /** The answer with what went wrong elsewhere; where copies stand in, with the age of the oldest. */
 function warned(answer: Response, warnings: readonly Warning[]): Response {

@@ -28,7 +28,13 @@ export interface EntityRoutePorts {
 
 const localParameters = new Set(['local'])
 const retrieveParameters = new Set<string>([...renderingParameters, 'type', 'local'])
-const queryParameters = new Set<string>([...retrieveParameters, ...searchParameters, ...pageParameters])
+const queryParameters = new Set<string>([
+  ...retrieveParameters,
+  ...searchParameters,
+  ...pageParameters,
+  'entityMap',
+  'entityMapLifetime',
+])
 const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {

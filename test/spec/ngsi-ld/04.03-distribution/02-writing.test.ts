@@ -160,4 +160,22 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     ])
     expect([upserted.status, upserted.json()]).toEqual([201, ['urn:l:9']])
   })
+
+  test('a purge reaches every source that claims something of it and offers to purge', async () => {
+    await register({})
+    for (const gateway of [here, there]) {
+      for (const [id, type] of [
+        ['urn:p:8', 'Pump'],
+        ['urn:v:8', 'Valve'],
+      ])
+        await gateway.send('POST', `${entities}?local=true`, { id, type })
+    }
+    expect(await status('DELETE', `${entities}?type=Pump`)).toBe(204)
+    expect([await held(here, 'urn:p:8'), await held(there, 'urn:p:8')]).toEqual([undefined, undefined])
+    expect(await status('DELETE', `${entities}?type=Valve`)).toBe(204)
+    expect([await held(here, 'urn:v:8'), await held(there, 'urn:v:8')]).toEqual([
+      undefined,
+      { id: 'urn:v:8', type: 'Valve' },
+    ])
+  })
 })
