@@ -94,7 +94,18 @@ export const operations: Readonly<Record<string, Operation>> = {
     'Entities',
     'Query entities',
     { 200: ['Entity'] },
-    { parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page] },
+    {
+      parameters: [
+        ...shown,
+        'type',
+        ...chosen,
+        ...ordered,
+        'pageKey',
+        ...page,
+        'entityMap',
+        'entityMapLifetime',
+      ],
+    },
   ),
   [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', made, {
     parameters: ['local'],
@@ -335,4 +346,17 @@ export const operations: Readonly<Record<string, Operation>> = {
     'Unsubscribe from registrations',
     done,
   ),
+  ...entityMapOperations('entityMap'),
+  ...entityMapOperations('entityMaps'),
+}
+
+/** The standard has had two names for the same resource. */
+function entityMapOperations(name: string): Readonly<Record<string, Operation>> {
+  const path = `${ngsiLd}/${name}/:id`
+  const parameters = ['options', 'local']
+  return {
+    [`GET ${path}`]: op('Entity maps', 'Retrieve an entity map', { 200: 'Object' }, { parameters }),
+    [`PATCH ${path}`]: op('Entity maps', 'Change when an entity map expires', done, { body: 'Object' }),
+    [`DELETE ${path}`]: op('Entity maps', 'Delete an entity map', done),
+  }
 }

@@ -19,6 +19,8 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   details: ['Whether details are told', 'boolean'],
   drop: ['Names of attributes to remove; without drop and keep, entities go whole'],
   endTimeAt: ['End of a time interval'],
+  entityMap: ['Whether the answer names an entity map', 'boolean'],
+  entityMapLifetime: ['How long that map is to live, as an ISO 8601 duration'],
   expandValues: ['Names of attributes whose values in q are terms of the context'],
   format: ['Representation: normalized, concise, simplified, keyValues; of history temporalValues'],
   geometry: ['Type of the reference geometry'],
