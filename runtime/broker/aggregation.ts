@@ -1,7 +1,7 @@
 /**
  * Aggregates over the history of one entity (GS CIM 009, 4.5.19 and 5.7.3). Where a whole chunk lies in one period and
  * nobody has to see its values, its statistics stand for them and the chunk is not read; so an hour of a day costs two
- * chunks, whatever lies between.
+ * chunks, whatever lies between. Of what was rolled up a whole hour belongs to the period in which it begins.
  */
 import { type Aggregation, createAggregation } from '#ngsi-ld/aggregate.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
@@ -9,6 +9,7 @@ import type { JsonObject } from '#ngsi-ld/json.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history.ts'
+import type { RollUpRow, RollUps } from '#store/roll-ups.ts'
 import type { Corrections } from './corrections.ts'
 import type { DecodedChunks } from './decoded-chunks.ts'
 import { livesOf } from './evolution.ts'
@@ -27,6 +28,7 @@ import {
 import type { AggregateQuery, EntityAggregates } from './types.ts'
 
 export interface AggregationPorts extends EvolutionPorts {
+  readonly rollUps: RollUps
   readonly decoded: DecodedChunks
 }
 
@@ -37,6 +39,8 @@ interface StreamPart {
   readonly dataset: string
   readonly type: string
   readonly corrections: Corrections
+  /** What is left of older values, by the hour that they were of. */
+  readonly rolled: readonly RollUpRow[]
   readonly chunks: readonly ChunkSummary[]
   readonly tail: readonly TailInstance[]
   /** Times and identities that change records have told already. */
@@ -139,6 +143,7 @@ function gather(ports: AggregationPorts, rid: number, { query, corrections, loos
       dataset: row.dataset,
       type: kindOf(JSON.parse(row.shape) as { type: string }).name,
       corrections,
+      rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
       chunks: ports.history.summaries(row.s, from, to),
       tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
       toldTimes: known?.times ?? new Set(),
@@ -159,6 +164,7 @@ function startOf(
   for (const part of parts) {
     const isPlain = query.timeproperty === 'observedAt' && query.timerel === undefined
     const first = part.chunks[0]
+    start = Math.min(start, part.rolled[0]?.hour ?? start)
     if (isPlain && part.corrections.isEmpty) {
       start = Math.min(start, first?.t0 ?? start, part.tail[0]?.time ?? start)
     } else {
@@ -199,6 +205,7 @@ function addStream(
     (chunk: ChunkSummary) =>
     (time: number): boolean =>
       time >= chunk.t0 && time <= chunk.t1
+  for (const { hour, ...statistics } of part.rolled) own().addMany(hour, hour, statistics)
   for (const chunk of part.chunks) {
     const isShared = tailFrom <= chunk.t1 && part.tail.some(({ time }) => isIn(chunk)(time))
     const isTold = part.toldTimes.values().some(isIn(chunk))

@@ -2,7 +2,8 @@
  * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file holds more than it
  * may, or when history is older than it may be. A run first finds the series whose first parts are oldest, then removes
  * parts in order of their last time, a few per group. What a group removes and the gap records of it are one commit.
- * Whole parts only: a chunk that reaches beyond the bound stays. Nothing here outlives a restart but what is on disk.
+ * Whole parts only: a chunk that reaches beyond the bound stays. Where roll-ups are kept, numbers that go for their age
+ * leave one row per hour, which has a bound of its own. Nothing here outlives a restart but what is on disk.
  */
 import type { Clock } from '#base/clock.ts'
 import { assert } from '#base/errors.ts'
@@ -10,16 +11,17 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { History } from '#store/history.ts'
 import type { Records } from '#store/records.ts'
 import { type GapReason, type Part, type Retained, removalOf } from '#store/retention.ts'
+import type { RollUps } from '#store/roll-ups.ts'
 import { createSurvey, type Survey } from './retention-survey.ts'
+import { type RollUpPorts, rollUpOf } from './roll-up.ts'
 import type { Group, Stage } from './stage.ts'
 
-export interface RetentionPorts {
+export interface RetentionPorts extends RollUpPorts {
+  readonly rollUps: RollUps
   readonly tenant: string
   readonly retained: Retained
-  readonly history: History
   readonly records: Records
   readonly clock: Clock
   readonly log: Log
@@ -30,6 +32,8 @@ export interface RetentionSettings {
   /** Most bytes in use in the tenant's file, apart from the log, which has bounds of its own. */
   readonly maxBytes: number
   readonly maxAgeDays?: number | undefined
+  /** How long hourly roll-ups of what is older than `maxAgeDays` are kept; left out, there are none. */
+  readonly rollUpDays?: number | undefined
 }
 
 /** One eviction, from the search to the last part. */
@@ -67,7 +71,7 @@ const hopelessMs = 600_000
 
 export function createRetention(ports: RetentionPorts, settings: RetentionSettings) {
   const { retained, history, records, log } = ports
-  const { maxBytes, maxAgeDays } = settings
+  const { maxBytes, maxAgeDays, rollUpDays } = settings
   const now = ports.clock.monotonic
   const evictedTotal = ports.metrics.counter('selvedge_history_evicted_total')
   let run: Run | undefined
@@ -121,6 +125,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     }
     const reason = reasonFor(survey.oldest())
     if (reason === undefined) {
+      trimRollUps(stage, excess > 0)
       end(current, logBytes)
       return
     }
@@ -156,6 +161,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
     restoreWhenUndone(stage)
     for (const part of parts) {
+      if (part.kind === 'chunk' && reason === 'age' && rollUpDays !== undefined) rollUp(stage, part)
       for (const row of removalOf(part)) stage.write(...row)
     }
     for (const loss of lossesOf(parts)) recordGap(stage, loss, reason)
@@ -166,6 +172,21 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       current.parts += parts.length
       current.until = Math.max(current.until, parts.at(-1)!.t1)
     })
+  }
+
+  function rollUp(stage: Stage, { series: s, t0 }: Part): void {
+    for (const { hour, count, min, max, sum, sumsq } of rollUpOf(ports, s, t0)) {
+      stage.write('rollup.add', s, hour, count, min, max, sum, sumsq)
+    }
+  }
+
+  /** Lets go of roll-ups that are too old, and of the oldest week where nothing else is left to make room with. */
+  function trimRollUps(stage: Stage, isForRoom: boolean): void {
+    const first = ports.rollUps.first()
+    if (first === undefined) return
+    const aged = stage.at - (rollUpDays ?? 0) * dayMs
+    const bound = isForRoom ? Math.max(aged, first + 7 * dayMs) : aged
+    if (first < bound) stage.write('rollup.trim', bound)
   }
 
   /** A group that fails leaves everything as it was; the next one begins anew. */

@@ -148,7 +148,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       ...(draft === undefined ? [] : [draft.rid]),
     ]
     for (const rid of rids) {
-      for (const { s } of ports.history.streamsOf(rid)) stage.write('chunk.erase', s, s)
+      for (const { s } of ports.history.streamsOf(rid)) {
+        stage.write('chunk.erase', s, s)
+        stage.write('rollup.erase', s)
+      }
       stage.write('entity-history.erase', rid)
       stage.write('history-edit.clear', rid)
     }
@@ -227,6 +230,11 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         })
         if (found?.attributes.has(name) !== true) throw notFound(`${id} has no history of ${name}`)
         for (const rid of rids) {
+          for (const row of ports.history.streamsOf(rid)) {
+            const isMeant =
+              ports.names.text(row.name) === name && (deleteAll || row.dataset === (datasetId ?? ''))
+            if (isMeant) stage.write('rollup.erase', row.s)
+          }
           const n = log(stage, rid, { kind: 'erased', id, by })
           stage.write('history-erased.put', rid, name, deleteAll ? '*' : (datasetId ?? ''), n, stage.at)
         }

@@ -11,6 +11,7 @@ import { tooComplex } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { TombstoneRow } from '#store/entities.ts'
+import type { RollUps } from '#store/roll-ups.ts'
 import { aggregatesOf } from './aggregation.ts'
 import { createDecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf } from './evolution.ts'
@@ -28,6 +29,7 @@ import type {
 
 export interface TemporalSearchPorts extends EvolutionPorts {
   readonly database: Database
+  readonly rollUps: RollUps
   readonly find: (query: EntityQuery) => QueryPage
 }
 

@@ -14,6 +14,7 @@ import { createHistory, type History } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
+import { createRollUps } from '#store/roll-ups.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
@@ -128,7 +129,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolve(id, query),
     temporal: Object.freeze({
-      ...createTemporalSearch({ ...evolution, database, find: consume.query }),
+      ...createTemporalSearch({ ...evolution, database, rollUps: stored.rollUps, find: consume.query }),
       ...createTemporalProvision({ ...evolution, door, documents }),
     }),
     subscriptions,
@@ -192,11 +193,8 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
 /** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
 function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
-  const { records, history, retained, entities, live, streams, documents } = parts
-  const retention = createRetention(
-    { tenant, retained, history, records, clock, log, metrics },
-    settings.history,
-  )
+  const { records, entities, live, streams, documents } = parts
+  const retention = createRetention({ tenant, ...parts, clock, log, metrics }, settings.history)
   const expiry = createExpiry({ entities, clock, documents: () => documents })
   const upkeep = createUpkeep(
     { live, streams, records, clock, metrics, retention, expiry, documents: () => documents },
@@ -239,6 +237,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     history: createHistory(database),
     edits: createHistoryEdits(database),
     retained: createRetained(database),
+    rollUps: createRollUps(database),
     deliveries: createDeliveries(database),
     contextSources: createContextSources(database),
   }

@@ -56,7 +56,7 @@ describe('settings that stand', () => {
       provisioning: { mode: 'auto', allow: [], ignore: [], shareObservableProperty: false, devices: {} },
       bridges: { json: [] },
       bridgeIn: [],
-      history: { maxBytes: 4 * 1024 ** 3 },
+      history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000 },
       outbound: { allowLoopback: true, fetchContexts: true },
       log: { level: 'info' },
     })
@@ -290,6 +290,11 @@ const broken: [title: string, given: Given, mistakes: Row[]][] = [
     'an age of nothing',
     { yaml: 'history: {maxAgeDays: 0}' },
     [['history.maxAgeDays', '0', 'a whole number from 1 to 36500 days']],
+  ],
+  [
+    'roll-ups that nothing leads to',
+    { yaml: 'history: {rollUpDays: 10}' },
+    [['history.rollUpDays', '10', 'more days than history.maxAgeDays, which it needs']],
   ],
   [
     'latitude first',

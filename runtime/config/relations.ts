@@ -17,7 +17,12 @@ interface Told {
 export function relationMistakes(settings: Settings, { sourceOf, wrongSections }: Told): Mistake[] {
   const arePortsSound = !wrongSections.has('http') && !wrongSections.has('mqtt')
   const ports = arePortsSound ? portMistakes(settings) : []
-  const found = [...ports, ...deviceMistakes(settings), ...brokerMistakes(settings)]
+  const found = [
+    ...ports,
+    ...deviceMistakes(settings),
+    ...brokerMistakes(settings),
+    ...historyMistakes(settings),
+  ]
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }
 
@@ -58,6 +63,11 @@ function deviceMistakes({ provisioning }: Settings): Found[] {
     }),
   )
   return [...both, ...ranges]
+}
+
+function historyMistakes({ history: { maxAgeDays, rollUpDays } }: Settings): Found[] {
+  if (rollUpDays === undefined || (maxAgeDays !== undefined && maxAgeDays < rollUpDays)) return []
+  return [{ keys: ['history', 'rollUpDays'], expected: 'more days than history.maxAgeDays, which it needs' }]
 }
 
 function brokerMistakes({ bridgeIn }: Settings): Found[] {

@@ -198,6 +198,11 @@ const history = section('History', {
     title: 'Greatest age of history',
     description: 'Left out: kept whatever its age.',
   }),
+  rollUpDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
+    title: 'Greatest age of hourly roll-ups',
+    description:
+      'Numbers older than maxAgeDays stay as count, least, greatest, sum and sum of squares per hour, which aggregates are answered from. Left out: there are none.',
+  }),
 })
 
 const outbound = section('Requests to others', {

@@ -59,7 +59,8 @@ interface Bucket {
   texts: number
   minText: string | undefined
   maxText: string | undefined
-  readonly distinct: Set<string> | undefined
+  /** Undefined once there are values that only their statistics are known of. */
+  distinct: Set<string> | undefined
   lastTime: number
 }
 
@@ -114,6 +115,7 @@ export function createAggregation(methods: ReadonlySet<AggregateMethod>, periods
     /** Adds values between two times of one period, when nobody has to know which are different. */
     addMany(firstTime: number, lastTime: number, statistics: Statistics): void {
       const bucket = bucketAt(firstTime)
+      bucket.distinct = undefined
       bucket.count += statistics.count
       bucket.lastTime = Math.max(bucket.lastTime, lastTime)
       addStatistics(bucket, statistics)

@@ -10,6 +10,7 @@ import { historyWrites } from './history.ts'
 import { historyEditWrites } from './history-edits.ts'
 import { recordWrites } from './records.ts'
 import { retentionWrites } from './retention.ts'
+import { rollUpWrites } from './roll-ups.ts'
 import { sessionWrites } from './sessions.ts'
 
 export const writeStatements = {
@@ -18,6 +19,7 @@ export const writeStatements = {
   ...historyWrites,
   ...historyEditWrites,
   ...retentionWrites,
+  ...rollUpWrites,
   ...deliveryWrites,
   ...sessionWrites,
   ...contextSourceWrites,

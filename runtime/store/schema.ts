@@ -175,6 +175,18 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
 CREATE TABLE expiry (at INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (at, rid)) STRICT, WITHOUT ROWID;
 `,
   },
+  {
+    version: 8,
+    title: 'hourly roll-ups of old history',
+    sql: `
+-- What is left of the numbers of a stream in an hour (ms of its beginning) when they were removed for their age.
+CREATE TABLE rollup (
+  s INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, min REAL NOT NULL, max REAL NOT NULL,
+  sum REAL NOT NULL, sumsq REAL NOT NULL, PRIMARY KEY (s, hour)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX rollup_hour ON rollup (hour);
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -9,13 +9,18 @@ import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
+import { createNames } from '#broker/names.ts'
 import type { RetentionSettings } from '#broker/retention.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { TemporalQuery } from '#broker/types.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
+import type { Database } from '#store/database.ts'
 import type { StreamFold } from '#store/fold.ts'
 import { createHistory } from '#store/history.ts'
+import { createHistoryEdits } from '#store/history-edits.ts'
+import { createRecords } from '#store/records.ts'
 import { createRetained, type GapRow } from '#store/retention.ts'
+import { createRollUps } from '#store/roll-ups.ts'
 import { createWriter } from '#store/writer.ts'
 
 export const megabyte = 1024 * 1024
@@ -131,6 +136,13 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
     gaps: (): GapRow[] => main.database.prepare<[], GapRow>('SELECT * FROM gap ORDER BY s, rid, g').all(),
   }
 }
+
+/** What retention rolls up with, over a database alone. */
+export const rollUpParts = (database: Database) => ({
+  rollUps: createRollUps(database),
+  edits: createHistoryEdits(database),
+  names: createNames(createRecords(database)),
+})
 
 /** Values of full mantissa: nothing to compress. */
 function noise(s: number, from: number, amount: number): StreamFold {

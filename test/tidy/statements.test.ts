@@ -14,8 +14,10 @@ import { createEntities } from '#store/entities.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory } from '#store/history.ts'
+import { createHistoryEdits } from '#store/history-edits.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
+import { createRollUps } from '#store/roll-ups.ts'
 import { writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
@@ -88,6 +90,8 @@ describe('every statement', () => {
     createEntities(recording)
     createShapes(recording)
     createHistory(recording)
+    createHistoryEdits(recording)
+    createRollUps(recording)
     createDeliveries(recording)
     createSessionRows(recording)
     createRetained(recording)

@@ -16,6 +16,7 @@ import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { type Row, type SqlValue, type WriteStatement, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
+import { rollUpParts } from '#test/kit/history-site.ts'
 
 const dayMs = 86_400_000
 const streams = limits.evictionCandidatesMax.value * 2 + 5000
@@ -103,7 +104,13 @@ test('an eviction searches again for what it could not remember, and stops at th
   const metrics = createMetrics()
   const ports = { tenant: '', clock: systemClock, log, metrics }
   const retention = createRetention(
-    { ...ports, retained, history: createHistory(database), records: createRecords(database) },
+    {
+      ...ports,
+      ...rollUpParts(database),
+      retained,
+      history: createHistory(database),
+      records: createRecords(database),
+    },
     { maxBytes: 2 ** 40, maxAgeDays: 1 },
   )
   let steps = 0

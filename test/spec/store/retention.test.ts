@@ -17,6 +17,7 @@ import {
   lostOf,
   megabyte,
   perFold,
+  rollUpParts,
   type Span,
   sitesOfFile,
   spanOf,
@@ -173,7 +174,16 @@ test('a group that fails leaves everything to the next one', async () => {
   const records = createRecords(site.database)
   const history = createHistory(site.database)
   const retention = createRetention(
-    { tenant, retained: site.retained, history, records, clock: site.clock, log, metrics },
+    {
+      ...rollUpParts(site.database),
+      tenant,
+      retained: site.retained,
+      history,
+      records,
+      clock: site.clock,
+      log,
+      metrics,
+    },
     { maxBytes: megabyte / 2 },
   )
   const group = createGroup({ at: wallMs, number: 1000 })
