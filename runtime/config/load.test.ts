@@ -292,11 +292,6 @@ const broken: [title: string, given: Given, mistakes: Row[]][] = [
     [['history.maxAgeDays', '0', 'a whole number from 1 to 36500 days']],
   ],
   [
-    'roll-ups that nothing leads to',
-    { yaml: 'history: {rollUpDays: 10}' },
-    [['history.rollUpDays', '10', 'more days than history.maxAgeDays, which it needs']],
-  ],
-  [
     'latitude first',
     { yaml: device('{location: [52, 113]}') },
     [['provisioning.devices.d.location', '[52,113]', place]],

@@ -53,3 +53,11 @@ it.each([
 ])('are not guessed from what is wrong: %j', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
+
+it.each([
+  ['history: {rollUpDays: 10}', ['history.rollUpDays']],
+  ['history: {rollUpDays: 10, maxAgeDays: 10}', ['history.rollUpDays']],
+  ['history: {rollUpDays: 10, maxAgeDays: 9}', []],
+])('roll-ups need something that is older than what is rolled up: %s', async (yaml, paths) => {
+  expect(await mistakesOf(yaml)).toEqual(paths)
+})
