@@ -249,8 +249,8 @@ export function createAsks(
 function refuseUnbuilt(c: HttpContext): void {
   if (headerOf(c, 'ngsild-snapshot') !== undefined)
     throw notSupported('NGSILD-Snapshot: there are no snapshots')
-  if (headerOf(c, 'ngsild-entitymap') !== undefined)
-    throw notSupported('NGSILD-EntityMap: there are no entity maps')
+  if (headerOf(c, 'ngsild-entitymap') !== undefined && c.env.broker === undefined)
+    throw notSupported('NGSILD-EntityMap: only queries of entities by GET go by a map')
 }
 
 /** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */

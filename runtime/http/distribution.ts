@@ -117,6 +117,7 @@ export function createDistribution(ports: DistributionPorts) {
   async function mapped(c: HttpContext, local: Route): Promise<Response> {
     const tenant = headerOf(c, 'ngsild-tenant') ?? ''
     const at = broker.tenant(tenant)
+    if (at !== undefined) c.env = { ...c.env, broker: at }
     const request = distributed(c)
     const ask = await asks.readEntities(c, anyParameter)
     const lifetimeMs = lifetimeAsked(ask.parameters, ports.clock.now())

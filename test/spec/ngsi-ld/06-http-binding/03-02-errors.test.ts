@@ -201,7 +201,10 @@ describe('a @context', () => {
 
 const old = gatewayOfFile({ profile: '1.1.2' })
 
-it.each(['NGSILD-Snapshot', 'NGSILD-EntityMap'])('%s shall be refused, not ignored', async (name) => {
-  const answer = await gateway.get('/ngsi-ld/v1/entities?type=T', { [name]: 'urn:x:1' })
+it.each([
+  ['NGSILD-Snapshot', '/ngsi-ld/v1/entities?type=T'],
+  ['NGSILD-EntityMap', '/ngsi-ld/v1/entities/urn:x:1'],
+])('%s shall be refused where it means nothing, not ignored', async (name, path) => {
+  const answer = await gateway.get(path, { [name]: 'urn:x:1' })
   expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
 })
