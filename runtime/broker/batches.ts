@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import type { Door } from './door.ts'
 import type { Stage } from './stage.ts'
 import { createTurns } from './turns.ts'
-import type { BatchItemError, BatchResult } from './types.ts'
+import type { BatchItemError, BatchResult, Items } from './types.ts'
 
 /** What became of one item; an error may come with a part that was written. */
 export type Outcome = 'created' | 'done' | GatewayError
@@ -33,7 +33,7 @@ export function createBatches(door: Door) {
    * taken at all, for want of room in the queue or on the disk, is refused whole.
    */
   async function batch<Item>(
-    items: readonly Item[],
+    items: Items<Item>,
     idOf: (item: Item) => string,
     decide: (stage: Stage, item: Item) => Outcome,
   ): Promise<BatchResult> {
@@ -53,11 +53,15 @@ export function createBatches(door: Door) {
     const created: string[] = []
     const errors: BatchItemError[] = []
     for (let from = 0; from < items.length; from += sliceSize) {
-      const outcomes = await takeTurn(() => slice(items.slice(from, from + sliceSize), dated))
+      let part: readonly Item[] = []
+      const outcomes = await takeTurn(() => {
+        part = items.slice(from, from + sliceSize)
+        return slice(part, dated)
+      })
       const [first] = outcomes
       if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first
       outcomes.forEach((outcome, i) => {
-        const id = idOf(items[from + i]!)
+        const id = idOf(part[i]!)
         if (outcome instanceof GatewayError) errors.push({ entityId: id, error: outcome })
         else {
           success.push(id)

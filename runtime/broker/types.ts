@@ -64,6 +64,12 @@ export interface UpdateResult {
   readonly notUpdated: readonly { readonly attributeName: string; readonly reason: string }[]
 }
 
+/** A list that need not be in memory: an array, or what makes its parts when they are asked for. */
+export interface Items<T> {
+  readonly length: number
+  slice(from: number, to: number): readonly T[]
+}
+
 export interface BatchItemError {
   readonly entityId: string
   readonly error: unknown
@@ -124,13 +130,10 @@ export interface Provision {
     options: WriteOptions & { readonly datasetId?: string | undefined; readonly deleteAll: boolean },
   ): Promise<void>
   remove(id: string, by: Origin, when?: Precondition): Promise<void>
-  batchCreate(entities: readonly Entity[], by: Origin): Promise<BatchResult>
-  batchUpsert(entities: readonly Entity[], options: { update: boolean; by: Origin }): Promise<BatchResult>
-  batchUpdate(
-    entities: readonly Entity[],
-    options: { noOverwrite: boolean; by: Origin },
-  ): Promise<BatchResult>
-  batchMerge(entities: readonly Entity[], by: Origin): Promise<BatchResult>
+  batchCreate(entities: Items<Entity>, by: Origin): Promise<BatchResult>
+  batchUpsert(entities: Items<Entity>, options: { update: boolean; by: Origin }): Promise<BatchResult>
+  batchUpdate(entities: Items<Entity>, options: { noOverwrite: boolean; by: Origin }): Promise<BatchResult>
+  batchMerge(entities: Items<Entity>, by: Origin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
   /** Deletes what matches, whatever its page, or attributes of it. */
   purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>

@@ -4,13 +4,13 @@
  * synchronous where nothing has to be awaited, because most requests to read are.
  */
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import { type Contexts, hostedContextsPath } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
+import { type BatchItems, readItems } from './batch-items.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import {
   type AnswerType,
@@ -50,19 +50,13 @@ interface AskToWrite extends AskHead {
   enter(): TenantBroker | Promise<TenantBroker>
 }
 
-/** One item of a body, with the context its names are in. */
-export interface Item {
-  readonly json: Json
-  readonly context: Context
-}
-
 export interface BodyAsk extends AskToWrite {
   readonly body: Json
 }
 
 /** A request whose items each bring their own context, or the reason why that cannot be had. */
 export interface BatchAsk extends AskToWrite {
-  readonly items: readonly (Item | { readonly json: Json; readonly error: unknown })[]
+  readonly items: BatchItems
 }
 
 export interface AskPorts {
@@ -148,7 +142,11 @@ export function createAsks(
     return contexts.resolve(withOrigin(c, local), tenant)
   }
 
-  const open = async (c: HttpContext, { known = nothing, creates = false }: BodyOptions) => {
+  const open = async <Body>(
+    c: HttpContext,
+    { known = nothing, creates = false }: BodyOptions,
+    read: (c: HttpContext) => Promise<Body>,
+  ) => {
     const tenant = tenantOf(c)
     const parameters = parametersOf(c.req.url, known)
     const isPatch = c.req.method === 'PATCH'
@@ -157,7 +155,7 @@ export function createAsks(
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
     }
-    const json = await bodies.json(c)
+    const json = await read(c)
     const context = isLinked ? await linked(c, tenant) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
     return { tenant, parameters, json, context, isLinked, enter }
@@ -189,7 +187,7 @@ export function createAsks(
 
     async query(c, known) {
       const form = entityForm(c)
-      const { json, isLinked, context, tenant, parameters } = await open(c, { known })
+      const { json, isLinked, context, tenant, parameters } = await open(c, { known }, bodies.json)
       if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
       if (isLinked) refuseEmbedded(json)
       const at = c.env.broker ?? existing(tenant)
@@ -199,7 +197,7 @@ export function createAsks(
     },
 
     async body(c, options = {}) {
-      const { json, isLinked, context, ...ask } = await open(c, options)
+      const { json, isLinked, context, ...ask } = await open(c, options, bodies.json)
       if (!isObject(json)) {
         if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
         return { ...ask, body: json, context }
@@ -209,28 +207,13 @@ export function createAsks(
     },
 
     async batch(c, options = {}) {
-      const { json, isLinked, context, ...ask } = await open(c, options)
-      if (!Array.isArray(json)) throw badRequestData('must be an array', 'body')
-      if (json.length === 0) throw badRequestData('is empty', 'body')
-      if (json.length > limits.batchEntitiesMax.value) {
-        throw new GatewayError('http.body-too-large', `more than ${limits.batchEntitiesMax.value} items`)
-      }
-      if (json.includes(null)) throw badRequestData('has an item that is null', 'body')
-      const read = async (item: Json): Promise<Context> => {
+      const { json: body, isLinked, context, ...ask } = await open(c, options, bodies.batch)
+      const items = await readItems(body, (item) => {
         if (!isObject(item)) return context
         if (!isLinked) return embedded(c, item, ask.tenant)
         refuseEmbedded(item)
         return context
-      }
-      const items = await Promise.all(
-        (json as readonly Json[]).map(async (item) => {
-          try {
-            return { json: item, context: await read(item) }
-          } catch (error) {
-            return { json: item, error }
-          }
-        }),
-      )
+      })
       return { ...ask, items, context }
     },
 

@@ -1,5 +1,5 @@
 /**
- * Request bodies: read once, never more than `limits.bodyBytesMax` of one nor `limits.bodiesBytesMax` of all in
+ * Request bodies: read once, never more than `limits.bodyBytesMax` of one (a batch has a limit of its own) nor `limits.bodiesBytesMax` of all in
  * memory, valid UTF-8, JSON of bounded depth. A body is read from the raw connection, so that one sent with GET is
  * kept. What the JSON means is for others.
  */
@@ -10,6 +10,7 @@ import type { Context } from 'hono'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
+import { type ItemTexts, splitList } from './item-texts.ts'
 import type { HttpEnv } from './server.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
@@ -24,24 +25,45 @@ export interface Bodies {
    * @throws GatewayError http.unsupported-media-type for a content coding, http.body-too-large, http.busy; before
    *   more than the limits are held.
    */
-  raw(c: HttpContext): Promise<Buffer>
+  raw(c: HttpContext, most?: number): Promise<Buffer>
   /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
   json(c: HttpContext): Promise<Json>
+  /** The body of a batch: as `json`, but as texts of its items where it is larger than other bodies may be. */
+  batch(c: HttpContext): Promise<BatchBody>
 }
+
+export type BatchBody = { readonly json: Json } | { readonly texts: ItemTexts }
 
 /** Readers of bodies that share one allowance of memory. */
 export function createBodies(): Bodies {
-  const state = { held: 0 }
-  const raw = (c: HttpContext): Promise<Buffer> =>
-    c.env.body === undefined ? readIncoming(c.env.incoming, state) : Promise.resolve(c.env.body)
-  return Object.freeze({ raw, json: async (c) => parseJson(await raw(c)) } satisfies Bodies)
+  const state = { held: 0, large: 0 }
+  const raw = (c: HttpContext, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
+    c.env.body === undefined ? readIncoming(c.env.incoming, state, most) : Promise.resolve(c.env.body)
+  /** A large body is in memory until it is answered. */
+  const enter = ({ outgoing }: HttpEnv): void => {
+    if (outgoing === undefined || outgoing.closed) return
+    if (state.large >= limits.largeBatchesMax.value) throw tooMany()
+    state.large++
+    outgoing.once('close', () => state.large--)
+  }
+  return Object.freeze({
+    raw,
+    json: async (c) => parseJson(await raw(c)),
+    async batch(c) {
+      const body = await raw(c, limits.batchBytesMax.value)
+      if (body.length <= limits.bodyBytesMax.value) return { json: parseJson(body) }
+      enter(c.env)
+      if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
+      return { texts: splitList(body, limits.batchEntitiesMax.value) }
+    },
+  } satisfies Bodies)
 }
 
 /** Some programs write it before every text; it may be ignored [RFC 8259 8.1]. */
 const byteOrderMark = 0xfeff
 
 /** Bytes as JSON of bounded depth. @throws GatewayError ngsi-ld.invalid-request */
-function parseJson(body: Buffer): Json {
+export function parseJson(body: Buffer): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
   let value: Json
@@ -73,11 +95,10 @@ function isShallow(value: Json, levels: number): boolean {
 }
 
 /** `all.held` counts the bytes of bodies that are still arriving. */
-function readIncoming(incoming: IncomingMessage, all: { held: number }): Promise<Buffer> {
-  const max = limits.bodyBytesMax.value
+function readIncoming(incoming: IncomingMessage, all: { held: number }, max: number): Promise<Buffer> {
   const coding = incoming.headers['content-encoding']?.trim() ?? ''
   if (coding !== '' && coding.toLowerCase() !== 'identity') return Promise.reject(encoded(coding))
-  if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge())
+  if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge(max))
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -85,7 +106,7 @@ function readIncoming(incoming: IncomingMessage, all: { held: number }): Promise
       size += chunk.length
       all.held += chunk.length
       chunks.push(chunk)
-      if (size > max) finish(() => reject(tooLarge()))
+      if (size > max) finish(() => reject(tooLarge(max)))
       else if (all.held > limits.bodiesBytesMax.value) finish(() => reject(tooMany()))
     }
     const onEnd = (): void => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
@@ -108,8 +129,8 @@ function encoded(coding: string): GatewayError {
   return new GatewayError('http.unsupported-media-type', detail, { codings: 'identity' })
 }
 
-function tooLarge(): GatewayError {
-  return new GatewayError('http.body-too-large', `the body is larger than ${limits.bodyBytesMax.value} bytes`)
+function tooLarge(max: number): GatewayError {
+  return new GatewayError('http.body-too-large', `the body is larger than ${max} bytes`)
 }
 
 function tooMany(): GatewayError {

@@ -2,8 +2,9 @@
  * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
  * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
-import type { BatchItemError, BatchResult } from '#broker/types.ts'
+import type { BatchItemError, BatchResult, Items } from '#broker/types.ts'
 import type { Json } from '#contract'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity.ts'
 import { isObject } from '#ngsi-ld/json.ts'
@@ -11,6 +12,7 @@ import { checkUri } from '#ngsi-ld/name.ts'
 import { invalidRequest } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks, BatchAsk } from './ask.ts'
+import { type BatchItem, itemsAtOnce } from './batch-items.ts'
 import { multiStatus } from './batch-result.ts'
 import type { HttpContext } from './body.ts'
 import { optionsOf } from './negotiate.ts'
@@ -35,7 +37,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
     /** 201 with all ids when all were created, else 207. */
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters, creates: true })
-      const { entities, errors } = entitiesOf(ask)
+      const { entities, errors } = await entitiesOf(ask)
       const result = withErrors(await (await ask.enter()).batchCreate(entities, 'http'), errors)
       return result.errors.length === 0
         ? answers.data(ask, [...result.success], { status: 201 })
@@ -48,7 +50,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const options = optionsOf(ask.parameters, ['replace', 'update'])
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
-      const { entities, errors } = entitiesOf(ask)
+      const { entities, errors } = await entitiesOf(ask)
       const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: 'http' })
       const result = withErrors(upserted, errors)
       if (result.errors.length > 0) return failedInPart(ask, result)
@@ -60,7 +62,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
     async update(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: optionParameters })
       const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
-      const { entities, errors } = entitiesOf(ask, { nulls: true })
+      const { entities, errors } = await entitiesOf(ask, { nulls: true })
       const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: 'http' })
       const result = withErrors(updated, errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
@@ -68,7 +70,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
 
     async merge(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters })
-      const { entities, errors } = entitiesOf(ask, { nulls: true })
+      const { entities, errors } = await entitiesOf(ask, { nulls: true })
       const result = withErrors(await (await ask.enter()).batchMerge(entities, 'http'), errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
@@ -77,7 +79,8 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const ask = await asks.batch(c, { known: localParameters })
       const ids: string[] = []
       const errors: BatchItemError[] = []
-      for (const [index, { json }] of ask.items.entries()) {
+      for (let index = 0; index < ask.items.length; index++) {
+        const { json } = ask.items.at(index)
         try {
           ids.push(checkUri(json, `[${index}]`))
         } catch (error) {
@@ -90,21 +93,35 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
   })
 }
 
-function entitiesOf(
-  ask: BatchAsk,
-  options: ParseOptions = {},
-): { entities: Entity[]; errors: BatchItemError[] } {
+interface Entities {
+  readonly entities: Items<Entity>
+  readonly errors: readonly BatchItemError[]
+}
+
+/** What can be read; the entities of a large batch only when their turn comes. */
+async function entitiesOf({ items }: BatchAsk, options: ParseOptions = {}): Promise<Entities> {
   const entities: Entity[] = []
+  const readable: number[] = []
   const errors: BatchItemError[] = []
-  for (const [index, item] of ask.items.entries()) {
+  const read = (item: BatchItem): Entity => {
+    if ('error' in item) throw item.error
+    return parseEntity(item.json, item.context, options)
+  }
+  for (let index = 0; index < items.length; index++) {
+    if (index % itemsAtOnce === itemsAtOnce - 1) await nextTurn()
+    const item = items.at(index)
     try {
-      if ('error' in item) throw item.error
-      entities.push(parseEntity(item.json, item.context, options))
+      const entity = read(item)
+      if (items.isLarge) readable.push(index)
+      else entities.push(entity)
     } catch (error) {
       errors.push({ entityId: nameOf(item.json), error: atItem(index, error) })
     }
   }
-  return { entities, errors }
+  if (!items.isLarge) return { entities, errors }
+  const slice = (from: number, to: number): readonly Entity[] =>
+    readable.slice(from, to).map((index) => read(items.at(index)))
+  return { entities: { length: readable.length, slice }, errors }
 }
 
 /** The error with the place of its item in front, for an item that cannot be read may have no id. */

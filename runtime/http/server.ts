@@ -17,6 +17,7 @@ import type { TenantBroker } from '#broker/types.ts'
 /** What a route may know of the connection. */
 export interface HttpEnv {
   readonly incoming: IncomingMessage
+  readonly outgoing?: ServerResponse
   /** The body where it has been read before, or stands in for the one that came. */
   readonly body?: Buffer
   /** Stands in for the broker of the tenant: it knows what context sources told about this request. */
@@ -78,7 +79,8 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   server.on('clientError', refuseMalformed)
   // A body that is announced as too large is refused before it is sent.
   server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (Number(incoming.headers['content-length'] ?? 0) <= limits.bodyBytesMax.value) outgoing.writeContinue()
+    if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
+      outgoing.writeContinue()
     void listener(incoming, outgoing)
   })
   const port = await listen(server, address)

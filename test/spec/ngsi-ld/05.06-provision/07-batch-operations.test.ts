@@ -172,3 +172,49 @@ describe('a body that is no batch', () => {
     expect(answer.status).toBe(413)
   })
 })
+
+describe('a large batch', () => {
+  const large = (count: number, more: readonly string[] = []): { ids: string[]; body: string } => {
+    const ids = Array.from({ length: count }, () => freshId('Large'))
+    const note = property('"[{,\\'.repeat(400))
+    const texts = ids.map((id, n) => JSON.stringify({ id, type: 'Large', a: property(n), note }))
+    return { ids, body: `[${[...texts, ...more].join(',\n')}]` }
+  }
+  const post = (operation: string, body: string) =>
+    gateway.ask('POST', `${path}/${operation}`, { body, headers: { 'Content-Type': 'application/json' } })
+
+  it('shall be written item by item like any other, though its body is larger than one may be elsewhere', async () => {
+    const { ids, body } = large(6000, ['7', '{"id": "urn:x:untyped"}'])
+    expect(body.length).toBeGreaterThan(12_000_000)
+    const created = await post('create', body)
+    expect(created.status).toBe(207)
+    const { success, errors } = created.json() as { success: string[]; errors: { entityId: string }[] }
+    expect(success).toEqual(ids)
+    expect(errors.map(({ entityId }) => entityId)).toEqual(['', 'urn:x:untyped'])
+    expect([await value(ids[0]!), await value(ids.at(-1)!)]).toEqual([0, 5999])
+    const upserted = await post(
+      'upsert',
+      body.replace('{"id": "urn:x:untyped"}', '8').replaceAll('"a"', '"b"'),
+    )
+    expect(upserted.status).toBe(207)
+    expect(await value(ids[1]!)).toBeUndefined()
+    expect(
+      (
+        await gateway.ask('POST', '/ngsi-ld/v1/entities', {
+          body,
+          headers: { 'Content-Type': 'application/json' },
+        })
+      ).status,
+    ).toBe(413)
+  }, 60_000)
+
+  it('shall be refused whole, and nothing written, where it is no list of items', async () => {
+    for (const wrong of ['null', '{"id": }', '', '1]']) {
+      const { ids, body } = large(4000, [wrong])
+      const answer = await post('create', body)
+      expect([answer.status, wrong]).toEqual([400, wrong])
+      expect(await value(ids[0]!)).toBe(404)
+    }
+    expect((await post('create', ' '.repeat(33 * 1024 * 1024))).status).toBe(413)
+  }, 60_000)
+})

@@ -1,0 +1,79 @@
+/**
+ * The items of a batch, each with the context its names are in. Those of a large batch are looked at one by one before
+ * anything is done, and parsed anew when their turn comes, so that memory holds the bytes of the body and a few items.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { type BatchBody, parseJson } from './body.ts'
+
+/** One item of a body, with the context its names are in. */
+interface Item {
+  readonly json: Json
+  readonly context: Context
+}
+
+/** An item, or the reason why its context cannot be had. */
+export type BatchItem = Item | { readonly json: Json; readonly error: unknown }
+
+export interface BatchItems extends Iterable<BatchItem> {
+  readonly length: number
+  /** Whether items are parsed each time anew. */
+  readonly isLarge: boolean
+  at(index: number): BatchItem
+}
+
+/** After how many items others get their turn. */
+export const itemsAtOnce = 256
+
+/** @throws GatewayError for a body that is refused whole. */
+export async function readItems(
+  body: BatchBody,
+  contextOf: (json: Json) => Context | Promise<Context>,
+): Promise<BatchItems> {
+  const { length, json } = accessTo(body)
+  const contexts: (Context | { readonly error: unknown })[] = []
+  const parsed: Json[] = []
+  for (let index = 0; index < length; index++) {
+    const item = json(index)
+    if (item === null) throw badRequestData('has an item that is null', 'body')
+    if (!('texts' in body)) parsed.push(item)
+    else if (index % itemsAtOnce === 0) await nextTurn()
+    try {
+      const context = contextOf(item)
+      contexts.push(context instanceof Promise ? await context : context)
+    } catch (error) {
+      contexts.push({ error })
+    }
+  }
+  const at = (index: number): BatchItem => {
+    const context = contexts[index]!
+    const item = parsed[index] ?? json(index)
+    return 'error' in context ? { json: item, error: context.error } : { json: item, context }
+  }
+  return Object.freeze({
+    length,
+    isLarge: 'texts' in body,
+    at,
+    *[Symbol.iterator]() {
+      for (let index = 0; index < length; index++) yield at(index)
+    },
+  } satisfies BatchItems)
+}
+
+function accessTo(body: BatchBody): { readonly length: number; readonly json: (index: number) => Json } {
+  if ('texts' in body) {
+    const { texts } = body
+    return { length: texts.length, json: (index) => parseJson(texts.text(index)) }
+  }
+  const { json } = body
+  if (!Array.isArray(json)) throw badRequestData('must be an array', 'body')
+  if (json.length === 0) throw badRequestData('is empty', 'body')
+  if (json.length > limits.batchEntitiesMax.value) {
+    throw new GatewayError('http.body-too-large', `more than ${limits.batchEntitiesMax.value} items`)
+  }
+  return { length: json.length, json: (index) => json[index] as Json }
+}
