@@ -47,6 +47,8 @@ export async function benchStages(): Promise<void> {
     start: () => {},
     committed: () => {},
     reread: () => {},
+    listen: () => ({ ready: () => {}, end: () => {} }),
+    confirm: async () => {},
     close: async () => {},
   })
   const tenants = await openTenants(

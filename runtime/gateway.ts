@@ -24,7 +24,7 @@ import { isLoopbackListener, readAuthorities, readOrCreateToken, requireSecretFi
 import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
-import { createDispatcher } from '#delivery/dispatcher.ts'
+import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender } from '#delivery/sender.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
@@ -172,7 +172,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
   // Subscriptions to context sources have negative numbers.
   const holderOf = (i: number) => (i < 0 ? tenant.sources : tenant.matcher)
   const statistics = createStatisticsKeeper({ get: (i) => holderOf(i).get(i) })
-  const dispatcher = createDispatcher(
+  const outbox = createOutbox(
     {
       door: tenant.door,
       reads: tenant.deliveries,
@@ -189,13 +189,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     },
     tenant.name === '' ? {} : { labels: `{tenant="${tenant.name}"}` },
   )
-  return Object.freeze({
-    start: dispatcher.start,
-    committed: dispatcher.committed,
-    reread: dispatcher.reread,
-    stats: dispatcher.stats,
-    close: () => dispatcher.close(limits.drainMs.value),
-  })
+  return Object.freeze({ ...outbox, close: () => outbox.close(limits.drainMs.value) })
 }
 
 /** The same each time a delivery is sent; a number comes again after all were settled, but never at the same time. */
@@ -215,7 +209,10 @@ async function openHttp(
     if (created) log.warn('access.token-created', { file: tokenFile })
     fetch = guard(app.fetch, token, app.refuse)
   }
-  const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: settings.host, port })
+  const server = await createHttpServer(
+    { fetch, refuse: app.refuse, closing: app.end, log },
+    { host: settings.host, port },
+  )
   return server
 }
 

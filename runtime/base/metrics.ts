@@ -56,6 +56,7 @@ export const metricRegister = {
     'Readings refused: not finite, outside the time window, not allowed.',
   ],
   selvedge_deliveries_waiting: ['gauge', 'Notifications not yet delivered.'],
+  selvedge_deliveries_unconfirmed: ['gauge', 'Notifications that consumers come for and have not confirmed.'],
   selvedge_deliveries_sent_total: ['counter', 'Notifications answered with 2xx.'],
   selvedge_deliveries_failed_total: ['counter', 'Attempts that failed.'],
   selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],

@@ -12,7 +12,7 @@ import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesEntity, type TypeSelection } from '#ngsi-ld/selection.ts'
-import { isActive, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
+import { isActive, type NotificationTrigger, type Subscription, streamUri } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
@@ -85,7 +85,7 @@ export function createMatcher(ports: MatcherPorts) {
     const registered: Registered = {
       i,
       subscription,
-      endpoint: subscription.notification.endpoint.uri,
+      endpoint: endpointOf(subscription, i),
       test,
       statistics,
       lastMatchAt: Number.NEGATIVE_INFINITY,
@@ -279,6 +279,12 @@ export function createMatcher(ports: MatcherPorts) {
 }
 
 export type Matcher = ReturnType<typeof createMatcher>
+
+/** Where it is owed to: consumers who come for it read a list of its own. */
+function endpointOf({ notification }: Subscription, i: number): string {
+  const { uri } = notification.endpoint
+  return uri === streamUri ? `${streamUri}:${i}` : uri
+}
 
 function selects(subscription: Subscription, id: string, types: readonly string[]): boolean {
   const selectors = subscription.entities

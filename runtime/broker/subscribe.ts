@@ -14,7 +14,7 @@ import type { Matcher, Registered } from './matcher.ts'
 import type { Periodic } from './periodic.ts'
 import type { Stage } from './stage.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
-import type { SubscriptionBroker, SubscriptionView } from './types.ts'
+import type { Consumer, Listening, SubscriptionBroker, SubscriptionView } from './types.ts'
 
 export interface SubscribePorts {
   readonly door: Door
@@ -23,8 +23,16 @@ export interface SubscribePorts {
   readonly periodic: Pick<Periodic, 'watch' | 'forget'>
   readonly clock: Clock
   readonly log: Log
+  /** What consumers come for. */
+  readonly streams: () => NotificationStreams
   /** Tells that deliveries owed to an endpoint were moved or deleted. */
   readonly onEndpointChange: (endpoint: string) => void
+}
+
+/** Lists of notifications that consumers read and confirm, by what they are owed to. */
+export interface NotificationStreams {
+  listen(endpoint: string, consumer: Consumer): Listening
+  confirm(endpoint: string, eventId: string): Promise<void>
 }
 
 export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
@@ -50,6 +58,12 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
 
   function found(stage: Stage, id: string): Registered {
     const one = find(stage, id)
+    if (one === undefined) throw notFound(`the subscription ${id} does not exist`)
+    return one
+  }
+
+  function known(id: string): Registered {
+    const one = byId.get(id)
     if (one === undefined) throw notFound(`the subscription ${id} does not exist`)
     return one
   }
@@ -141,6 +155,8 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         put(stage, before.i, id, null)
         stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
+    listen: (id, consumer) => ports.streams().listen(known(id).endpoint, consumer),
+    confirm: async (id, eventId) => ports.streams().confirm(known(id).endpoint, eventId),
   } satisfies SubscriptionBroker)
 }
 

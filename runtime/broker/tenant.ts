@@ -34,7 +34,7 @@ import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
 import type { SourceSubscribe } from './source-subscribe.ts'
 import { createStreams, type Streams } from './streams.ts'
-import { createSubscribe } from './subscribe.ts'
+import { createSubscribe, type NotificationStreams } from './subscribe.ts'
 import { createTemporalProvision } from './temporal-provision.ts'
 import { createTemporalSearch } from './temporal-search.ts'
 import type { EntityView, TemporalQuery, TenantBroker } from './types.ts'
@@ -77,7 +77,7 @@ export interface StreamName {
 }
 
 /** What a tenant needs of it. */
-export interface Outside {
+export interface Outside extends NotificationStreams {
   /** Takes up what was owed before. */
   start(): void
   /** Called after the flush with what is now owed. */
@@ -119,7 +119,13 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const onEndpointChange = (endpoint: string): void => outside?.reread(endpoint)
   const asking = { door, matcher, query: consume.query, clock, log }
   const periodic = createPeriodic(asking)
-  const subscriptions = createSubscribe({ ...asking, records, periodic, onEndpointChange })
+  const subscriptions = createSubscribe({
+    ...asking,
+    records,
+    periodic,
+    onEndpointChange,
+    streams: () => outside!,
+  })
   const sources = openContextSources({ ...asking, rows: stored.contextSources }, onEndpointChange)
   const evolution = { entities, history, edits, records, names, live, streams }
   // Of one instant, because the writer thread may cut a chunk in two between two reads.

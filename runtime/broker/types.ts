@@ -238,6 +238,25 @@ export interface SubscriptionView {
   readonly stats: SubscriptionStats
 }
 
+/** A notification as consumers who come for it are told: the id to confirm it by, and the body as JSON text. */
+export interface StreamEvent {
+  readonly id: string
+  readonly body: string
+}
+
+/** Somebody who came for the notifications of a subscription. */
+export interface Consumer {
+  /** Returns false when it can take no more until it is `ready`. */
+  write(event: StreamEvent): boolean
+  /** Its place was taken, or the gateway stops. */
+  close(): void
+}
+
+export interface Listening {
+  ready(): void
+  end(): void
+}
+
 /** The use-cases on subscriptions of one tenant. Every promise settles when on disk. */
 export interface SubscriptionBroker {
   /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results at `limits.subscriptionsMax`. */
@@ -249,6 +268,10 @@ export interface SubscriptionBroker {
   patch(id: string, change: (before: Subscription) => Subscription): Promise<void>
   /** @throws ngsi-ld.not-found */
   delete(id: string): Promise<void>
+  /** Tells what is owed and not confirmed, then what comes. @throws ngsi-ld.not-found */
+  listen(id: string, consumer: Consumer): Listening
+  /** All up to this event was taken. @throws ngsi-ld.not-found, ngsi-ld.bad-request-data */
+  confirm(id: string, eventId: string): Promise<void>
 }
 
 /** The use-cases on registrations of context sources of one tenant. Every promise settles when on disk. */

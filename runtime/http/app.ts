@@ -36,6 +36,7 @@ import { createPurgeRoutes } from './purge.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
+import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, type TemporalRoutePorts, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
@@ -64,6 +65,8 @@ export interface AppSettings {
 }
 
 export interface App {
+  /** Ends streams, which would stay open. */
+  end(): void
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The answer to an error from outside the routes. */
   refuse(error: unknown, tenant?: string): Response
@@ -108,6 +111,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const purge = createPurgeRoutes({ asks, answers, problems })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
+  const streams = createStreamRoutes({ asks, answers })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
@@ -115,7 +119,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const context = createContextRoutes()
   const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
 
-  return serve(
+  const app = serve(
     {
       ...entityTable({ entities, writes, operations, purge }, distribution),
       [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
@@ -125,6 +129,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         DELETE: subscriptions.remove,
       },
       ...createEntityMapTable({ asks, answers, maps, clock }),
+      [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),
       ...temporalTable({ asks, answers }, settings),
       [typesPath]: { GET: discovery.types },
@@ -144,6 +149,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     problems.answer,
     metrics,
   )
+  return Object.freeze({ ...app, end: streams.end })
 }
 
 type Table = Readonly<Record<string, Methods>>
@@ -215,7 +221,7 @@ function entityTable({ entities, writes, operations, purge }: EntityRoutes, shar
   }
 }
 
-function serve(table: Table, refuse: App['refuse'], metrics: Metrics): App {
+function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App, 'end'> {
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
   for (const [path, methods] of Object.entries(described(table))) {
@@ -243,7 +249,7 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): App {
       }
       return hono.fetch(request, env)
     },
-  } satisfies App)
+  } satisfies Omit<App, 'end'>)
 }
 
 /** Path as it was sent, still encoded: decoding comes after the path is cut into segments. */

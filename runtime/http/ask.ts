@@ -77,6 +77,8 @@ export interface Asks {
   /** A request without a body for entities, which may be answered in GeoJSON. */
   readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request for entities whose body says which. */
+  /** A request without a body whose answer is no NGSI-LD document. */
+  stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
   /** A request whose body is one document. */
   body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
@@ -182,6 +184,8 @@ export function createAsks(
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
       return readAs(c, known, { type: answerType(accept, settings.defaultType) })
     },
+
+    stream: (c, known) => readAs(c, known, { type: settings.defaultType }),
 
     readEntities: (c, known) => readAs(c, known, entityForm(c)),
 

@@ -8,11 +8,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
+import type { WebSocket } from 'ws'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { productToken } from '#base/version.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
 
 /** What a route may know of the connection. */
 export interface HttpEnv {
@@ -22,12 +24,21 @@ export interface HttpEnv {
   readonly body?: Buffer
   /** Stands in for the broker of the tenant: it knows what context sources told about this request. */
   readonly broker?: TenantBroker
+  /** There when the request asks for WebSocket. */
+  readonly upgrade?: Upgrade
+}
+
+export interface Upgrade {
+  /** Takes the connection; what the route answers then goes nowhere. */
+  accept(use: (socket: WebSocket) => void): void
 }
 
 export interface HttpServerPorts {
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The answer to a request so malformed that no Request could be made of it. */
   refuse(error: unknown): Response
+  /** The listener begins to close: whatever would stay open for long must end. */
+  readonly closing?: () => void
   readonly log: Log
 }
 
@@ -69,6 +80,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       requestTimeout: limits.httpRequestMs.value,
       keepAliveTimeout: limits.httpKeepAliveMs.value,
       noDelay: true,
+      shouldUpgradeCallback: asksForWebSocket,
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (state.closing) outgoing.shouldKeepAlive = false
@@ -77,6 +89,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   )
   server.maxConnections = limits.httpConnectionsMax.value
   server.on('clientError', refuseMalformed)
+  serveUpgrades(server, ports)
   // A body that is announced as too large is refused before it is sent.
   server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
     if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
@@ -91,6 +104,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     url,
     close() {
       state.closing = true
+      ports.closing?.()
       return drain(server)
     },
   })

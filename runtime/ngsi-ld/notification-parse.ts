@@ -15,6 +15,7 @@ import {
   type NotificationParameters,
   notificationFormats,
   notificationMediaTypes,
+  streamUri,
 } from './subscription.ts'
 
 type Expander = Pick<Context, 'expand'>
@@ -140,8 +141,9 @@ function parseEndpoint(value: Json | undefined): NotificationEndpoint {
 
 function endpointUri(value: Json | undefined, field: string): string {
   const uri = checkUri(value, field)
+  if (uri === streamUri) return uri
   if (!/^(?:https?|mqtts?):\/\//i.test(uri) || !URL.canParse(uri))
-    throw badRequestData('must be an http, https, mqtt or mqtts URL', field)
+    throw badRequestData(`must be an http, https, mqtt or mqtts URL, or ${streamUri}`, field)
   if (/^mqtt/i.test(uri)) checkTopic(uri, field)
   return uri
 }

@@ -11,7 +11,7 @@ import { printQuery, type QueryTree } from './query.ts'
 import { compileQuery } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
 import { attributesOf, type Discovery, type Interest, type TimeInterest } from './registration-match.ts'
-import { type RenderOptions, renderSubscription, type Subscription } from './subscription.ts'
+import { type RenderOptions, renderSubscription, type Subscription, streamUri } from './subscription.ts'
 import { type ParseSubscriptionOptions, parseSubscription, patchSubscription } from './subscription-parse.ts'
 import { parseTemporalSelection } from './temporal.ts'
 
@@ -31,7 +31,7 @@ export function parseSourceSubscription(
   options: ParseSubscriptionOptions,
 ): SourceSubscription {
   const { own, rest } = split(json)
-  return { ...parseOwn(own, options), subscription: parseSubscription(rest, options) }
+  return { ...parseOwn(own, options), subscription: sendable(parseSubscription(rest, options)) }
 }
 
 /** The subscription after a fragment. @throws GatewayError as patchSubscription does. */
@@ -46,8 +46,15 @@ export function patchSourceSubscription(
   return {
     ...kept,
     ...parseOwn(given, options),
-    subscription: patchSubscription(before.subscription, rest, options),
+    subscription: sendable(patchSubscription(before.subscription, rest, options)),
   }
+}
+
+/** What tells of sources is sent; nobody can come for it. */
+function sendable(subscription: Subscription): Subscription {
+  if (subscription.notification.endpoint.uri === streamUri)
+    throw badRequestData('cannot be a stream here', 'notification.endpoint.uri')
+  return subscription
 }
 
 /** What a subscription wants to know of. */

@@ -36,6 +36,9 @@ export const notificationMediaTypes = [
 ] as const
 export type NotificationMediaType = (typeof notificationMediaTypes)[number]
 
+/** The endpoint of a subscription whose consumers come for its notifications. */
+export const streamUri = 'urn:selvedge:stream'
+
 /** Absent members mean the default of the standard. */
 export interface Subscription {
   readonly id: string

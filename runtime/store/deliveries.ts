@@ -9,6 +9,8 @@ export const deliveryWrites = {
     'INSERT INTO delivery (d, sub, endpoint, entity, at, stream, t, value, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
   // Takes a JSON array of d
   'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?))',
+  // All of an endpoint up to a commit time and a number
+  'delivery.confirm': 'DELETE FROM delivery WHERE endpoint = ? AND (at < ? OR (at = ? AND d <= ?))',
   'delivery.forget': 'DELETE FROM delivery WHERE endpoint = ? AND sub = ?',
   'delivery.redirect': 'UPDATE delivery SET endpoint = ? WHERE endpoint = ? AND sub = ?',
   'dead_letter.insert':

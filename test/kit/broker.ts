@@ -110,6 +110,8 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
           start: () => undefined,
           committed: (deliveries) => owed.push(...deliveries),
           reread: () => undefined,
+          listen: () => ({ ready: () => undefined, end: () => undefined }),
+          confirm: () => Promise.resolve(),
           close: () => Promise.resolve(),
         }
       },

@@ -10,6 +10,7 @@ import { createGateway } from '#gateway'
 import { type HttpClient, httpClient } from './http-gateway.ts'
 
 export interface GatewayInside extends HttpClient {
+  readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
   close(): Promise<void>
 }
@@ -36,6 +37,7 @@ export async function startGatewayInside(
   })
   return Object.freeze({
     ...httpClient(`http://127.0.0.1:${gateway.httpPort}`),
+    httpPort: gateway.httpPort,
     mqttPort: gateway.mqttPort,
     close: gateway.close,
   })

@@ -67,7 +67,14 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
   const writer = createWriter((error) => {
     throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
   })
-  const nowhere = { start() {}, committed() {}, reread() {}, close: async () => undefined }
+  const nowhere = {
+    start() {},
+    committed() {},
+    reread() {},
+    listen: () => ({ ready() {}, end() {} }),
+    confirm: async () => undefined,
+    close: async () => undefined,
+  }
   const tenants = await openTenants(
     { dataFolder, writer, clock, log, metrics, attach: () => nowhere },
     { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: retention },

@@ -32,6 +32,7 @@ const libraryRooms: Readonly<Record<string, string>> = {
   hono: 'http',
   '@hono/node-server': 'http',
   mqtt: 'mqtt',
+  ws: 'http',
   valibot: 'config',
   yaml: 'config',
   cborg: 'bridges',

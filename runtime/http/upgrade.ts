@@ -1,0 +1,61 @@
+/**
+ * WebSocket on the HTTP listener. A request to upgrade takes the same way as any other (token, tenant, errors); the route
+ * that it names may take the connection, and where none does the answer leaves as plain HTTP and the connection ends.
+ */
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer } from 'ws'
+import { limits } from '#base/limits.ts'
+import type { HttpServerPorts, Upgrade } from './server.ts'
+
+/** Other protocols that clients offer, such as h2c, are not taken up, as the standard allows [RFC 9110 7.8]. */
+export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket'
+
+export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>): void {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: limits.streamMessageBytesMax.value,
+    perMessageDeflate: false,
+  })
+  server.on('upgrade', (incoming: IncomingMessage, connection: Duplex, head: Buffer) => {
+    connection.on('error', () => connection.destroy())
+    let isTaken = false
+    const upgrade: Upgrade = {
+      accept(use) {
+        isTaken = true
+        sockets.handleUpgrade(incoming, connection, head, use)
+      },
+    }
+    void answerOf(incoming, upgrade, ports).then(async (response) => {
+      if (!isTaken) connection.end(await textOf(response))
+    })
+  })
+}
+
+async function answerOf(
+  incoming: IncomingMessage,
+  upgrade: Upgrade,
+  { fetch, refuse }: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
+): Promise<Response> {
+  try {
+    const headers = Object.entries(incoming.headers).filter(([, value]) => typeof value === 'string')
+    const request = new Request(`http://localhost${incoming.url ?? '/'}`, {
+      headers: Object.fromEntries(headers) as Record<string, string>,
+    })
+    return await fetch(request, { incoming, upgrade })
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
+  const body = await response.text()
+  const lines = [`HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`]
+  response.headers.forEach((value, name) => {
+    if (name !== 'content-length') lines.push(`${name}: ${value}`)
+  })
+  lines.push(`Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close')
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
