@@ -191,6 +191,17 @@ export const operations: Readonly<Record<string, Operation>> = {
     body: 'Subscription',
   }),
   [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Unsubscribe', done),
+  [`GET ${ngsiLd}/subscriptions/:id/notifications`]: op(
+    'Subscriptions',
+    'Take notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
+    { 200: null },
+  ),
+  [`DELETE ${ngsiLd}/subscriptions/:id/notifications`]: op(
+    'Subscriptions',
+    'Confirm notifications of a stream',
+    done,
+    { parameters: ['until'] },
+  ),
   [`GET ${ngsiLd}/temporal/entities/:id`]: op(
     'History',
     'Retrieve the history of an entity',

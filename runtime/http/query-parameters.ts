@@ -54,4 +54,5 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],
   timerel: ['before, after or between'],
   type: ['Selection of entity types'],
+  until: ['Id of the last notification of a stream that was taken'],
 }

@@ -83,7 +83,13 @@ export const clauses: readonly Clause[] = [
   ]),
   done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
   done('5.8.1 to 5.8.5', 'Subscriptions', [subscribing]),
-  partial('5.8.6', 'Notifications', [subscribing], 'Over MQTT: not built.'),
+  done('5.8.6', 'Notifications: over HTTP and MQTT, at changes and at intervals', [
+    'spec/broker/matching.test.ts',
+    'spec/broker/notifying.test.ts',
+    'spec/broker/periods.test.ts',
+    'spec/mqtt/publisher.test.ts',
+    'spec/ngsi-ld/05.08-subscription/02-streams.test.ts',
+  ]),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
     'spec/ngsi-ld/05.11-registration-subscription/01-source-subscriptions.test.ts',
