@@ -36,11 +36,11 @@ export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
   return Object.freeze({
     async listen(c: HttpContext): Promise<Response> {
       const { upgrade } = c.env
+      const ask = await asks.stream(c, nothing)
       if (upgrade === undefined && !/\btext\/event-stream\b/i.test(headerOf(c, 'accept') ?? ''))
         throw new GatewayError('http.not-acceptable', 'there is text/event-stream, and WebSocket', {
           available: ['text/event-stream'],
         })
-      const ask = await asks.stream(c, nothing)
       const id = idOf(c)
       const subscriptions = streamed(ask, id)
       const confirmed = headerOf(c, 'last-event-id')
