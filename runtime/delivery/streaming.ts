@@ -87,7 +87,10 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
   function tell(lane: Lane, active: Active, row: Delivery): void {
     active.cursor = row.d
     const rendered = renderedOr(row)
-    if (rendered === undefined) return settle(lane, [row.d])
+    if (rendered === undefined) {
+      settle(lane, [row.d])
+      return
+    }
     active.isFull = !active.consumer.write({ id: eventIdOf(row), body: rendered.body.toString() })
     if (row.d <= lane.told) return
     lane.told = row.d
