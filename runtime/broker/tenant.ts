@@ -28,7 +28,7 @@ import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
-import { createPeriodic } from './periodic.ts'
+import { createPeriodic, type PeriodicPorts } from './periodic.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
@@ -116,17 +116,11 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const observer = createObserver({ streams, matcher, metrics })
   const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names })
-  const onEndpointChange = (endpoint: string): void => outside?.reread(endpoint)
-  const asking = { door, matcher, query: consume.query, clock, log }
-  const periodic = createPeriodic(asking)
-  const subscriptions = createSubscribe({
-    ...asking,
-    records,
-    periodic,
-    onEndpointChange,
-    streams: () => outside!,
-  })
-  const sources = openContextSources({ ...asking, rows: stored.contextSources }, onEndpointChange)
+  const told = openSubscriptions(
+    { ...stored, door, matcher, query: consume.query, clock, log },
+    () => outside!,
+  )
+  const { subscriptions, sources } = told
   const evolution = { entities, history, edits, records, names, live, streams }
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
@@ -178,14 +172,32 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
       stop()
-      sources.stop()
-      periodic.stop()
+      told.stop()
       await outside.close()
       await door.close()
       database.close()
       await writer.close(name)
     },
   })
+}
+
+/** Subscriptions to entities and to context sources, with what makes them speak at intervals. */
+function openSubscriptions(
+  ports: PeriodicPorts & Pick<Parts, 'records' | 'contextSources'>,
+  outside: () => Outside,
+) {
+  const onEndpointChange = (endpoint: string): void => outside().reread(endpoint)
+  const periodic = createPeriodic(ports)
+  const subscriptions = createSubscribe({ ...ports, periodic, onEndpointChange, streams: outside })
+  const sources = openContextSources({ ...ports, rows: ports.contextSources }, onEndpointChange)
+  return {
+    subscriptions,
+    sources,
+    stop(): void {
+      sources.stop()
+      periodic.stop()
+    },
+  }
 }
 
 /** What the door writes and upkeep works on. */

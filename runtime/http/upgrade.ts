@@ -37,16 +37,16 @@ export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetc
 async function answerOf(
   incoming: IncomingMessage,
   upgrade: Upgrade,
-  { fetch, refuse }: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
+  ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
 ): Promise<Response> {
   try {
     const headers = Object.entries(incoming.headers).filter(([, value]) => typeof value === 'string')
     const request = new Request(`http://localhost${incoming.url ?? '/'}`, {
       headers: Object.fromEntries(headers) as Record<string, string>,
     })
-    return await fetch(request, { incoming, upgrade })
+    return await ports.fetch(request, { incoming, upgrade })
   } catch (error) {
-    return refuse(error)
+    return ports.refuse(error)
   }
 }
 
