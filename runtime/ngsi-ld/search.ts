@@ -4,11 +4,11 @@
  */
 import { type Entity, instancesOf } from './entity.ts'
 import { compileGeoQuery, type GeoQuery } from './geo.ts'
-import type { Pattern } from './pattern.ts'
+import { compilePattern, type Pattern } from './pattern.ts'
 import type { QueryTree } from './query.ts'
 import { compileQuery, type Follow, type QueryPredicate } from './query-match.ts'
 import { matchesScope, type ScopeQuery } from './scope-query.ts'
-import { type EntitySelector, matchesEntity, matchesType, type TypeSelection } from './selection.ts'
+import { type EntitySelector, matchesType, type TypeSelection } from './selection.ts'
 
 /** Members are joined by AND; absent ones do not restrict. Names are core-compacted. */
 export interface EntitySearch {
@@ -38,13 +38,24 @@ export function compileSearch(search: EntitySearch, follow?: Follow): QueryPredi
   }
   if (idPattern !== undefined) tests.push(({ id }) => idPattern.test(id))
   if (selectors !== undefined) {
-    tests.push(({ id, type }) => selectors.some((selector) => matchesEntity(selector, id, type)))
+    const each = selectors.map(compileSelector)
+    tests.push((entity) => each.some((test) => test(entity)))
   }
   if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
   if (attrs !== undefined) tests.push((entity) => attrs.some((name) => hasAttribute(entity, name)))
   if (q !== undefined) tests.push(compileQuery(q, follow))
   if (geo !== undefined) tests.push(compileGeoQuery(geo))
   return (entity, times) => tests.every((test) => test(entity, times))
+}
+
+/** Of ids and a pattern, the ids decide. */
+function compileSelector({ types, ids, idPattern }: EntitySelector): (entity: Entity) => boolean {
+  const wanted = ids === undefined ? undefined : new Set(ids)
+  const pattern = idPattern === undefined || ids !== undefined ? undefined : compilePattern(idPattern)
+  return ({ id, type }) =>
+    (types === undefined || matchesType(types, type)) &&
+    wanted?.has(id) !== false &&
+    pattern?.test(id) !== false
 }
 
 function hasAttribute(entity: Entity, name: string): boolean {

@@ -22,6 +22,7 @@ beforeAll(async () => {
       id: lamp(5),
       type: 'Pole',
       mode: { type: 'VocabProperty', vocab: 'https://modes.example/open' },
+      state: property('https://modes.example/open'),
       label: { type: 'LanguageProperty', languageMap: { en: 'post', de: ['Mast', 'Pfahl'] } },
       facts: { type: 'JsonProperty', json: { a: { b: [1, 2] } } },
     },
@@ -129,6 +130,10 @@ describe('q into values', () => {
     const answer = await gateway.send('POST', queryPath, body)
     expect([answer.status, idsOf(answer.json())]).toEqual([200, [lamp(5)]])
     expect(await ids('q=mode=="open"')).toEqual([])
+    const plain = { ...body, q: 'state=="open"' }
+    expect((await gateway.send('POST', queryPath, plain)).json()).toEqual([])
+    const expanded = await gateway.send('POST', queryPath, { ...plain, expandValues: ['state'] })
+    expect(idsOf(expanded.json())).toEqual([lamp(5)])
   })
 })
 
