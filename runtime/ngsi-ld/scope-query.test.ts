@@ -26,7 +26,11 @@ const scope = fc
 
 describe('scopeQ', () => {
   it('is given back by its text', () => {
-    fc.assert(fc.property(tree, (query) => expect(parseScopeQuery(printScopeQuery(query))).toEqual(query)))
+    fc.assert(
+      fc.property(tree, (query) => {
+        expect(parseScopeQuery(printScopeQuery(query))).toEqual(query)
+      }),
+    )
   })
 
   it('matches level by level', () => {
