@@ -20,6 +20,7 @@ import {
   fromShape,
   mergeEntity,
   observationOf,
+  reduceEntity,
   replaceEntity,
   shapeOf,
   updateAttributes,
@@ -152,6 +153,92 @@ describe('opposites', () => {
         const added = mergeEntity(before, parseFragment(members, coreContext)).entity
         const nulls = Object.fromEntries(Object.keys(members).map((one) => [one, nothing]))
         expect(mergeEntity(added, parseFragment(nulls, coreContext, { nulls: true })).entity).toEqual(before)
+      }),
+    )
+  })
+})
+
+/** RFC 7396, section 2, as it stands there, with NGSI-LD Null for null. */
+function mergePatch(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
+  const isObject = typeof target === 'object' && target !== null && !Array.isArray(target)
+  const result = new Map<string, unknown>(isObject ? Object.entries(target) : [])
+  for (const [member, value] of Object.entries(patch)) {
+    if (value === nothing) result.delete(member)
+    else result.set(member, mergePatch(result.get(member), value))
+  }
+  return Object.fromEntries(result)
+}
+
+describe('merge', () => {
+  const key = fc.constantFrom('x', 'y', 'z', '__proto__', 'constructor')
+  const leaf = fc.oneof(
+    fc.integer(),
+    fc.boolean(),
+    fc.constant('text'),
+    fc.array(fc.integer(), { maxLength: 2 }),
+  )
+  const tree = (withNulls: boolean): fc.Arbitrary<Json> =>
+    fc.letrec<{ node: Json }>((tie) => ({
+      node: fc.oneof(
+        { depthSize: 'small' },
+        withNulls ? fc.oneof(leaf, fc.constant(nothing)) : leaf,
+        fc.dictionary(key, tie('node'), { maxKeys: 3 }),
+      ) as fc.Arbitrary<Json>,
+    })).node
+  const given = (value: Json, nulls: boolean): Fragment =>
+    parseFragment({ a: { type: 'Property', value } }, coreContext, { nulls })
+
+  it('makes of a value what RFC 7396 makes of it', () => {
+    let deleted = 0
+    fc.assert(
+      fc.property(tree(false), tree(true), (value, patch) => {
+        const before = deepFreeze(parseEntity({ id: 'urn:e', type: 'T', a: { value } }, coreContext))
+        const after = mergeEntity(before, deepFreeze(given(patch, true))).entity['a']
+        if (patch === nothing) {
+          deleted++
+          expect(after).toBeUndefined()
+        } else expect((after as AttributeInstance).value).toEqual(mergePatch(value, patch))
+      }),
+      { numRuns: 1000 },
+    )
+    expect(deleted).toBeGreaterThan(5)
+  })
+
+  it('of fragments about different attributes gives the same in either order', () => {
+    fc.assert(
+      fc.property(entity, fragment, fragment, (before, one, all) => {
+        const rest = attributeNames(all).filter((each) => !Object.hasOwn(one, each))
+        const other = Object.fromEntries(rest.map((each) => [each, all[each]])) as Fragment
+        const there = mergeEntity(mergeEntity(before, one).entity, other).entity
+        const back = mergeEntity(mergeEntity(before, other).entity, one).entity
+        expect(there).toEqual(back)
+      }),
+    )
+  })
+
+  it('of an entity with itself changes nothing', () => {
+    fc.assert(
+      fc.property(entity, (before) => {
+        const { id: _id, ...same } = before
+        expect(mergeEntity(before, same as Fragment).entity).toEqual(before)
+      }),
+    )
+  })
+})
+
+describe('reduction', () => {
+  it('by what to drop and by what to keep share the attributes out between them', () => {
+    fc.assert(
+      fc.property(entity, fc.uniqueArray(name), (before, names) => {
+        const chosen = new Set<string>(names)
+        const kept = reduceEntity(before, { keep: chosen }).entity
+        const dropped = reduceEntity(before, { drop: chosen }).entity
+        for (const one of attributeNames(before)) {
+          const whole = instancesOf(before, one)
+          expect(instancesOf(kept, one)).toEqual(chosen.has(one) ? whole : [])
+          expect(instancesOf(dropped, one)).toEqual(chosen.has(one) ? [] : whole)
+        }
       }),
     )
   })
