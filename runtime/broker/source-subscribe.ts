@@ -50,13 +50,17 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   const byNumber = new Map<number, SourceSubscribed>()
   /** Monotonic ms of the last periodic notification. */
   const toldAt = new Map<number, number>()
+  /** Monotonic ms of the last change that was told, for throttling. */
+  const changedAt = new Map<number, number>()
   let last = 0
   const publish = (id: string, subscribed: SourceSubscribed | undefined): void => {
     const before = byId.get(id)
     if (before !== undefined) byNumber.delete(before.i)
     if (subscribed === undefined) {
       byId.delete(id)
-      if (before !== undefined) toldAt.delete(before.i)
+      if (before === undefined) return
+      toldAt.delete(before.i)
+      changedAt.delete(before.i)
       return
     }
     byId.set(id, subscribed)
@@ -99,6 +103,24 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
     if (owed.views.length === 0) return
     const entity = subscribed.one.subscription.id
     ports.owe(stage, subscribed, { entity, stream: null, t: null, value: null, body: JSON.stringify(owed) })
+  }
+  /** Whether it was told of a change too short a time ago; else it is from now on. */
+  function isThrottled(stage: Stage, { i, one, statistics }: SourceSubscribed): boolean {
+    const { throttling } = one.subscription
+    if (throttling === undefined) return false
+    const now = clock.monotonic()
+    const before = changedAt.get(i)
+    if (before !== undefined && now - before < throttling * 1000) {
+      statistics.timesThrottled++
+      stage.undone(() => void statistics.timesThrottled--)
+      return true
+    }
+    changedAt.set(i, now)
+    stage.undone(() => {
+      if (before === undefined) changedAt.delete(i)
+      else changedAt.set(i, before)
+    })
+    return false
   }
   const oweAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
     if (!isLive(subscribed)) return
@@ -163,7 +185,8 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         const [is] = after === undefined ? [] : discover(discovery, [after])
         const reason = is === undefined ? 'noLongerMatching' : was === undefined ? 'newlyMatching' : 'updated'
         const view = is ?? was
-        if (view !== undefined) owe(stage, subscribed, { reason, views: [view] })
+        if (view !== undefined && !isThrottled(stage, subscribed))
+          owe(stage, subscribed, { reason, views: [view] })
       }
     },
     /** Tells those whose interval has passed. */

@@ -18,6 +18,7 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { type RegistrationView, renderRegistration } from '#ngsi-ld/registration.ts'
 import { attributesOf, type Discovery } from '#ngsi-ld/registration-match.ts'
 import { parseRegistration, patchRegistration } from '#ngsi-ld/registration-parse.ts'
+import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import {
   parseFilter,
@@ -55,6 +56,7 @@ const discoveryParameters = new Set([
   'attrs',
   'q',
   'csf',
+  'scopeQ',
   'georel',
   'geometry',
   'coordinates',
@@ -201,7 +203,7 @@ function createSourceSubscriptionRoutes({ asks, answers, clock, rules }: Context
  */
 function discoveryOf({ parameters, context }: Ask): Discovery {
   const given = (name: string): string | undefined => parameters.get(name)
-  const [type, q, csf, idPattern] = ['type', 'q', 'csf', 'idPattern'].map(given)
+  const [type, q, csf, idPattern, scopeQ] = ['type', 'q', 'csf', 'idPattern', 'scopeQ'].map(given)
   const ids = listOf(parameters, 'id')?.map((id) => checkUri(id, 'id'))
   if (idPattern !== undefined) compilePattern(idPattern, 'idPattern')
   const tree = q === undefined ? undefined : parseQuery(q, context.expand)
@@ -228,6 +230,7 @@ function discoveryOf({ parameters, context }: Ask): Discovery {
     interests: [{ ids, idPattern, types, attrs }],
     geo,
     time,
+    scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     csf: csf === undefined ? undefined : parseFilter(csf, context.expand),
   }
 }

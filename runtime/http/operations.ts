@@ -68,6 +68,7 @@ const source = [
   'local',
   'options',
   'q',
+  'scopeQ',
   'type',
 ]
 const times = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty', 'lastN']

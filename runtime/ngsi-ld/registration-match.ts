@@ -18,6 +18,7 @@ import {
   type RegistrationView,
   type TimeInterval,
 } from './registration.ts'
+import { matchesScope, type ScopeQuery } from './scope-query.ts'
 import { type TypeSelection, typeNamesOf } from './selection.ts'
 
 /** Which entities and attributes somebody is interested in; absent members do not restrict. */
@@ -41,6 +42,7 @@ export interface Discovery {
   /** Any of them. */
   readonly interests: readonly Interest[]
   readonly geo?: GeoQuery | undefined
+  readonly scope?: ScopeQuery | undefined
   readonly time?: TimeInterest | undefined
   readonly csf?: QueryTree | undefined
 }
@@ -49,6 +51,7 @@ export interface Discovery {
 export function discovered(discovery: Discovery, registration: Registration): Registration | undefined {
   if (!matchesTime(discovery.time, registration)) return undefined
   if (discovery.geo !== undefined && !matchesGeo(discovery.geo, registration)) return undefined
+  if (discovery.scope !== undefined && !matchesScope(discovery.scope, registration.scope)) return undefined
   if (discovery.csf !== undefined && !compileQuery(discovery.csf)(asEntity(registration))) return undefined
   const information = registration.information.filter((info) =>
     discovery.interests.some((interest) => isOfInterest(interest, info)),

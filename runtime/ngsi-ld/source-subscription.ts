@@ -6,7 +6,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from './datetime.ts'
 import { isObject, type JsonObject } from './json.ts'
-import { badRequestData } from './problem.ts'
+import { badRequestData, notSupported } from './problem.ts'
 import { printQuery, type QueryTree } from './query.ts'
 import { compileQuery } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
@@ -59,10 +59,10 @@ function sendable(subscription: Subscription): Subscription {
 
 /** What a subscription wants to know of. */
 export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription): Discovery {
-  const { entities, watchedAttributes, q, geoQ } = subscription
+  const { entities, watchedAttributes, q, geoQ, scopeQ } = subscription
   const attrs = watchedAttributes ?? (q === undefined ? undefined : attributesOf(q))
   const interests: readonly Interest[] = (entities ?? [{}]).map((selector) => ({ ...selector, attrs }))
-  return { interests, geo: geoQ, time: temporalQ, csf }
+  return { interests, geo: geoQ, scope: scopeQ, time: temporalQ, csf }
 }
 
 /** The subscription as a client reads it, without @context. */
@@ -89,9 +89,22 @@ function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeIntere
 
 const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
 
+/** Members that are about entities and their values, which are not what is told here. */
+const meaningless = ['lang', 'datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
+const meaninglessThere = ['attributes', 'pick', 'omit', 'showChanges', 'join', 'joinLevel']
+
+function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
+  const found = names.find((name) => json[name] !== undefined && json[name] !== null)
+  if (found !== undefined)
+    throw notSupported(`${prefix}${found} means nothing in a subscription to context sources`)
+}
+
 function split(json: unknown): { own: JsonObject; rest: unknown } {
   if (!isObject(json)) return { own: {}, rest: json }
   const isOwn = (name: string): boolean => (ownMembers as readonly string[]).includes(name)
+  refuseMeaningless(json, meaningless, '')
+  const { notification } = json
+  if (isObject(notification)) refuseMeaningless(notification, meaninglessThere, 'notification.')
   const entries = Object.entries(json)
   const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
   if (own['timeInterval'] !== undefined && own['timeInterval'] !== null) {

@@ -138,6 +138,13 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     expect(await idsOf(near('[9,49]'))).toEqual([])
   })
 
+  test('filters by the scope of the registration', async () => {
+    await register({ id: 'urn:d:3', information: [{ entities: [{ type: 'Gate' }] }], scope: '/plant/hall' })
+    await register({ id: 'urn:d:4', information: [{ entities: [{ type: 'Gate' }] }] })
+    expect(await idsOf('type=Gate&scopeQ=/plant/%23')).toEqual(['urn:d:3'])
+    expect(await idsOf('type=Gate&scopeQ=/yard')).toEqual([])
+  })
+
   test('asks for something: nothing at all and broken parts are 400', async () => {
     for (const query of ['', '?id=urn:a:b', '?type=Lamp&q=(x', '?type=Lamp&timerel=before', '?georel=within'])
       expect([query, (await gateway.get(path + query)).status]).toEqual([query, 400])

@@ -101,4 +101,17 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await gateway.get(`${subscriptions}/urn:s:3`)).json()).not.toHaveProperty('csf')
     expect(toldTo('urn:s:3')).toEqual([])
   })
+
+  test('with throttling tell one change at most in that time; what is about entities is refused', async () => {
+    const endpoint = { uri: receiver.url() }
+    expect((await subscribe('urn:s:4', { entities: [{ type: 'Fan' }], throttling: 60 })).status).toBe(201)
+    await register('urn:r:fan1', ['Fan'])
+    await register('urn:r:fan2', ['Fan'])
+    await subscribe('urn:s:5', { entities: [{ type: 'Fan' }] })
+    await vi.waitFor(() => expect(toldTo('urn:s:5')).toHaveLength(1), { timeout: 5000 })
+    expect(toldTo('urn:s:4')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:fan1']]])
+    const showing = { entities: [{ type: 'Fan' }], notification: { endpoint, showChanges: true } }
+    expect((await subscribe('urn:s:6', showing)).status).toBe(422)
+    expect((await subscribe('urn:s:6', { entities: [{ type: 'Fan' }], lang: 'de' })).status).toBe(422)
+  })
 })
