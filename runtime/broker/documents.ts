@@ -55,6 +55,8 @@ export interface DocumentsPorts {
   readonly streams: Streams
   /** Told of each change while it is decided, to match subscriptions. */
   readonly onChange: (stage: Stage, change: EntityChange, times: SystemTimes) => void
+  /** Told of each entity that is deleted, where more is to go with it. */
+  readonly onRemoved?: ((stage: Stage, rid: number) => void) | undefined
 }
 
 export function createDocuments(ports: DocumentsPorts) {
@@ -203,6 +205,7 @@ export function createDocuments(ports: DocumentsPorts) {
     writeExpiry(stage, draft.rid, draft.indexed, undefined)
     writeShape(stage, draft.rid, draft.indexed, undefined)
     streams.retireEntity(stage, draft.rid)
+    ports.onRemoved?.(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
     ports.onChange(
       stage,

@@ -34,6 +34,8 @@ export interface RetentionSettings {
   readonly maxAgeDays?: number | undefined
   /** How long hourly roll-ups of what is older than `maxAgeDays` are kept; left out, there are none. */
   readonly rollUpDays?: number | undefined
+  /** Whether the history of an entity outlives it; left out, it does. */
+  readonly afterDeletion?: 'keep' | 'remove' | undefined
 }
 
 /** One eviction, from the search to the last part. */

@@ -18,6 +18,7 @@ import type { Documents, Draft } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, livesOf } from './evolution.ts'
 import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
+import { forgetHistory, removeFolded } from './forget.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -147,27 +148,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       ...ports.entities.tombstones(id).map(({ rid }) => rid),
       ...(draft === undefined ? [] : [draft.rid]),
     ]
-    for (const rid of rids) {
-      for (const { s } of ports.history.streamsOf(rid)) {
-        stage.write('chunk.erase', s, s)
-        stage.write('rollup.erase', s)
-      }
-      stage.write('entity-history.erase', rid)
-      stage.write('history-edit.clear', rid)
-    }
     const isBorn = draft !== undefined && ports.edits.isBorn(draft.rid)
     if (isBorn) documents.remove(stage, draft, by)
     for (const rid of rids) {
-      if (rid === draft?.rid && !isBorn) {
-        const n = log(stage, rid, { kind: 'erased', id, by })
-        stage.write('history-erased.put', rid, '', '*', n, stage.at)
+      if (rid !== draft?.rid || isBorn) {
+        forgetHistory(ports.history, stage, rid)
         continue
       }
-      stage.write('rid.spend', rid)
-      stage.write('tombstone.erase', rid)
-      stage.write('history-born.clear', rid)
-      // What is folded later, of records already logged, stays hidden.
-      stage.write('history-erased.put', rid, '', '*', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+      removeFolded(ports.history, stage, rid)
+      const n = log(stage, rid, { kind: 'erased', id, by })
+      stage.write('history-erased.put', rid, '', '*', n, stage.at)
     }
   }
 

@@ -22,6 +22,7 @@ import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
 import { createExpiry } from './expiry.ts'
+import { forgetHistory } from './forget.ts'
 import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
@@ -33,11 +34,12 @@ import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
 import { createRetention, type RetentionSettings } from './retention.ts'
 import type { SourceSubscribe } from './source-subscribe.ts'
+import type { Stage } from './stage.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe, type NotificationStreams } from './subscribe.ts'
-import { createTemporalProvision } from './temporal-provision.ts'
-import { createTemporalSearch } from './temporal-search.ts'
-import type { EntityView, TemporalQuery, TenantBroker } from './types.ts'
+import { createTemporalProvision, type TemporalProvisionPorts } from './temporal-provision.ts'
+import { createTemporalSearch, type TemporalSearchPorts } from './temporal-search.ts'
+import type { EntityView, TemporalBroker, TemporalQuery, TenantBroker } from './types.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export interface TenantPorts {
@@ -112,7 +114,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     find: (stage, id) => documents.find(stage, id),
     onDeliveries: (owed) => outside?.committed(owed),
   })
-  const documents: Documents = createDocuments({ entities, names, streams, onChange: matcher.change })
+  const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history) }
+  const documents: Documents = createDocuments({ entities, names, streams, ...listening })
   const observer = createObserver({ streams, matcher, metrics })
   const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names })
@@ -128,10 +131,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: Object.freeze({
-      ...createTemporalSearch({ ...evolution, database, rollUps: stored.rollUps, find: consume.query }),
-      ...createTemporalProvision({ ...evolution, door, documents }),
-    }),
+    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents }),
     subscriptions,
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
@@ -199,6 +199,16 @@ function openSubscriptions(
     },
   }
 }
+
+/** What else is to happen when an entity is deleted. */
+function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, history: History) {
+  return what === 'remove'
+    ? (stage: Stage, rid: number): void => forgetHistory(history, stage, rid)
+    : undefined
+}
+
+const temporalOf = (ports: TemporalSearchPorts & TemporalProvisionPorts): TemporalBroker =>
+  Object.freeze({ ...createTemporalSearch(ports), ...createTemporalProvision(ports) })
 
 /** What the door writes and upkeep works on. */
 interface Parts extends Awaited<ReturnType<typeof openFile>> {

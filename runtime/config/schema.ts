@@ -198,6 +198,10 @@ const history = section('History', {
     title: 'Greatest age of history',
     description: 'Left out: kept whatever its age.',
   }),
+  afterDeletion: setting(kind.oneOf('keep', 'remove'), 'keep', {
+    title: 'History of a deleted entity',
+    description: 'keep: it stays, and tells when the entity was deleted. remove: it goes with the entity.',
+  }),
   rollUpDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
     title: 'Greatest age of hourly roll-ups',
     description:

@@ -18,7 +18,6 @@ export const historyEditWrites = {
   'history-born.clear': 'DELETE FROM history_born WHERE rid = ?',
   'chunk.erase': `DELETE FROM chunk WHERE k BETWEEN ${keySql('?', '0')} AND ${keySql('?', String(slotMax))}`,
   'entity-history.erase': 'DELETE FROM entity_history WHERE rid = ?',
-  'tombstone.erase': 'DELETE FROM tombstone WHERE rid = ?',
 } as const
 
 export interface HistoryEditRow {

@@ -124,6 +124,9 @@ export function removalOf(part: Part): Row[] {
   return [
     ['tombstone.delete', part.number],
     ['rid.spend', part.rid],
+    ['history-edit.clear', part.rid],
+    ['history-erased.clear', part.rid],
+    ['history-born.clear', part.rid],
   ]
 }
 

@@ -12,6 +12,7 @@ import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
 import { createContexts } from '#broker/contexts.ts'
+import type { RetentionSettings } from '#broker/retention.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Frame } from '#contract'
 import { createPeer } from '#federation/peer.ts'
@@ -32,6 +33,7 @@ export interface HttpGatewayOptions {
   readonly defaultMediaType?: AnswerType
   readonly token?: string
   readonly temporalInstancesMax?: number
+  readonly history?: Pick<RetentionSettings, 'afterDeletion'>
   /** What the gateway calls itself among brokers. */
   readonly alias?: string
   readonly dataFolder?: string
@@ -95,7 +97,12 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   }
   const tenants = await openTenants(
     { dataFolder, writer, clock: systemClock, log, metrics, attach: () => nowhere },
-    { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: { maxBytes: 2 ** 32 } },
+    {
+      lingerMs: 0,
+      synchronous: 'NORMAL',
+      writebackMs: 60_000,
+      history: { maxBytes: 2 ** 32, ...options.history },
+    },
   )
   const contexts = createContexts(
     {
