@@ -110,7 +110,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
   /** Their rows go at leisure; until then they may be read again, which a consumer has to expect anyway. */
   function settle(lane: Lane, numbers: readonly number[]): void {
     const text = JSON.stringify(numbers)
-    door.submit({
+    const isTaken = door.submit({
       bytes: text.length,
       urgent: false,
       decide: (stage) => stage.write('delivery.settle', text),
@@ -119,6 +119,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
         lane.isDropping = false
       },
     })
+    if (!isTaken) lane.isDropping = false
   }
 
   function dropOldest(lane: Lane): void {
@@ -155,7 +156,9 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       const lane = lanes.get(endpoint)
       if (lane === undefined) return
       lane.waiting = count(endpoint)
-      if (lane.waiting === 0 && lane.consumer === undefined) lanes.delete(endpoint)
+      // The subscription is gone, or speaks elsewhere now.
+      lane.consumer?.consumer.close()
+      if (lane.waiting === 0) lanes.delete(endpoint)
     },
     listen(endpoint, consumer) {
       const lane = laneOf(endpoint)
@@ -176,7 +179,12 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
     },
     async confirm(endpoint, eventId) {
       const [at, d] = parseEventId(eventId)
-      await door.commit((stage) => stage.write('delivery.confirm', endpoint, at, at, d))
+      const sub = Number(endpoint.slice(endpoint.lastIndexOf(':') + 1))
+      await door.commit((stage) => {
+        stage.write('delivery.confirm', endpoint, at, at, d)
+        const statistics = subscriptions.statistics(sub)
+        if (statistics !== undefined) stage.write('subscription.stats', statistics, sub)
+      })
       const lane = lanes.get(endpoint)
       if (lane !== undefined) lane.waiting = count(endpoint)
     },

@@ -121,6 +121,18 @@ describe('a stream of Server-Sent Events', () => {
     young.end()
   })
 
+  it('ends with its subscription, whose counters outlive a restart', async () => {
+    await write(1)
+    const stream = await listen()
+    await expect.poll(() => values(stream.told)).toEqual([1])
+    await gateway.ask('DELETE', `${feed}?until=${stream.told[0]!.id}`)
+    await restart()
+    expect((await gateway.get(path)).json()).toMatchObject({ notification: { timesSent: 1 } })
+    const last = await listen()
+    expect((await gateway.ask('DELETE', path)).status).toBe(204)
+    await expect.poll(last.isOver).toBe(true)
+  })
+
   it('is refused where there is none', async () => {
     const accept = { Accept: 'text/event-stream' }
     expect((await gateway.get(feed)).status).toBe(406)
