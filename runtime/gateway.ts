@@ -38,9 +38,9 @@ import { createClaims } from '#intake/claims.ts'
 import { createIntake } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
-import { type BridgeIn, type BridgeInPorts, createBridgeIn } from '#mqtt/bridge-in.ts'
+import type { BridgeIn, BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
-import { createPublisher } from '#mqtt/publisher.ts'
+import type { Publisher } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
@@ -80,8 +80,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(lockFolder(settings.data))
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const publisher = createPublisher(clock, { allowsLoopback: allowLoopback })
-  opened.defer(() => publisher.close())
+  const publisher = openPublisher(clock, { allowsLoopback: allowLoopback })
+  opened.defer(publisher.close)
   const sender = createSender({ clock, publish: publisher.send }, { allowsLoopback: allowLoopback })
   opened.defer(() => sender.close())
 
@@ -131,7 +131,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
-  const bridgesIn = openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings)
+  const bridgesIn = await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings)
   opened.defer(async () => {
     await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.drainMs.value)))
   })
@@ -231,8 +231,27 @@ async function openMqtt(
   )
 }
 
+/** The MQTT client library, a tenth of the time to start, is loaded with the first notification that goes by MQTT. */
+function openPublisher(
+  clock: Clock,
+  settings: { allowsLoopback: boolean },
+): { readonly send: Publisher['send']; readonly close: () => Promise<void> } {
+  let opened: Promise<Publisher> | undefined
+  const open = async (): Promise<Publisher> =>
+    (await import('#mqtt/publisher.ts')).createPublisher(clock, settings)
+  return {
+    async send(publication) {
+      opened ??= open()
+      return (await opened).send(publication)
+    },
+    close: async () => (await opened)?.close(),
+  }
+}
+
 /** Subscribes to the external brokers of the settings. */
-function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Settings): BridgeIn[] {
+async function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Settings): Promise<BridgeIn[]> {
+  if (settings.bridgeIn.length === 0) return []
+  const { createBridgeIn } = await import('#mqtt/bridge-in.ts')
   return settings.bridgeIn.map(({ url, topics, clientId, username, passwordFile, caFile }) =>
     createBridgeIn(
       { ...ports, random: Math.random },
