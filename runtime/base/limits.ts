@@ -178,6 +178,7 @@ export const limits = {
     'Values of one attribute that a filter of a temporal query looks at',
     '403',
   ),
+  aggregatePeriodsMax: limit(50_000, 'periods', 'Of one attribute in one answer', '403'),
   decodedChunksMax: limit(
     128,
     'chunks',

@@ -1,6 +1,7 @@
 /** Aggregates of values over periods. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { aggregateMethods, createAggregation, periodOf } from './aggregate.ts'
 import { parseDuration } from './duration.ts'
@@ -80,6 +81,13 @@ it('one period holds all where there is no duration', () => {
   expect(aggregation.results()).toEqual({
     totalCount: [[2, '2025-01-01T00:00:00Z', '2025-01-01T00:00:05Z']],
   })
+})
+
+it('periods are bounded', () => {
+  const aggregation = createAggregation(new Set(['sum']), { duration: parseDuration('PT1S')! }, from)
+  expect(() => {
+    for (let i = 0; i <= limits.aggregatePeriodsMax.value; i++) aggregation.add(from + i * 1000, 1)
+  }).toThrow(/periods/)
 })
 
 it('a time lies in its period, whatever the duration', () => {

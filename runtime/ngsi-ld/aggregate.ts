@@ -5,10 +5,12 @@
  * whatever else there is can only be counted. A method that says nothing about the values of a period is left out.
  */
 import { assert } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from './datetime.ts'
 import { addDuration, type Duration } from './duration.ts'
 import type { JsonObject } from './json.ts'
+import { tooComplex } from './problem.ts'
 
 export const aggregateMethods = [
   'totalCount',
@@ -95,6 +97,11 @@ export function createAggregation(methods: ReadonlySet<AggregateMethod>, periods
     const period = periodOf(time, from, periods.duration)
     current = buckets.get(period.number)
     if (current === undefined) {
+      if (buckets.size >= limits.aggregatePeriodsMax.value) {
+        throw tooComplex(
+          `more than ${limits.aggregatePeriodsMax.value} periods; ask for longer ones, or less time`,
+        )
+      }
       current = emptyBucket(period, methods.has('distinctCount'))
       buckets.set(period.number, current)
     }
