@@ -54,7 +54,9 @@ async function* pages(
 ): AsyncGenerator<{ readonly entities: readonly JsonObject[]; readonly count: number }> {
   const [type, q] = [given.text('type'), given.text('q')]
   const parameters = new URLSearchParams({
-    ...(type === undefined ? { local: 'true' } : { type }),
+    // What other brokers hold is theirs to export.
+    local: 'true',
+    ...(type === undefined ? {} : { type }),
     ...(q === undefined ? {} : { q }),
     limit: String(pageOf),
     count: 'true',
