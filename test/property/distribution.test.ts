@@ -1,0 +1,112 @@
+/**
+ * Copies of one entity: what they add up to does not depend on the order in which sources answer, a copy said twice
+ * changes nothing, and auxiliary sources never change what the others say.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { type EntityCopy, mergeCopies, splitWrite } from '#ngsi-ld/distribution.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import type { Registration, RegistrationMode } from '#ngsi-ld/registration.ts'
+
+const names = ['flow', 'level', 'name'] as const
+
+/** Copies whose instances all have times of their own, so that one is always the newest. */
+const copies = (modes: readonly EntityCopy['mode'][]) =>
+  fc
+    .array(fc.subarray([...names], { minLength: 1 }), { minLength: 1, maxLength: 5 })
+    .chain((having) =>
+      fc.tuple(
+        fc.constant(having),
+        fc.uniqueArray(fc.integer({ min: 1, max: 10_000 }), {
+          minLength: having.flat().length,
+          maxLength: having.flat().length,
+        }),
+        fc.array(fc.constantFrom(...modes), { minLength: having.length, maxLength: having.length }),
+      ),
+    )
+    .map(([having, times, chosen]) => {
+      let next = 0
+      return having.map((held, i): EntityCopy => {
+        const attributes = held.map((name) => {
+          const at = times[next++]!
+          return [name, { type: 'Property', value: at, observedAt: msToDateTime(at * 1000) }]
+        })
+        const entity = { id: 'urn:e:1', type: 'T', ...Object.fromEntries(attributes) } as Entity
+        return { mode: chosen[i]!, claim: 'all', entity, times: { created: 1, modified: 1, attributes: {} } }
+      })
+    })
+
+const valuesOf = (entity: Entity) => names.map((name) => instancesOf(entity, name).map(({ value }) => value))
+
+describe('what copies of one entity add up to', () => {
+  it('is the newest instance of each attribute, in whatever order they come, said once or twice', () => {
+    fc.assert(
+      fc.property(copies(['local', 'inclusive']), (given) => {
+        const merged = valuesOf(mergeCopies(given).entity)
+        const newest = names.map((name) => {
+          const all = given.flatMap(({ entity }) =>
+            instancesOf(entity, name).map(({ value }) => value as number),
+          )
+          return all.length === 0 ? [] : [Math.max(...all)]
+        })
+        expect(merged).toEqual(newest)
+        expect(valuesOf(mergeCopies(given.toReversed()).entity)).toEqual(newest)
+        expect(valuesOf(mergeCopies([...given, ...given]).entity)).toEqual(newest)
+      }),
+    )
+  })
+
+  it('is not changed by auxiliary sources where others say something', () => {
+    fc.assert(
+      fc.property(copies(['local', 'inclusive']), copies(['auxiliary']), (given, auxiliary) => {
+        const without = valuesOf(mergeCopies(given).entity)
+        const merged = valuesOf(mergeCopies([...auxiliary, ...given]).entity)
+        for (const [i, values] of without.entries()) if (values.length > 0) expect(merged[i]).toEqual(values)
+      }),
+    )
+  })
+})
+
+describe('how a write is split', () => {
+  it('every attribute goes to who is responsible for it or stays here, and none to both', () => {
+    const registration = fc
+      .tuple(
+        fc.constantFrom<RegistrationMode>('inclusive', 'exclusive', 'redirect', 'auxiliary'),
+        fc.subarray([...names], { minLength: 1 }),
+      )
+      .map(
+        ([mode, propertyNames]): Registration => ({
+          id: 'urn:r:1',
+          mode,
+          endpoint: 'http://source.example',
+          operations: ['redirectionOps'],
+          information: [{ entities: [{ types: ['T'] }], propertyNames }],
+          context: [],
+        }),
+      )
+    fc.assert(
+      fc.property(
+        fc.array(registration, { maxLength: 5 }),
+        fc.subarray([...names], { minLength: 1 }),
+        (all, wanted) => {
+          const { parts, local } = splitWrite(all, {
+            operation: 'appendAttrs',
+            id: 'urn:e:1',
+            types: ['T'],
+            names: wanted,
+          })
+          const setOf = (some: 'all' | 'none' | ReadonlySet<string>) =>
+            some === 'all' ? new Set<string>(wanted) : some === 'none' ? new Set<string>() : some
+          const proxied = new Set(
+            parts.filter((part) => part.isProxied).flatMap((part) => [...setOf(part.attributes)]),
+          )
+          const here = setOf(local)
+          expect(new Set([...proxied, ...here])).toEqual(new Set(wanted))
+          expect([...here].filter((name) => proxied.has(name))).toEqual([])
+          expect(parts.some(({ registration: { mode } }) => mode === 'auxiliary')).toBe(false)
+        },
+      ),
+    )
+  })
+})
