@@ -223,7 +223,9 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           for (const row of ports.history.streamsOf(rid)) {
             const isMeant =
               ports.names.text(row.name) === name && (deleteAll || row.dataset === (datasetId ?? ''))
-            if (isMeant) stage.write('rollup.erase', row.s)
+            if (!isMeant) continue
+            stage.write('chunk.erase', row.s, row.s)
+            stage.write('rollup.erase', row.s)
           }
           const n = log(stage, rid, { kind: 'erased', id, by })
           stage.write('history-erased.put', rid, name, deleteAll ? '*' : (datasetId ?? ''), n, stage.at)
