@@ -229,7 +229,9 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App,
     // An empty id is an id that is no URI, not another resource.
     const emptied = path.replace('/:id/', '//')
     if (emptied !== path) for (const at of [emptied, `${emptied}/`]) hono.all(at, byMethod(methods))
-    hono.all(`${path}/`, byMethod({ ...table[`${path}/:id`], ...methods }))
+    // To delete the whole is never what somebody means who leaves the id out.
+    const { DELETE: _, ...ofOne } = table[`${path}/:id`] ?? {}
+    hono.all(`${path}/`, byMethod({ ...ofOne, ...methods }))
   }
   hono.notFound((c) => {
     const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined

@@ -163,4 +163,5 @@ it('a deleted subscription shall be gone', async () => {
   expect((await gateway.ask('DELETE', `${at}/`)).status).toBe(204)
   expect((await gateway.get(at)).status).toBe(404)
   expect((await gateway.ask('DELETE', at)).status).toBe(404)
+  expect((await gateway.ask('DELETE', `${path}/`)).status).toBe(405)
 })
