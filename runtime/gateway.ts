@@ -92,7 +92,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
-  const { main, broker } = tenants
+  const { main, broker, snapshots } = tenants
   const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
   const contexts = createContexts(
     { ...main, hosted: hostedIn(broker), fetchDocument, clock, log },
@@ -124,7 +124,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const sources = createSources({ peer, clock })
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
-    { broker, contexts, takeFrame: intake.take, unreadiness, alias, sources, clock, log, metrics },
+    { broker, contexts, snapshots, takeFrame: intake.take, unreadiness, alias, sources, clock, log, metrics },
     appSettings(settings),
   )
   const http = await openHttp(app, { settings, isLocal, log })

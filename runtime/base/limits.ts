@@ -88,12 +88,7 @@ export const limits = {
     'Smaller last chunks are merged with what follows',
     'kept as it is',
   ),
-  tailAgeMs: limit(
-    30 * 60_000,
-    'ms',
-    'Bounds the replay after a crash',
-    'the stream folds whatever its size',
-  ),
+  tailAgeMs: limit(30 * 60_000, 'ms', 'Bounds the replay after a crash', 'the stream folds at any size'),
   entityRecordsUnfoldedMax: limit(
     32_768,
     'records',
@@ -208,6 +203,8 @@ export const limits = {
     'fetched again, the old one stands in',
   ),
   contextsBytesMax: limit(16 * 1024 * 1024, 'bytes', 'Kept on disk', 'the longest unfetched leaves'),
+  snapshotsMax: limit(16, 'snapshots', 'One database file and cache each', '403'),
+  snapshotEntitiesMax: limit(10_000, 'entities', 'Copied while the request waits', '403'),
   contextsHostedMax: limit(1000, 'contexts', 'Per tenant, on disk', '403'),
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),

@@ -8,6 +8,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { openSnapshots } from './snapshots.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './types.ts'
 
@@ -57,6 +58,20 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     }
   }
 
+  // Nothing that happens to a snapshot is told to anybody.
+  const attach = () => ({
+    start() {},
+    committed() {},
+    reread() {},
+    listen: () => ({ ready() {}, end() {} }),
+    confirm: async () => undefined,
+    close: async () => undefined,
+  })
+  const snapshots = await openSnapshots({
+    ...ports,
+    open: (name, file) => openTenant({ ...ports, name, file, attach }, settings),
+  })
+
   gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({
     tenant: (name) => tenants.get(name)?.broker,
@@ -73,6 +88,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   return Object.freeze({
     main,
     broker,
+    snapshots,
     all: () => [...tenants.values()],
     /** Begins to send what is owed; tenants opened later begin at once. */
     start(): void {
@@ -81,6 +97,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     },
     async close(): Promise<void> {
       await Promise.allSettled(opening.values())
+      await snapshots.close()
       for (const tenant of tenants.values()) await tenant.close()
     },
   })

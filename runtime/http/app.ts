@@ -11,6 +11,7 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
 import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
+import type { Snapshots } from '#broker/snapshots.ts'
 import type { Broker } from '#broker/types.ts'
 import { createEntityMaps } from '#federation/entity-maps.ts'
 import type { Sources } from '#federation/sources.ts'
@@ -35,6 +36,7 @@ import { createProblems } from './problem.ts'
 import { createPurgeRoutes } from './purge.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
+import { createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
@@ -44,6 +46,7 @@ import { createTemporalWriteRoutes } from './temporal-writes.ts'
 export interface AppPorts {
   readonly broker: Broker
   readonly contexts: Contexts
+  readonly snapshots: Snapshots
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
@@ -86,7 +89,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, unreadiness, alias, sources, clock, log, metrics } = ports
+  const { broker, contexts, snapshots, takeFrame, unreadiness, alias, sources, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -112,6 +115,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
   const streams = createStreamRoutes({ asks, answers })
+  const snapshot = createSnapshotRoutes({ asks, answers, snapshots, clock })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
@@ -121,7 +125,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   const app = serve(
     {
-      ...entityTable({ entities, writes, operations, purge }, distribution),
+      ...entityTable({ entities, writes, operations, purge, snapshot }, distribution),
+      ...snapshotTable(snapshot),
       [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
       [`${subscriptionsPath}/:id`]: {
         GET: subscriptions.retrieve,
@@ -132,10 +137,10 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),
       ...temporalTable({ asks, answers }, settings),
-      [typesPath]: { GET: discovery.types },
-      [`${typesPath}/:type`]: { GET: discovery.type },
-      [attributesPath]: { GET: discovery.attributes },
-      [`${attributesPath}/:attribute`]: { GET: discovery.attribute },
+      [typesPath]: { GET: snapshot.within(discovery.types) },
+      [`${typesPath}/:type`]: { GET: snapshot.within(discovery.type) },
+      [attributesPath]: { GET: snapshot.within(discovery.attributes) },
+      [`${attributesPath}/:attribute`]: { GET: snapshot.within(discovery.attribute) },
       [hostedContextsPath]: { GET: stored.list, POST: stored.add },
       [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
       [sourceIdentityPath]: { GET: identity.retrieve },
@@ -165,6 +170,14 @@ function described(table: Table): Table {
   return whole
 }
 
+function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
+  return {
+    [snapshotsPath]: { POST: snapshot.create, DELETE: snapshot.purge },
+    [`${snapshotsPath}/:id`]: { GET: snapshot.retrieve, PATCH: snapshot.patch, DELETE: snapshot.remove },
+    [`${snapshotsPath}/:id/clone`]: { POST: snapshot.clone },
+  }
+}
+
 /** Paths of temporal entities. */
 function temporalTable(ports: TemporalRoutePorts, settings: AppSettings): Readonly<Record<string, Methods>> {
   const temporal = createTemporalRoutes(ports, { instancesMax: settings.temporalInstancesMax })
@@ -187,18 +200,22 @@ interface EntityRoutes {
   readonly writes: ReturnType<typeof createEntityWriteRoutes>
   readonly operations: ReturnType<typeof createEntityOperationRoutes>
   readonly purge: ReturnType<typeof createPurgeRoutes>
+  readonly snapshot: ReturnType<typeof createSnapshotRoutes>
 }
 
 /** Routes of entities, which context sources may have a part in. */
-function entityTable({ entities, writes, operations, purge }: EntityRoutes, shared: Distribution): Table {
+function entityTable(
+  { entities, writes, operations, purge, snapshot }: EntityRoutes,
+  shared: Distribution,
+): Table {
   return {
     [entitiesPath]: {
-      GET: shared.query(entities.query),
+      GET: snapshot.within(entities.query, shared.query(entities.query)),
       POST: shared.write('createEntity', 'entity', entities.create),
       DELETE: shared.purge(purge.purge),
     },
     [`${entitiesPath}/:id`]: {
-      GET: shared.retrieve(entities.retrieve),
+      GET: snapshot.within(entities.retrieve, shared.retrieve(entities.retrieve)),
       PATCH: shared.write('mergeEntity', 'fragment', writes.merge),
       PUT: shared.write('replaceEntity', 'entity', writes.replace),
       DELETE: shared.write('deleteEntity', 'whole', writes.remove),
@@ -214,7 +231,9 @@ function entityTable({ entities, writes, operations, purge }: EntityRoutes, shar
     },
     [`${entityOperationsPath}/create`]: { POST: shared.batch('createBatch', operations.create) },
     [`${entityOperationsPath}/upsert`]: { POST: shared.batch('upsertBatch', operations.upsert) },
-    [`${entityOperationsPath}/query`]: { POST: shared.queryByBody(entities.queryByBody) },
+    [`${entityOperationsPath}/query`]: {
+      POST: snapshot.within(entities.queryByBody, shared.queryByBody(entities.queryByBody)),
+    },
     [`${entityOperationsPath}/update`]: { POST: shared.batch('updateBatch', operations.update) },
     [`${entityOperationsPath}/merge`]: { POST: shared.batch('mergeBatch', operations.merge) },
     [`${entityOperationsPath}/delete`]: { POST: shared.batch('deleteBatch', operations.remove) },

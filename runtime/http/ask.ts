@@ -196,7 +196,7 @@ export function createAsks(
       if (isLinked) refuseEmbedded(json)
       const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
-      const shown = form.type === 'application/json' ? await nameable(c, at, own) : own
+      const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
       return { tenant, broker: at, context: shown, parameters, body: json, ...form }
     },
 
@@ -234,10 +234,13 @@ export function createAsks(
 
 /** Headers that would make the answer another one. @throws ngsi-ld.not-supported */
 function refuseUnbuilt(c: HttpContext): void {
-  if (headerOf(c, 'ngsild-snapshot') !== undefined)
-    throw notSupported('NGSILD-Snapshot: there are no snapshots')
-  if (headerOf(c, 'ngsild-entitymap') !== undefined && c.env.broker === undefined)
+  const { broker, isSnapshot = false } = c.env
+  if (headerOf(c, 'ngsild-snapshot') !== undefined && !isSnapshot) {
+    throw notSupported('NGSILD-Snapshot: only entities, types and attributes are read from snapshots')
+  }
+  if (headerOf(c, 'ngsild-entitymap') !== undefined && (broker === undefined || isSnapshot)) {
     throw notSupported('NGSILD-EntityMap: only queries of entities by GET go by a map')
+  }
 }
 
 /** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */

@@ -59,6 +59,7 @@ const schemas: Readonly<Record<SchemaName | 'Problem', Json>> = {
     information: listOf({ type: 'object' }),
   }),
   Senml: listOf({ type: 'object' }),
+  Snapshot: { type: 'object', properties: { snapshotQueries: listOf({ type: 'object' }) } },
   Subscription: object(['id', 'type', 'notification'], {
     type: { const: 'Subscription' },
     notification: { type: 'object' },

@@ -23,6 +23,7 @@ export type SchemaName =
   | 'Query'
   | 'Registration'
   | 'Senml'
+  | 'Snapshot'
   | 'Subscription'
   | 'Text'
   | 'UpdateResult'
@@ -298,6 +299,19 @@ export const operations: Readonly<Record<string, Operation>> = {
   [`GET ${ngsiLd}/info/sourceIdentity`]: op('Information', 'Retrieve who this gateway is', {
     200: 'ContextSourceIdentity',
   }),
+  [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Keep what queries find now', made, { body: 'Snapshot' }),
+  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete all snapshots', done),
+  [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve what is known of a snapshot', {
+    200: 'Snapshot',
+  }),
+  [`PATCH ${ngsiLd}/snapshots/:id`]: op(
+    'Snapshots',
+    'Change lifetime or priority of a snapshot',
+    { 200: 'Snapshot' },
+    { body: 'Snapshot' },
+  ),
+  [`DELETE ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Delete a snapshot', done),
+  [`POST ${ngsiLd}/snapshots/:id/clone`]: op('Snapshots', 'Copy a snapshot', made),
   'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
   'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Serve the context of the platform', {
     200: 'Context',

@@ -24,6 +24,8 @@ export interface HttpEnv {
   readonly body?: Buffer
   /** Stands in for the broker of the tenant: it knows what context sources told about this request. */
   readonly broker?: TenantBroker
+  /** Whether that broker is the snapshot that the request names. */
+  readonly isSnapshot?: boolean
   /** There when the request asks for WebSocket. */
   readonly upgrade?: Upgrade
 }

@@ -9,6 +9,7 @@ export const entityWrites = {
   'entity.insert':
     'INSERT INTO entity (rid, id, n, created, modified, sys, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
+  'entity.times': 'UPDATE entity SET created = ?, modified = ?, sys = ? WHERE id = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
   'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',
   'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',

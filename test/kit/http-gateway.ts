@@ -123,6 +123,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     {
       broker: tenants.broker,
       contexts,
+      snapshots: tenants.snapshots,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
       alias: () => options.alias ?? 'selvedge-test',

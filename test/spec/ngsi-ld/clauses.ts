@@ -116,7 +116,12 @@ export const clauses: readonly Clause[] = [
     'Of queries by GET; they live in memory, and maps of sources are not linked.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
-  not('1.9', 'Snapshots'),
+  partial(
+    '1.9',
+    'Snapshots',
+    ['spec/ngsi-ld/05.16-snapshots/01-snapshots.test.ts'],
+    'Of what this gateway holds now: no histories, no sources, no notification when it is complete.',
+  ),
   done('6.2 to 6.3', 'Paths, methods, media types, where a @context stands', [
     binding('03-02-errors'),
     binding('03-04-negotiation'),

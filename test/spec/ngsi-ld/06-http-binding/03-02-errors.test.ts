@@ -202,7 +202,7 @@ describe('a @context', () => {
 const old = gatewayOfFile({ profile: '1.1.2' })
 
 it.each([
-  ['NGSILD-Snapshot', '/ngsi-ld/v1/entities?type=T'],
+  ['NGSILD-Snapshot', '/ngsi-ld/v1/subscriptions'],
   ['NGSILD-EntityMap', '/ngsi-ld/v1/entities/urn:x:1'],
 ])('%s shall be refused where it means nothing, not ignored', async (name, path) => {
   const answer = await gateway.get(path, { [name]: 'urn:x:1' })
