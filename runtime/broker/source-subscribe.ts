@@ -154,6 +154,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         })
         statistics.modifiedAt = clock.now()
         put(stage, id, after)
+        oweAll(stage, after, 'newlyMatching')
         if (after.endpoint === before.endpoint) return
         stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
         stage.published(() => {

@@ -114,4 +114,13 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await subscribe('urn:s:6', showing)).status).toBe(422)
     expect((await subscribe('urn:s:6', { entities: [{ type: 'Fan' }], lang: 'de' })).status).toBe(422)
   })
+
+  test('that were changed are told of everything that matches them now', async () => {
+    await register('urn:r:door', ['Door'])
+    await subscribe('urn:s:7', { entities: [{ type: 'Window' }] })
+    const changed = await gateway.send('PATCH', `${subscriptions}/urn:s:7`, { entities: [{ type: 'Door' }] })
+    expect(changed.status).toBe(204)
+    await vi.waitFor(() => expect(toldTo('urn:s:7')).toHaveLength(1), { timeout: 5000 })
+    expect(toldTo('urn:s:7')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:door']]])
+  })
 })
