@@ -35,7 +35,8 @@ export async function purgeEverywhere(
   })
   const here = await local(c)
   if (here.status >= 300 || parts.length === 0) return here
-  const request = { method: 'DELETE', path, headers: headersOf(c, false) }
+  // As the resource is called, with or without a slash at the end here.
+  const request = { method: 'DELETE', path: path.replace(/\/(?=\?|$)/, ''), headers: headersOf(c, false) }
   const outcomes = await Promise.all(parts.map((part) => sendPart(sources, asker, { part, request })))
   const bad = outcomes.flatMap(({ error, registration, status, body }) => {
     if (error !== undefined) return [{ registrationId: registration.id, error: { ...problems.body(error) } }]
