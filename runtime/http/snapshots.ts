@@ -180,7 +180,7 @@ function readSnapshot(body: Json, nowMs: number) {
   }
   return {
     id: id === undefined ? undefined : checkUri(id, 'id'),
-    queries: snapshotQueries as readonly Json[] | undefined,
+    queries: snapshotQueries,
     priority: snapshotPriority as number | undefined,
     expiresAt: snapshotLifetime === undefined ? undefined : endOf(snapshotLifetime, nowMs),
   }
