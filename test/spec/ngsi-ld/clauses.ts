@@ -179,7 +179,7 @@ export const contradictions: readonly Contradiction[] = [
     why: 'Registers sources as exclusive without attributes, or for a pattern of ids.',
   },
   {
-    test: 'D005_01_exc, D017_01_red',
+    test: 'D005_01_exc',
     clause: '5.9.2',
     why: 'Registers a source as responsible for data that is held here, which is a conflict since V1.9.1.',
   },
