@@ -139,6 +139,8 @@ describe('search boxes', () => {
             geometry: { type: 'Point', coordinates: [x, y] },
             property: 'location',
           }
+          // Beside a pole the way there is rounded by a tenth of a metre: what counts is what the predicate accepts.
+          fc.pre(compileGeometryTest(query)(there))
           const boxes = searchBoxesOf(query)
           fc.pre(boxes !== undefined)
           expect(boxes!.some((each) => boxesTouch(each, boundingBoxOf(there)!))).toBe(true)
