@@ -39,7 +39,7 @@ import type { HttpEnv } from './server.ts'
 import { createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createStreamRoutes } from './streams.ts'
-import { createSubscriptionRoutes, subscriptionsPath } from './subscriptions.ts'
+import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, type TemporalRoutePorts, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
 
@@ -113,7 +113,6 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const purge = createPurgeRoutes({ asks, answers, problems })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
-  const subscriptions = createSubscriptionRoutes({ asks, answers, contexts, clock, rules })
   const streams = createStreamRoutes({ asks, answers })
   const snapshot = createSnapshotRoutes({ asks, answers, snapshots, clock })
   const discovery = createDiscoveryRoutes({ asks, answers })
@@ -127,12 +126,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     {
       ...entityTable({ entities, writes, operations, purge, snapshot }, distribution),
       ...snapshotTable(snapshot),
-      [subscriptionsPath]: { GET: subscriptions.list, POST: subscriptions.create },
-      [`${subscriptionsPath}/:id`]: {
-        GET: subscriptions.retrieve,
-        PATCH: subscriptions.patch,
-        DELETE: subscriptions.remove,
-      },
+      ...createSubscriptionTable({ asks, answers, contexts, clock, rules }),
       ...createEntityMapTable({ asks, answers, maps, clock }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),

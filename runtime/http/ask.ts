@@ -76,9 +76,9 @@ export interface Asks {
   read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body for entities, which may be answered in GeoJSON. */
   readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
-  /** A request for entities whose body says which. */
   /** A request without a body whose answer is no NGSI-LD document. */
   stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request for entities whose body says which. */
   query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
   /** A request whose body is one document. */
   body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>

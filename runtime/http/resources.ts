@@ -1,0 +1,149 @@
+/**
+ * Routes of documents that are created, listed, shown, changed and deleted whole: subscriptions, registrations of
+ * context sources, subscriptions to these. What such a document may say is decided where it is parsed, what it does
+ * by the broker; what they have in common over HTTP is here, once.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { notFound } from '#ngsi-ld/problem.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
+import type { Answers } from './answer.ts'
+import type { Ask, Asks, BodyAsk } from './ask.ts'
+import type { HttpContext } from './body.ts'
+import { optionsOf, type Paging, pagingOf } from './negotiate.ts'
+import { pageLinks } from './paging.ts'
+import { idOf, pathSegment } from './path.ts'
+
+export interface ResourceRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly clock: Clock
+  readonly rules: ProfileRules
+}
+
+interface Reading {
+  readonly context: Context
+  readonly nowMs: number
+}
+
+/** The use-cases on documents of a kind; every promise settles when on disk. */
+interface Store<One, View> {
+  create(one: One): Promise<void>
+  get(id: string): View | undefined
+  patch(id: string, change: (before: One) => One): Promise<void>
+  delete(id: string): Promise<void>
+}
+
+export interface ResourceKind<One, View> {
+  readonly path: string
+  /** For people. */
+  readonly noun: string
+  /** What ids that we give begin with. */
+  readonly idPrefix: string
+  readonly storeOf: (broker: TenantBroker) => Store<One, View>
+  /** One page of those that are asked for. */
+  readonly page: (ask: Ask, paging: Paging) => { readonly views: readonly View[]; readonly count: number }
+  /** What a list may be asked for beside options, local and paging. */
+  readonly selectors?: readonly string[]
+  readonly parse: (body: Json, options: Reading & { readonly newId: () => string }) => One
+  readonly patch: (before: One, body: Json, options: Reading) => One
+  readonly idOf: (one: One) => string
+  readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
+  /** Looks at a body beyond what can be parsed, before the tenant is entered. */
+  readonly check?: (ask: BodyAsk) => Promise<void>
+  /** What a new one is completed with in its tenant. */
+  readonly complete?: (c: HttpContext, one: One, of: { ask: BodyAsk; broker: TenantBroker }) => Promise<One>
+}
+
+const retrieveParameters = new Set(['options', 'local'])
+const noParameters: ReadonlySet<string> = new Set()
+
+function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
+  const { asks, answers, clock, rules } = ports
+  const { path, noun, storeOf } = kind
+  const listParameters = new Set([
+    ...retrieveParameters,
+    'limit',
+    'offset',
+    'count',
+    ...(kind.selectors ?? []),
+  ])
+
+  const textsOf = (ask: Ask, views: readonly View[]): { texts: string[]; context: Context } => {
+    const context = answers.contextFor(ask)
+    const sysAttrs = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
+    const nowMs = clock.now()
+    return {
+      texts: views.map((view) => JSON.stringify(kind.render(view, { context, nowMs, sysAttrs }))),
+      context,
+    }
+  }
+
+  /** @throws http.body-too-large */
+  const checkSize = (body: Json): void => {
+    const most = limits.subscriptionBytesMax.value
+    if (JSON.stringify(body).length <= most) return
+    throw new GatewayError('http.body-too-large', `a ${noun} has at most ${most} bytes`)
+  }
+
+  return Object.freeze({
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.body(c, { creates: true })
+      checkSize(ask.body)
+      const newId = () => `${kind.idPrefix}${randomUUID()}`
+      const one = kind.parse(ask.body, { context: ask.context, nowMs: clock.now(), newId })
+      await kind.check?.(ask)
+      const broker = await ask.enter()
+      await storeOf(broker).create((await kind.complete?.(c, one, { ask, broker })) ?? one)
+      const id = kind.idOf(one)
+      return answers.created(ask, `${path}/${pathSegment(id)}`, rules.createAnswersId ? id : undefined)
+    },
+
+    async list(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const paging = pagingOf(ask.parameters)
+      const { views, count } = kind.page(ask, paging)
+      const links = pageLinks(c.req.url, paging, paging.offset + views.length < count)
+      return answers.list(ask, textsOf(ask, views), { count: paging.count ? count : undefined, links })
+    },
+
+    async retrieve(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, retrieveParameters)
+      const id = idOf(c)
+      const view = storeOf(ask.broker).get(id)
+      if (view === undefined) throw notFound(`no ${noun} ${id}`)
+      const { texts, context } = textsOf(ask, [view])
+      return answers.entity(ask, texts[0]!, context)
+    },
+
+    async patch(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.body(c)
+      checkSize(ask.body)
+      await kind.check?.(ask)
+      const options = { context: ask.context, nowMs: clock.now() }
+      await storeOf(await ask.enter()).patch(id, (before) => kind.patch(before, ask.body, options))
+      return answers.noContent(ask)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, noParameters)
+      await storeOf(ask.broker).delete(idOf(c))
+      return answers.noContent(ask)
+    },
+  })
+}
+
+/** The routes of a kind by path and method. */
+export function resourceTable<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
+  const routes = createRoutes(ports, kind)
+  return {
+    [kind.path]: { GET: routes.list, POST: routes.create },
+    [`${kind.path}/:id`]: { GET: routes.retrieve, PATCH: routes.patch, DELETE: routes.remove },
+  }
+}
