@@ -28,7 +28,7 @@ export function openContextSources(parts: ContextSourceParts, onEndpointChange: 
   const subscribe = createSourceSubscribe({
     ...parts,
     owe: parts.matcher.owe,
-    registrations: () => registrations.broker.live(),
+    registrations: (stage) => registrations.seenBy(stage),
     onEndpointChange,
   })
   const registrations = createRegistrations({ ...parts, onChange: subscribe.changed })

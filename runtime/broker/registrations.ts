@@ -20,6 +20,7 @@ import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/registrat
 import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
 import type { Stage } from './stage.ts'
+import { createStaged } from './staged.ts'
 import type { EntityQuery, QueryPage, RegistrationBroker } from './types.ts'
 
 export interface RegistrationPorts {
@@ -42,40 +43,30 @@ const statisticsEveryMs = 10_000
 
 export function createRegistrations(ports: RegistrationPorts) {
   const { door, clock } = ports
-  const byId = new Map<string, RegistrationView>(
-    readStored(ports).map((view) => [view.registration.id, view]),
-  )
+  const all = createStaged<RegistrationView>('registrations')
+  for (const view of readStored(ports)) all.load(view.registration.id, view)
+  const { stored } = all
   const isLive = ({ registration }: RegistrationView): boolean => !isExpired(registration, clock.now())
-  const live = (): RegistrationView[] => [...byId.values()].filter(isLive)
+  const live = (): RegistrationView[] => [...stored.values()].filter(isLive)
   let statisticsAt = Number.NEGATIVE_INFINITY
   const touched = new Set<string>()
 
-  const keyOf = (id: string): string => `csource ${id}`
-  /** As earlier works of the group left it. */
   function find(stage: Stage, id: string): RegistrationView | undefined {
-    const staged = stage.scratch.get(keyOf(id)) as RegistrationView | null | undefined
-    const found = staged === undefined ? byId.get(id) : (staged ?? undefined)
+    const found = all.find(stage, id)
     return found !== undefined && isLive(found) ? found : undefined
   }
 
-  function put(stage: Stage, id: string, view: RegistrationView | null): void {
-    stage.scratch.set(keyOf(id), view)
-    if (view === null) stage.write('csource.delete', id)
+  function put(stage: Stage, id: string, view: RegistrationView | undefined): void {
+    if (view === undefined) stage.write('csource.delete', id)
     else stage.write('csource.put', id, JSON.stringify(view.registration), JSON.stringify(view.statistics))
-    stage.published(() => {
-      if (view === null) byId.delete(id)
-      else byId.set(id, view)
-    })
+    all.put(stage, id, view)
   }
 
   /** @throws ngsi-ld.conflict */
   function refuseConflicts(stage: Stage, registration: Registration): void {
-    const others = new Set(byId.keys())
-    for (const key of stage.scratch.keys()) if (key.startsWith('csource ')) others.add(key.slice(8))
-    others.delete(registration.id)
-    for (const id of others) {
-      const other = find(stage, id)
-      if (other !== undefined && conflicts(registration, other.registration))
+    for (const [id, other] of all.all(stage)) {
+      if (id === registration.id || !isLive(other)) continue
+      if (conflicts(registration, other.registration))
         throw new GatewayError('ngsi-ld.conflict', `${id} is registered for the same exclusively`)
     }
     const held = heldLocally(registration, ports.query)
@@ -88,8 +79,8 @@ export function createRegistrations(ports: RegistrationPorts) {
       door.commit((stage) => {
         if (find(stage, registration.id) !== undefined)
           throw alreadyExists(`the registration ${registration.id} exists already`)
-        if (byId.size >= limits.registrationsMax.value)
-          throw new GatewayError('ngsi-ld.too-many-results', `there are ${byId.size} registrations already`)
+        if (stored.size >= limits.registrationsMax.value)
+          throw new GatewayError('ngsi-ld.too-many-results', `there are ${stored.size} registrations already`)
         refuseConflicts(stage, registration)
         const at = clock.now()
         const view = {
@@ -100,10 +91,10 @@ export function createRegistrations(ports: RegistrationPorts) {
         ports.onChange(stage, undefined, view)
       }),
     get(id) {
-      const found = byId.get(id)
+      const found = stored.get(id)
       return found !== undefined && isLive(found) ? found : undefined
     },
-    isEmpty: () => byId.size === 0,
+    isEmpty: () => stored.size === 0,
     live,
     discover(discovery: Discovery, { limit, offset }) {
       const found = discover(discovery, live())
@@ -123,11 +114,11 @@ export function createRegistrations(ports: RegistrationPorts) {
       door.commit((stage) => {
         const before = find(stage, id)
         if (before === undefined) throw notFound(`the registration ${id} does not exist`)
-        put(stage, id, null)
+        put(stage, id, undefined)
         ports.onChange(stage, before, undefined)
       }),
     outcome(id: string, isSuccess: boolean): void {
-      const view = byId.get(id)
+      const view = stored.get(id)
       if (view === undefined) return
       const now = clock.now()
       const { statistics } = view
@@ -148,7 +139,7 @@ export function createRegistrations(ports: RegistrationPorts) {
         bytes: ids.length * 256,
         decide(stage) {
           for (const each of ids) {
-            const known = byId.get(each)
+            const known = stored.get(each)
             if (known !== undefined) stage.write('csource.stats', JSON.stringify(known.statistics), each)
           }
         },
@@ -159,16 +150,17 @@ export function createRegistrations(ports: RegistrationPorts) {
 
   return Object.freeze({
     broker,
+    seenBy: (stage: Stage): RegistrationView[] => [...all.all(stage).values()].filter(isLive),
     /** Takes expired ones away. */
     sweep(): void {
-      for (const [id, view] of byId) {
+      for (const [id, view] of stored) {
         if (isLive(view)) continue
         door.submit({
           urgent: false,
           bytes: 256,
           decide(stage) {
-            if (byId.get(id) !== view || stage.scratch.get(keyOf(id)) !== undefined) return
-            put(stage, id, null)
+            if (all.find(stage, id) !== view) return
+            put(stage, id, undefined)
             ports.onChange(stage, view, undefined)
           },
           answer: () => undefined,

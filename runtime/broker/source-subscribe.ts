@@ -16,6 +16,7 @@ import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
 import type { Matcher } from './matcher.ts'
 import type { Stage } from './stage.ts'
+import { createStaged } from './staged.ts'
 import { parseStatistics, type SubscriptionStatistics, unusedStatistics } from './subscription-statistics.ts'
 import type { SourceSubscriptionBroker } from './types.ts'
 
@@ -25,8 +26,8 @@ export interface SourceSubscribePorts {
   readonly clock: Clock
   readonly log: Log
   readonly owe: Matcher['owe']
-  /** Registrations that hold now. */
-  readonly registrations: () => readonly RegistrationView[]
+  /** Registrations that hold now, as a deciding work sees them. */
+  readonly registrations: (stage: Stage) => readonly RegistrationView[]
   readonly onEndpointChange: (endpoint: string) => void
 }
 
@@ -46,56 +47,43 @@ export interface OwedSources {
 
 export function createSourceSubscribe(ports: SourceSubscribePorts) {
   const { door, clock } = ports
-  const byId = new Map<string, SourceSubscribed>()
+  const all = createStaged<SourceSubscribed>('csource subscriptions')
   const byNumber = new Map<number, SourceSubscribed>()
   /** Monotonic ms of the last periodic notification. */
   const toldAt = new Map<number, number>()
   /** Monotonic ms of the last change that was told, for throttling. */
   const changedAt = new Map<number, number>()
   let last = 0
-  const publish = (id: string, subscribed: SourceSubscribed | undefined): void => {
-    const before = byId.get(id)
-    if (before !== undefined) byNumber.delete(before.i)
-    if (subscribed === undefined) {
-      byId.delete(id)
-      if (before === undefined) return
-      toldAt.delete(before.i)
-      changedAt.delete(before.i)
-      return
-    }
-    byId.set(id, subscribed)
+  function number(subscribed: SourceSubscribed): void {
     byNumber.set(subscribed.i, subscribed)
     if (!toldAt.has(subscribed.i)) toldAt.set(subscribed.i, clock.monotonic())
+  }
+  function forget(i: number): void {
+    byNumber.delete(i)
+    toldAt.delete(i)
+    changedAt.delete(i)
   }
   for (const row of ports.rows.subscriptions()) {
     last = Math.min(last, row.i)
     try {
-      publish(
-        row.id,
-        subscribedOf(row.i, JSON.parse(row.doc) as SourceSubscription, parseStatistics(row.stats)),
-      )
+      const one = JSON.parse(row.doc) as SourceSubscription
+      const subscribed = subscribedOf(row.i, one, parseStatistics(row.stats))
+      all.load(row.id, subscribed)
+      number(subscribed)
     } catch (error) {
       ports.log.error('gateway.fault', { subscription: row.id, during: 'start', error })
     }
   }
 
-  const keyOf = (id: string): string => `csource-subscription ${id}`
-  function find(stage: Stage, id: string): SourceSubscribed | undefined {
-    const staged = stage.scratch.get(keyOf(id)) as SourceSubscribed | null | undefined
-    return staged === undefined ? byId.get(id) : (staged ?? undefined)
-  }
   function found(stage: Stage, id: string): SourceSubscribed {
-    const subscribed = find(stage, id)
+    const subscribed = all.find(stage, id)
     if (subscribed === undefined) throw notFound(`the subscription ${id} does not exist`)
     return subscribed
   }
-  function put(stage: Stage, id: string, subscribed: SourceSubscribed | null): void {
-    stage.scratch.set(keyOf(id), subscribed)
-    if (subscribed !== null) {
-      const { i, one, statistics } = subscribed
-      stage.write('csource_subscription.put', i, id, JSON.stringify(one), JSON.stringify(statistics))
-    }
-    stage.published(() => publish(id, subscribed ?? undefined))
+  function put(stage: Stage, id: string, subscribed: SourceSubscribed): void {
+    const { i, one, statistics } = subscribed
+    stage.write('csource_subscription.put', i, id, JSON.stringify(one), JSON.stringify(statistics))
+    all.put(stage, id, subscribed, () => number(subscribed))
   }
 
   const isLive = ({ one }: SourceSubscribed): boolean => isActive(one.subscription, clock.now())
@@ -124,24 +112,28 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   }
   const oweAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
     if (!isLive(subscribed)) return
-    owe(stage, subscribed, { reason, views: discover(discoveryOf(subscribed.one), ports.registrations()) })
+    const views = discover(discoveryOf(subscribed.one), ports.registrations(stage))
+    owe(stage, subscribed, { reason, views })
   }
 
   const broker: SourceSubscriptionBroker = Object.freeze({
     create: (one) =>
       door.commit((stage) => {
         const { id } = one.subscription
-        if (find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} exists already`)
-        if (byId.size >= limits.sourceSubscriptionsMax.value)
-          throw new GatewayError('ngsi-ld.too-many-results', `there are ${byId.size} subscriptions already`)
+        if (all.find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} exists already`)
+        if (all.stored.size >= limits.sourceSubscriptionsMax.value)
+          throw new GatewayError(
+            'ngsi-ld.too-many-results',
+            `there are ${all.stored.size} subscriptions already`,
+          )
         const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
         put(stage, id, subscribed)
         oweAll(stage, subscribed, 'newlyMatching')
       }),
-    get: (id) => byId.get(id),
+    get: (id) => all.stored.get(id),
     list: ({ limit, offset }) => ({
-      views: [...byId.values()].slice(offset, offset + limit),
-      count: byId.size,
+      views: [...all.stored.values()].slice(offset, offset + limit),
+      count: all.stored.size,
     }),
     patch: (id, change) =>
       door.commit((stage) => {
@@ -167,8 +159,10 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         const before = found(stage, id)
         stage.write('csource_subscription.delete', before.i)
         stage.write('delivery.forget', before.endpoint, before.i)
-        put(stage, id, null)
-        stage.published(() => ports.onEndpointChange(before.endpoint))
+        all.put(stage, id, undefined, () => {
+          forget(before.i)
+          ports.onEndpointChange(before.endpoint)
+        })
       }),
   } satisfies SourceSubscriptionBroker)
 
@@ -177,10 +171,8 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
     get: (i: number): SourceSubscribed | undefined => byNumber.get(i),
     /** Stages what is owed for a registration that came, changed or went. */
     changed(stage: Stage, before: RegistrationView | undefined, after: RegistrationView | undefined): void {
-      for (const id of byId.keys()) {
-        const subscribed = find(stage, id)
-        if (subscribed === undefined || subscribed.one.timeInterval !== undefined) continue
-        if (!isLive(subscribed)) continue
+      for (const subscribed of all.all(stage).values()) {
+        if (subscribed.one.timeInterval !== undefined || !isLive(subscribed)) continue
         const discovery = discoveryOf(subscribed.one)
         const [was] = before === undefined ? [] : discover(discovery, [before])
         const [is] = after === undefined ? [] : discover(discovery, [after])

@@ -13,6 +13,7 @@ import type { Door } from './door.ts'
 import type { Matcher, Registered } from './matcher.ts'
 import type { Periodic } from './periodic.ts'
 import type { Stage } from './stage.ts'
+import { createStaged } from './staged.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
 import type { Consumer, Listening, SubscriptionBroker, SubscriptionView } from './types.ts'
 
@@ -37,49 +38,26 @@ export interface NotificationStreams {
 
 export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
   const { door, matcher, periodic, clock } = ports
-  /** What is on disk, in order of creation. */
-  const byId = new Map<string, Registered>()
+  const all = createStaged<Registered>('subscriptions')
   let last = 0
   for (const row of ports.records.subscriptions()) {
     last = Math.max(last, row.i)
     const stored = registerStored(ports, row)
     if (stored === undefined) continue
-    byId.set(row.id, stored)
+    all.load(row.id, stored)
     periodic.watch(stored)
   }
 
-  const keyOf = (id: string): string => `subscription ${id}`
-
-  /** As earlier works of the group left it. */
-  function find(stage: Stage, id: string): Registered | undefined {
-    const staged = stage.scratch.get(keyOf(id)) as Registered | null | undefined
-    return staged === undefined ? byId.get(id) : (staged ?? undefined)
-  }
-
   function found(stage: Stage, id: string): Registered {
-    const one = find(stage, id)
-    if (one === undefined) throw notFound(`the subscription ${id} does not exist`)
+    const one = all.find(stage, id)
+    if (one === undefined) throw unknown(id)
     return one
   }
 
   function known(id: string): Registered {
-    const one = byId.get(id)
-    if (one === undefined) throw notFound(`the subscription ${id} does not exist`)
+    const one = all.stored.get(id)
+    if (one === undefined) throw unknown(id)
     return one
-  }
-
-  /** What a subscription becomes, once the group is on disk; null when it is deleted. */
-  function put(stage: Stage, i: number, id: string, one: Registered | null): void {
-    stage.scratch.set(keyOf(id), one)
-    stage.published(() => {
-      if (one === null) {
-        byId.delete(id)
-        periodic.forget(i)
-      } else {
-        byId.set(id, one)
-        periodic.watch(one)
-      }
-    })
   }
 
   const view = (one: Registered): SubscriptionView => ({
@@ -90,7 +68,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
   return Object.freeze({
     create: (subscription) =>
       door.commit((stage) => {
-        if (find(stage, subscription.id) !== undefined) {
+        if (all.find(stage, subscription.id) !== undefined) {
           throw new GatewayError(
             'ngsi-ld.already-exists',
             `the subscription ${subscription.id} exists already`,
@@ -113,15 +91,15 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
           JSON.stringify(subscription),
           JSON.stringify(statistics),
         )
-        put(stage, i, subscription.id, one)
+        all.put(stage, subscription.id, one, () => periodic.watch(one))
       }),
     get: (id) => {
-      const one = byId.get(id)
+      const one = all.stored.get(id)
       return one === undefined ? undefined : view(one)
     },
     list: ({ limit, offset }) => ({
-      views: [...byId.values()].slice(offset, offset + limit).map(view),
-      count: byId.size,
+      views: [...all.stored.values()].slice(offset, offset + limit).map(view),
+      count: all.stored.size,
     }),
     patch: (id, change) =>
       door.commit((stage) => {
@@ -137,7 +115,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         statistics.modifiedAt = clock.now()
         stage.write('subscription.update', JSON.stringify(subscription), i)
         stage.write('subscription.stats', JSON.stringify(statistics), i)
-        put(stage, i, id, after)
+        all.put(stage, id, after, () => periodic.watch(after))
         if (after.endpoint === before.endpoint) return
         stage.write('delivery.redirect', after.endpoint, before.endpoint, i)
         stage.published(() => {
@@ -152,13 +130,15 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         stage.undone(() => matcher.restore(before))
         stage.write('subscription.delete', before.i)
         stage.write('delivery.forget', before.endpoint, before.i)
-        put(stage, before.i, id, null)
+        all.put(stage, id, undefined, () => periodic.forget(before.i))
         stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
     listen: (id, consumer) => ports.streams().listen(known(id).endpoint, consumer),
     confirm: async (id, eventId) => ports.streams().confirm(known(id).endpoint, eventId),
   } satisfies SubscriptionBroker)
 }
+
+const unknown = (id: string): GatewayError => notFound(`the subscription ${id} does not exist`)
 
 /**
  * A subscription from disk. One that cannot be understood any more must not keep the gateway from starting: it is

@@ -27,6 +27,7 @@ import { createDistributedBatches } from './distributed-batches.ts'
 import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import { concernsEntityMap, goingBy, lifetimeAsked, recording } from './entity-maps.ts'
+import { selecting } from './entity-search.ts'
 import { pagingOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
 
@@ -246,17 +247,7 @@ function attrsWanted({ parameters, context }: AskHead): readonly string[] | unde
   return wanted.length === 0 ? undefined : wanted.map(context.expand)
 }
 
-const passedOn = [
-  'type',
-  'id',
-  'idPattern',
-  'q',
-  'scopeQ',
-  'georel',
-  'geometry',
-  'coordinates',
-  'geoproperty',
-]
+const passedOn: ReadonlySet<string> = new Set(selecting)
 
 function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Question {
   const { expand } = ask.context
@@ -267,7 +258,7 @@ function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Ques
   const q = given['q'] === undefined ? [] : attributesOf(parseQuery(given['q'], expand))
   return {
     interests: [interest],
-    parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.includes(name))),
+    parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.has(name))),
     looksAt: [...q, ...(geo === undefined ? [] : [geo.property])],
   }
 }

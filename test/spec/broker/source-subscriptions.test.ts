@@ -1,0 +1,65 @@
+/**
+ * Subscriptions to registrations that are decided in one group with the registrations they concern: whatever comes
+ * first, each registration is told once.
+ */
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import type { Registration } from '#ngsi-ld/registration.ts'
+import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
+import { defaultTriggers } from '#ngsi-ld/subscription.ts'
+import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
+})
+afterEach(async () => {
+  await open.close()
+  temporary.remove()
+})
+
+const registration = (id: string): Registration => ({
+  id,
+  information: [{ entities: [{ types: ['Pump'] }] }],
+  endpoint: 'http://source.example',
+  context: [],
+})
+const subscription: SourceSubscription = {
+  subscription: {
+    id: 'urn:x:s',
+    entities: [{ types: { kind: 'type', name: 'Pump' } }],
+    notificationTrigger: defaultTriggers,
+    notification: { endpoint: { uri: 'http://127.0.0.1:9/' } },
+    context: [],
+  },
+}
+const told = (): unknown[] =>
+  open.owed.map(({ body }) => {
+    const { reason, views } = JSON.parse(body!) as { reason: string; views: { registration: Registration }[] }
+    return [reason, views.map((view) => view.registration.id)]
+  })
+
+it('a registration after the subscription is told when it comes', async () => {
+  const { sourceSubscriptions, registrations } = open.broker
+  await Promise.all([
+    sourceSubscriptions.create(subscription),
+    registrations.create(registration('urn:x:new')),
+    registrations.delete('urn:x:new'),
+  ])
+  expect(told()).toEqual([
+    ['newlyMatching', ['urn:x:new']],
+    ['noLongerMatching', ['urn:x:new']],
+  ])
+})
+
+it('a registration before the subscription is among what it is told first', async () => {
+  await Promise.all([
+    open.broker.registrations.create(registration('urn:x:r')),
+    open.broker.sourceSubscriptions.create(subscription),
+  ])
+  expect(told()).toEqual([['newlyMatching', ['urn:x:r']]])
+})
