@@ -4,7 +4,8 @@
  */
 import { productToken, version } from '#base/version.ts'
 import { answerTypes } from './negotiate.ts'
-import { type Operation, operations, type SchemaName } from './operations.ts'
+import type { Operation, SchemaName } from './operation.ts'
+import { operations } from './operations.ts'
 import { parameters } from './query-parameters.ts'
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,0 +1,14 @@
+/**
+ * What the routes beside NGSI-LD do; operations.ts gathers it.
+ */
+
+import { type Operation, op } from './operation.ts'
+
+export const gatewayOperations: Readonly<Record<string, Operation>> = {
+  'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
+  'GET /health/live': op('Operation', 'Whether the process lives', { 200: 'Health' }),
+  'GET /health/ready': op('Operation', 'Whether it serves', { 200: 'Health' }),
+  'GET /metrics': op('Operation', 'Metrics for Prometheus', { 200: 'Text' }),
+  'GET /selvedge/v1/info': op('Operation', 'Version and profile', { 200: 'Information' }),
+  'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
+}

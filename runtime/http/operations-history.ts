@@ -1,0 +1,57 @@
+/**
+ * What the routes of histories do; operations.ts gathers it.
+ */
+
+import { chosen, done, evolved, ngsiLd, type Operation, op, ordered, page } from './operation.ts'
+
+export const historyOperations: Readonly<Record<string, Operation>> = {
+  [`GET ${ngsiLd}/temporal/entities/:id`]: op(
+    'History',
+    'Retrieve the history of an entity',
+    { 200: 'EntityTemporal', 206: 'EntityTemporal' },
+    { parameters: evolved },
+  ),
+  [`DELETE ${ngsiLd}/temporal/entities/:id`]: op('History', 'Delete an entity with its history', done, {
+    parameters: ['local'],
+  }),
+  [`GET ${ngsiLd}/temporal/entities`]: op(
+    'History',
+    'Query the history of entities',
+    { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
+    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page] },
+  ),
+  [`POST ${ngsiLd}/temporal/entities`]: op(
+    'History',
+    'Create or extend a history',
+    { 201: null, 204: null },
+    { parameters: ['local'], body: 'EntityTemporal' },
+  ),
+  [`POST ${ngsiLd}/temporal/entities/:id/attrs`]: op('History', 'Add instances to a history', done, {
+    parameters: ['local'],
+    body: 'Fragment',
+  }),
+  [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute`]: op(
+    'History',
+    'Delete an attribute with its history',
+    done,
+    { parameters: ['local', 'datasetId', 'deleteAll'] },
+  ),
+  [`PATCH ${ngsiLd}/temporal/entities/:id/attrs/:attribute/:instance`]: op(
+    'History',
+    'Change an instance of a history',
+    done,
+    { parameters: ['local'], body: 'Attribute' },
+  ),
+  [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute/:instance`]: op(
+    'History',
+    'Delete an instance of a history',
+    done,
+    { parameters: ['local'] },
+  ),
+  [`POST ${ngsiLd}/temporal/entityOperations/query`]: op(
+    'History',
+    'Query the history of entities by a body',
+    { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
+    { parameters: [...evolved, ...page], body: 'Query' },
+  ),
+}
