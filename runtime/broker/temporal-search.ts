@@ -1,13 +1,14 @@
 /**
  * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
  * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
- * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation
- * unless another is asked for, then deleted ones likewise.
+ * cooled down; an attribute without times is looked at as it is. Terms on linked entities look at those of the window
+ * likewise. Living entities come first, in order of creation unless another is asked for, then deleted ones likewise.
  */
 import { limits } from '#base/limits.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { compileOrder } from '#ngsi-ld/order.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
+import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { TombstoneRow } from '#store/entities.ts'
@@ -66,11 +67,11 @@ function page<Found>(
   query: TemporalQuery,
   read: (id: string) => Found | undefined,
 ): TemporalPage<Found> {
-  const fits = q === undefined && geo === undefined ? undefined : compileSearch({ q, geo })
+  const fits = q === undefined && geo === undefined ? undefined : filterOf(ports, { q, geo }, query)
   const found: Found[] = []
   let seen = 0
   for (const id of candidates(ports, search)) {
-    if (fits !== undefined && !isFitting(ports, id, query, fits)) continue
+    if (fits?.(id) === false) continue
     const one = read(id)
     if (one === undefined) continue
     if (seen >= offset && found.length < limit) found.push(one)
@@ -80,22 +81,62 @@ function page<Found>(
   return { found, more: seen > offset + limit, count: count ? seen : undefined }
 }
 
-/** Whether the values of the window, all at once, are what the filters ask for. */
-function isFitting(
+/** Whether the values that an entity had in the window, all at once, are what the filters ask for. */
+function filterOf(
   ports: TemporalSearchPorts,
-  id: string,
+  filters: Pick<EntityQuery, 'q' | 'geo'>,
   query: TemporalQuery,
-  fits: (entity: Entity) => boolean,
-): boolean {
+): (id: string) => boolean {
+  const read = (id: string): Past | undefined => pastOf(ports, id, query)
+  // Many lead to the same few; as many values are kept as one of them may have.
+  const linked = new Map<string, Past | undefined>()
+  let kept = 0
+  const fits = compileSearch(filters, (id) => {
+    if (!linked.has(id)) {
+      const found = read(id)
+      kept += found?.count ?? 1
+      if (kept > limits.temporalFilterInstancesMax.value) {
+        linked.clear()
+        kept = found?.count ?? 1
+      }
+      linked.set(id, found)
+    }
+    const found = linked.get(id)
+    return found === undefined ? undefined : { entity: () => found.entity, times: () => found.times }
+  })
+  return (id) => {
+    const found = read(id)
+    return found !== undefined && fits(found.entity, found.times)
+  }
+}
+
+/** Every value that an entity had in the window, as one entity, and what has no time as it is. */
+interface Past {
+  readonly entity: Entity
+  readonly times: QueryTimes
+  /** How many values. */
+  readonly count: number
+}
+
+function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): Past | undefined {
   const limit = limits.temporalFilterInstancesMax.value
   const { attrs: _attrs, datasets: _datasets, lastN: _lastN, ...window } = query
   const history = evolutionOf(ports, id, { ...window, limit })
-  if (history === undefined) return false
+  if (history === undefined) return undefined
   if (history.cut.size > 0)
     throw tooComplex(`${id} has more than ${limit} values to look at; ask for less time`)
   const members: Record<string, readonly AttributeInstance[]> = {}
+  const times: Record<string, readonly [created: number, modified: number]> = {}
+  let count = 1
   for (const [name, list] of history.attributes) {
-    if (name !== 'scope') members[name] = list.map(({ instance }) => instance)
+    if (name === 'scope') continue
+    members[name] = list.map(({ instance }) => instance)
+    count += list.length
+    for (const { instance, createdAt, modifiedAt } of list) {
+      const key = instance.datasetId === undefined ? name : `${name} ${instance.datasetId}`
+      const [created, modified] = times[key] ?? [createdAt, modifiedAt]
+      times[key] = [Math.min(created, createdAt), Math.max(modified, modifiedAt)]
+    }
   }
   for (const name of Object.keys(history.entity)) {
     if (name === 'id' || name === 'type' || name === 'scope') continue
@@ -103,7 +144,9 @@ function isFitting(
     if (untimed.length > 0) members[name] = [...(members[name] ?? []), ...untimed]
   }
   const { id: ownId, type, scope } = history.entity
-  return fits({ id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members })
+  const entity = { id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members }
+  const { modified = 0, created = modified } = history
+  return { entity, times: { created, modified, attributes: times }, count }
 }
 
 type Search = Omit<EntityQuery, 'q' | 'geo' | 'limit' | 'offset' | 'count'>

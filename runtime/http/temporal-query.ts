@@ -67,7 +67,7 @@ export function historyWishOf(parameters: Parameters, context: Context, limit: n
   return {
     query,
     attrs,
-    aggregates: aggregatesOf(parameters, format, query),
+    aggregates: aggregatesOf(parameters, { format, options }, query),
     rendering: {
       timeproperty: selection.timeproperty,
       sysAttrs: options.has('sysAttrs'),
@@ -118,13 +118,13 @@ function formatOf(options: ReadonlySet<string>, format: string | undefined): str
 
 function aggregatesOf(
   parameters: Parameters,
-  format: string,
+  { format, options }: { format: string; options: ReadonlySet<string> },
   query: TemporalQuery,
 ): AggregateQuery | undefined {
   const names = listOf(parameters, 'aggrMethods')
   const text = parameters.get('aggrPeriodDuration')
   if (format !== 'aggregatedValues') {
-    if (names !== undefined || text !== undefined) {
+    if ((names !== undefined || text !== undefined) && !options.has('aggregatedValues')) {
       throw invalidRequest('aggrMethods and aggrPeriodDuration go with options=aggregatedValues')
     }
     return undefined

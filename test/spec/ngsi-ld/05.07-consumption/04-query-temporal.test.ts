@@ -18,6 +18,14 @@ beforeAll(async () => {
     { id: 'urn:l:1', type: 'Long', a: series([...Array(25).keys()]), b: series([...Array(25).keys()]) },
   ]
   for (const body of bodies) expect((await gateway.send('POST', temporal, body)).status).toBe(201)
+  const driver = [{ type: 'Relationship', object: 'urn:p:1', observedAt: at(0) }]
+  const mate = [{ type: 'Relationship', object: 'urn:p:none', observedAt: at(0) }]
+  for (const body of [
+    { id: 'urn:t:1', type: 'Truck', driver, speed: series([1]) },
+    { id: 'urn:t:2', type: 'Truck', mate, speed: series([1]) },
+    { id: 'urn:p:1', type: 'Person', age: series([17, 18], 10), speed: series([3]) },
+  ])
+    expect((await gateway.send('POST', temporal, body)).status).toBe(201)
   const gone = { id: 'urn:v:gone', type: 'Vehicle', speed: series([1])[0] }
   await gateway.send('POST', '/ngsi-ld/v1/entities', gone)
   await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:v:gone')
@@ -42,6 +50,14 @@ it.each([
   [`type=Vehicle&q=speed>80&${since}`, ['urn:v:1']],
   [`type=Vehicle&q=color==%22red%22&${since}`, ['urn:v:1']],
   [`type=Vehicle&q=speed>80&timerel=after&timeAt=${at(2)}`, []],
+  [`type=Truck&q=driver{age}>17&${since}`, ['urn:t:1']],
+  [`type=Truck&q=driver{Person:age}==17&${since}`, ['urn:t:1']],
+  [`type=Truck&q=driver{Robot:age}==17&${since}`, []],
+  [`type=Truck&q=driver{age}==18&timerel=before&timeAt=${at(11)}`, []],
+  [`type=Truck&q=!driver{age}&${since}`, ['urn:t:2']],
+  [`type=Truck&q=mate{age}|driver{age}&${since}`, ['urn:t:1']],
+  [`type=Truck&q=createdAt>2020-01-01T00:00:00Z&${since}`, ['urn:t:1', 'urn:t:2']],
+  [`type=Truck&q=speed.modifiedAt<2020-01-01T00:00:00Z&${since}`, []],
 ])('%s shall find %j', async (query, ids) => {
   expect(await idsOf(query)).toEqual(ids)
 })
@@ -104,6 +120,20 @@ it.each([
   const problem = answer.json() as { type: string; detail: string }
   expect(problem.detail).toMatch(detail)
   expect(problem.type).toMatch(new RegExp(`/${type}$`))
+})
+
+it('shall take the representation that format names, whatever options say of another', async () => {
+  const [bus] = await found(
+    `type=Bus&attrs=load&${since}&format=temporalValues&options=aggregatedValues&aggrMethods=sum`,
+  )
+  expect(bus).toMatchObject({
+    load: {
+      values: [
+        [true, at(0)],
+        [false, at(1)],
+      ],
+    },
+  })
 })
 
 describe('aggregates', () => {
