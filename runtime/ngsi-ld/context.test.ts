@@ -97,7 +97,7 @@ describe('a user context', () => {
       x: 'http://x.org/',
       'x:u': 'http://y.org/u',
     })
-    expect(compact('temperature')).toBe('https://uri.etsi.org/ngsi-ld/default-context/temperature')
+    expect(compact('temperature')).toBe('ngsi-ld:default-context/temperature')
     expect(expand(compact('temperature'))).toBe('temperature')
     expect(compact('http://x.org/u')).toBe('http://x.org/u')
     expect(compact('http://x.org/v')).toBe('x:v')

@@ -1,7 +1,8 @@
 /**
  * A compiled @context: user terms to canonical names (core-context.ts) and back, one look-up each. It agrees with
- * JSON-LD expansion and compaction of names under [user context, core context], with two differences that keep
- * answers readable: core terms always stay themselves, and type coercions of a term do not forbid its use.
+ * JSON-LD expansion and compaction of names under [user context, core context], with differences that keep answers
+ * readable: core terms always stay themselves, type coercions of a term do not forbid its use, and the core alone
+ * shows full IRIs, as they are stored.
  * Values of properties are never looked into.
  */
 import { limits } from '#base/limits.ts'
@@ -117,7 +118,7 @@ interface Tables {
   readonly compactions: ReadonlyMap<string, string>
   /** Prefix to IRI, the core's own included. */
   readonly prefixIris: ReadonlyMap<string, string>
-  /** IRI to prefix, without the core's: they are not used for compaction. */
+  /** IRI to prefix, the core's own included; none under the core alone, where canonical names are shown as they are. */
   readonly prefixTerms: ReadonlyMap<string, string>
 }
 
@@ -135,6 +136,8 @@ function tablesOf(terms: ReadonlyMap<string, Term>): Tables {
     prefixIris.set(term, iri)
     prefixTerms.set(iri, shorter(prefixTerms.get(iri), term))
   }
+  if (expansions.size > 0)
+    for (const [prefix, iri] of corePrefixes) prefixTerms.set(iri, shorter(prefixTerms.get(iri), prefix))
   return { expansions, compactions, prefixIris, prefixTerms }
 }
 

@@ -169,9 +169,39 @@ export const contradictions: readonly Contradiction[] = [
     why: 'Expects 400 for a q that is a name alone, which asks whether there is such an attribute.',
   },
   {
-    test: '047_02, 047_08',
+    test: '047_01, 047_02, 047_08, 047_09',
     clause: '5.11.7',
     why: 'Waits for notifications of registrations of vehicles on a subscription to buildings.',
+  },
+  {
+    test: '047_03',
+    clause: '5.2.8',
+    why: 'Takes the type of a registered entity for a list where a single name was registered, which 033_05 takes for a text.',
+  },
+  {
+    test: '047_16_01, 047_16_03',
+    clause: '6.3.5',
+    why: 'Changes a subscription by application/json without a Link header, so that its types are those of the core; the types of the registrations are of another @context.',
+  },
+  {
+    test: '038_02',
+    clause: '6.12.3.1',
+    why: 'Takes the whole Location for the id of the subscription.',
+  },
+  {
+    test: '039_05',
+    clause: '6.3.4',
+    why: 'Sends a body without a Content-Type, which is 415 whatever the body is.',
+  },
+  {
+    test: '041_03_01, 041_03_02',
+    clause: '6.3.6',
+    why: 'Accepts every media type and expects application/ld+json; application/json is the default.',
+  },
+  {
+    test: '042_02, 042_03',
+    clause: '5.11.6',
+    why: 'Ends at the 400 and the 404 that it asks for, because its own request takes no status from 400 on.',
   },
   {
     test: 'D001_02_exc, D012_01_exc, D013_01_exc, D013_02_exc, D016_01_exc',
