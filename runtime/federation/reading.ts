@@ -15,15 +15,15 @@ import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { claimOf, type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
-import { type Asker, agentOf, type SourceAnswer, type SourceRequest, type Sources } from './sources.ts'
-
-export interface Warning {
-  readonly code: 110 | 111 | 199 | 299
-  readonly agent: string
-  readonly text: string
-  /** Age in seconds of a copy that stands in. */
-  readonly age?: number
-}
+import {
+  type Asker,
+  agentOf,
+  type SourceAnswer,
+  type SourceRequest,
+  type Sources,
+  type Warning,
+  warningOf,
+} from './sources.ts'
 
 /** What is wanted, as the client said it; names and texts are in the context of its request. */
 export interface Question {
@@ -315,18 +315,4 @@ function nextPage(
   const at = url.pathname.indexOf(`${basePath}/`)
   const path = at < 0 ? undefined : url.pathname.slice(at) + url.search
   return path === undefined || path === request.path ? undefined : { ...request, path }
-}
-
-function warningOf(registration: Registration, answer: SourceAnswer): Warning | undefined {
-  const agent = agentOf(registration)
-  if ('failure' in answer) {
-    const code = answer.failure === 'resting' ? 199 : 111
-    return { code, agent, text: `${registration.id}: ${answer.reason}` }
-  }
-  if (answer.age !== undefined) {
-    const text = `${registration.id} cannot be reached; this is what it told ${answer.age} s ago`
-    return { code: 110, agent, text, age: answer.age }
-  }
-  if (answer.status === 200 || answer.status === 404) return undefined
-  return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
 }

@@ -42,6 +42,15 @@ export interface Sources {
   ask(asker: Asker, registration: Registration, request: SourceRequest): Promise<SourceAnswer>
 }
 
+/** What went wrong elsewhere, as NGSILD-Warning tells it. */
+export interface Warning {
+  readonly code: 110 | 111 | 199 | 299
+  readonly agent: string
+  readonly text: string
+  /** Age in seconds of a copy that stands in. */
+  readonly age?: number
+}
+
 /** The pseudonyms of a Via header [RFC 9110 7.6.3]. */
 export function pseudonymsOf(via: string | readonly string[] | undefined): readonly string[] {
   const text = typeof via === 'string' ? via : (via ?? []).join(',')
@@ -159,4 +168,19 @@ function headersFor(
     if (typeof given === 'string') headers[name] = given
   }
   return headers
+}
+
+/** What an answer to a question makes the asker warn of. */
+export function warningOf(registration: Registration, answer: SourceAnswer): Warning | undefined {
+  const agent = agentOf(registration)
+  if ('failure' in answer) {
+    const code = answer.failure === 'resting' ? 199 : 111
+    return { code, agent, text: `${registration.id}: ${answer.reason}` }
+  }
+  if (answer.age !== undefined) {
+    const text = `${registration.id} cannot be reached; this is what it told ${answer.age} s ago`
+    return { code: 110, agent, text, age: answer.age }
+  }
+  if (answer.status === 200 || answer.status === 404) return undefined
+  return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
 }

@@ -131,10 +131,16 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),
       ...temporalTable({ asks, answers }, settings),
-      [typesPath]: { GET: snapshot.within(discovery.types) },
-      [`${typesPath}/:type`]: { GET: snapshot.within(discovery.type) },
-      [attributesPath]: { GET: snapshot.within(discovery.attributes) },
-      [`${attributesPath}/:attribute`]: { GET: snapshot.within(discovery.attribute) },
+      [typesPath]: { GET: snapshot.within(discovery.types, distribution.discover('types', discovery.types)) },
+      [`${typesPath}/:type`]: {
+        GET: snapshot.within(discovery.type, distribution.discover('type', discovery.type)),
+      },
+      [attributesPath]: {
+        GET: snapshot.within(discovery.attributes, distribution.discover('attributes', discovery.attributes)),
+      },
+      [`${attributesPath}/:attribute`]: {
+        GET: snapshot.within(discovery.attribute, distribution.discover('attribute', discovery.attribute)),
+      },
       [hostedContextsPath]: { GET: stored.list, POST: stored.add },
       [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
       [sourceIdentityPath]: { GET: identity.retrieve },

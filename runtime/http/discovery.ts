@@ -1,6 +1,6 @@
 /**
  * Routes that tell which entity types and attributes there are (GS CIM 009, 6.25 to 6.28). Names are those of the
- * request's context, ids full IRIs. Discovery sees this gateway alone, so `local` changes nothing.
+ * request's context, ids full IRIs. Which brokers are looked at is decided before.
  */
 import { randomUUID } from 'node:crypto'
 import type { AttributeUse, TypeUse } from '#broker/inventory.ts'

@@ -2,9 +2,10 @@
  * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
  */
 import type { TenantBroker } from '#broker/types.ts'
-import type { Asker } from '#federation/sources.ts'
+import type { Asker, Warning } from '#federation/sources.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import type { HttpContext } from './body.ts'
+import type { Problems } from './problem.ts'
 
 /** A request that other brokers may have a part in. */
 export interface Distributed {
@@ -18,3 +19,30 @@ export interface Distributed {
 
 /** What takes any parameter: the route that runs afterwards knows which there are. */
 export const anyParameter = { has: () => true, *[Symbol.iterator]() {} } as unknown as ReadonlySet<string>
+
+/** A route on another broker than that of the tenant. */
+export async function runOn(
+  problems: Problems,
+  c: HttpContext,
+  at: TenantBroker,
+  local: (c: HttpContext) => Response | Promise<Response>,
+): Promise<Response> {
+  c.env = { ...c.env, broker: at }
+  try {
+    return await local(c)
+  } catch (error) {
+    return problems.answer(error)
+  }
+}
+
+/** The answer with what went wrong elsewhere; where copies stand in, with the age of the oldest. */
+export function warned(answer: Response, warnings: readonly Warning[]): Response {
+  if (warnings.length === 0) return answer
+  const headers = new Headers(answer.headers)
+  for (const { code, agent, text } of warnings) {
+    headers.append('NGSILD-Warning', `${code} ${agent} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`)
+  }
+  const ages = warnings.flatMap(({ age }) => age ?? [])
+  if (ages.length > 0) headers.set('Age', String(Math.max(...ages)))
+  return new Response(answer.body, { status: answer.status, headers })
+}

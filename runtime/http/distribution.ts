@@ -9,7 +9,7 @@ import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { EntityMaps } from '#federation/entity-maps.ts'
-import { createReader, type Gathered, type Question, type Warning } from '#federation/reading.ts'
+import { createReader, type Gathered, type Question } from '#federation/reading.ts'
 import { pseudonymsOf, type Sources } from '#federation/sources.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
@@ -22,8 +22,9 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks } from './ask.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed } from './distributed.ts'
+import { anyParameter, type Distributed, runOn, warned } from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
+import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import { concernsEntityMap, goingBy, lifetimeAsked, recording } from './entity-maps.ts'
@@ -56,10 +57,11 @@ interface Reading {
 type Route = (c: HttpContext) => Response | Promise<Response>
 
 export function createDistribution(ports: DistributionPorts) {
-  const { broker, asks, sources } = ports
+  const { broker, asks, sources, problems } = ports
   const reader = createReader({ sources, resolve: (local) => ports.contexts.resolve(local) })
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
+  const discovery = createDistributedDiscovery(ports)
 
   /** The request, when others may have a part in it. @throws peer.loop */
   function distributed(c: HttpContext): Distributed | undefined {
@@ -84,16 +86,6 @@ export function createDistribution(ports: DistributionPorts) {
     return { c, broker: at, asker, registrations, path: url.slice(url.indexOf('/', url.indexOf('://') + 3)) }
   }
 
-  /** The route on another broker. */
-  async function runOn(c: HttpContext, at: TenantBroker, local: Route): Promise<Response> {
-    c.env = { ...c.env, broker: at }
-    try {
-      return await local(c)
-    } catch (error) {
-      return ports.problems.answer(error)
-    }
-  }
-
   async function readFirst(
     { c, broker: at, asker, registrations }: Distributed,
     ask: Pick<AskHead, 'context'>,
@@ -103,7 +95,7 @@ export function createDistribution(ports: DistributionPorts) {
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
     const read = { asker, broker: at, registrations, context: ask.context, headers }
     const first = await reader.gather(read, question, one)
-    const answer = await runOn(c, through(first), local)
+    const answer = await runOn(problems, c, through(first), local)
     // Sources judge conditions by what they hold: what matches here may not match with their newer copies of it.
     const uncertain = question.looksAt.length === 0 ? [] : first.uncertain()
     if (uncertain.length === 0) return warned(answer, first.warnings)
@@ -111,7 +103,7 @@ export function createDistribution(ports: DistributionPorts) {
     const parameters = { ...(type === undefined ? {} : { type }), id: uncertain.join(',') }
     const again = { interests: [{ ids: uncertain }], parameters, looksAt: [] }
     const second = await reader.gather(read, again, undefined, first.copies)
-    return warned(await runOn(c, through(second), local), [...first.warnings, ...second.warnings])
+    return warned(await runOn(problems, c, through(second), local), [...first.warnings, ...second.warnings])
   }
 
   /** A query that makes an entity map, or goes by one. */
@@ -136,7 +128,7 @@ export function createDistribution(ports: DistributionPorts) {
       const through = ({ broker: whole }: Pick<Gathered, 'broker'>) => goingBy(whole, ids, page)
       const answer =
         request === undefined
-          ? await runOn(c, through({ broker: at }), local)
+          ? await runOn(problems, c, through({ broker: at }), local)
           : await readFirst({ ...request, registrations }, ask, { question, local, through })
       return withMap(answer, map.id)
     }
@@ -152,7 +144,7 @@ export function createDistribution(ports: DistributionPorts) {
     const question = () => questionOf(Object.fromEntries(ask.parameters), ask)
     const answer =
       request === undefined
-        ? await runOn(c, through({ broker: at, copies: [] }), local)
+        ? await runOn(problems, c, through({ broker: at, copies: [] }), local)
         : await readFirst(request, ask, { question: question(), local, through })
     return made === undefined ? answer : withMap(answer, made)
   }
@@ -209,6 +201,8 @@ export function createDistribution(ports: DistributionPorts) {
         concernsEntityMap(c) ? mapped(c, local) : query(c, local),
     queryByBody: wrap(queryByBody),
     purge: wrap(purge),
+    discover: (kind: DiscoveryKind, local: Route): Route =>
+      wrap((request, route) => discovery.discover(request, { kind, local: route }))(local),
     write: (operation: Operation, kind: WriteKind, local: Route): Route =>
       wrap((request, route) => writes.write(request, { operation, kind, local: route }))(local),
     batch: (operation: Operation, local: Route): Route =>
@@ -223,18 +217,6 @@ function withMap(answer: Response, id: string): Response {
   if (!answer.ok) return answer
   const headers = new Headers(answer.headers)
   headers.set('NGSILD-EntityMap', id)
-  return new Response(answer.body, { status: answer.status, headers })
-}
-
-/** The answer with what went wrong elsewhere; where copies stand in, with the age of the oldest. */
-function warned(answer: Response, warnings: readonly Warning[]): Response {
-  if (warnings.length === 0) return answer
-  const headers = new Headers(answer.headers)
-  for (const { code, agent, text } of warnings) {
-    headers.append('NGSILD-Warning', `${code} ${agent} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`)
-  }
-  const ages = warnings.flatMap(({ age }) => age ?? [])
-  if (ages.length > 0) headers.set('Age', String(Math.max(...ages)))
   return new Response(answer.body, { status: answer.status, headers })
 }
 

@@ -38,8 +38,13 @@ export const clauses: readonly Clause[] = [
   partial(
     '4.3.6',
     'Distributed operations: forwarding, modes, loops',
-    [distribution('01-reading'), distribution('02-writing'), property('distribution')],
-    'Not yet for subscriptions, history, types and attributes; translation by contextSourceInfo is refused.',
+    [
+      distribution('01-reading'),
+      distribution('02-writing'),
+      distribution('04-discovery'),
+      property('distribution'),
+    ],
+    'Not yet for subscriptions and history; translation by contextSourceInfo is refused.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),
@@ -222,5 +227,25 @@ export const contradictions: readonly Contradiction[] = [
     test: 'D012_01_red, D013_02_red, D015_01_inc',
     clause: '5.2.8',
     why: 'Registers an entity whose id is no URI.',
+  },
+  {
+    test: 'D009_01_inc',
+    clause: '5.6.19',
+    why: 'Sends an attribute to be replaced inside an object that has it as a member; the body is the attribute itself.',
+  },
+  {
+    test: 'D013_01_red',
+    clause: '5.9.2',
+    why: 'Registers two sources under one id.',
+  },
+  {
+    test: 'D014_02_inc',
+    clause: '5.6.9',
+    why: 'Looks at a request to its source without having waited for one.',
+  },
+  {
+    test: 'D016_01_red',
+    clause: '4.3.6.3',
+    why: 'Looks for entities that it redirects to two sources, neither of which it lets answer the query.',
   },
 ]
