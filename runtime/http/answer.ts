@@ -51,7 +51,12 @@ export function createAnswers({ core }: { core: Context }): Answers {
   const coreJson = headersOf('application/json', core)
   const coreLd = headersOf('application/ld+json', core)
 
-  const head = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
+  const head = (ask: Ask, context: Context): Headers => {
+    const headers = plainHead(ask, context)
+    if (ask.amendment === undefined) return headers
+    return { ...headers, 'Preference-Applied': `ngsi-ld=${ask.amendment.version}` }
+  }
+  const plainHead = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
     if (isGeoJson === true) {
       const headers = { ...headersOf(type, context), 'Content-Type': geoJson }
       return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
@@ -72,18 +77,19 @@ export function createAnswers({ core }: { core: Context }): Answers {
     entity(ask, text, context, version) {
       const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
       const headers = head(ask, context)
-      if (version === undefined) return new Response(body, { status: 200, headers })
-      const tagged = { ...headers, ETag: versionTag(version, ask.type, context) }
-      return new Response(body, { status: 200, headers: tagged })
+      const status = statusOf(ask)
+      if (version === undefined) return new Response(body, { status, headers })
+      const tagged = { ...headers, ETag: versionTag(version, representationOf(ask), context) }
+      return new Response(body, { status, headers: tagged })
     },
 
     list(ask, { texts, context }, page) {
       const member = ask.type === 'application/json' ? undefined : contextMember(context)
       const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
       const headers = head(ask, context)
-      if (page === undefined) return new Response(body, { status: 200, headers })
+      if (page === undefined) return new Response(body, { status: statusOf(ask), headers })
       return new Response(body, {
-        status: page.range === undefined ? 200 : 206,
+        status: page.range === undefined ? statusOf(ask) : 206,
         headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
       })
     },
@@ -114,6 +120,13 @@ export function createAnswers({ core }: { core: Context }): Answers {
       }),
   } satisfies Answers)
 }
+
+/** 203 where the answer is not what is stored, but what an earlier version would have (1.9, 6.3.21). */
+const statusOf = ({ amendment }: Ask): number => (amendment?.isAltered() === true ? 203 : 200)
+
+/** What tells representations of one version of an entity apart, beside its context. */
+const representationOf = ({ type, amendment }: Ask): string =>
+  amendment === undefined ? type : `${type};ngsi-ld=${amendment.version}`
 
 function array(texts: readonly string[], member: string | undefined): string {
   const items = member === undefined ? texts : texts.map((text) => withMember(text, member))

@@ -7,6 +7,7 @@ import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { type Contexts, hostedContextsPath } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
+import { type Amendment, createAmendment, preferredMinor } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
@@ -37,6 +38,8 @@ export interface Ask extends AskHead {
   /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
   readonly type: AnswerType
   readonly isGeoJson?: boolean
+  /** Given where the client prefers an earlier version of the standard. */
+  readonly amendment?: Amendment
 }
 
 /** A request that asks by its body. */
@@ -76,6 +79,8 @@ export interface Asks {
   read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body for entities, which may be answered in GeoJSON. */
   readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request without a body for histories of entities. */
+  readHistories(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body whose answer is no NGSI-LD document. */
   stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request for entities whose body says which. */
@@ -112,7 +117,7 @@ export async function nameable(c: HttpContext, { hosted }: TenantBroker, context
 }
 
 /** What an answer looks like. */
-type Form = Pick<Ask, 'type' | 'isGeoJson'>
+type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
@@ -173,9 +178,11 @@ export function createAsks(
   }
   const entityForm = (c: HttpContext): Form => {
     const type = answerType(headerOf(c, 'accept'), settings.defaultType, entityTypes)
-    if (type !== geoJson) return { type }
-    const inLink = /(?:^|[,;\s])body=json(?:$|[,;\s])/i.test(headerOf(c, 'prefer') ?? '')
-    return { type: inLink ? 'application/json' : 'application/ld+json', isGeoJson: true }
+    const prefer = headerOf(c, 'prefer')
+    if (type !== geoJson) return prefer === undefined ? { type } : { type, ...amendingFor(prefer) }
+    const inLink = /(?:^|[,;\s])body=json(?:$|[,;\s])/i.test(prefer ?? '')
+    const at = inLink ? 'application/json' : 'application/ld+json'
+    return { type: at, isGeoJson: true, ...amendingFor(prefer) }
   }
 
   return Object.freeze({
@@ -184,6 +191,12 @@ export function createAsks(
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
       return readAs(c, known, { type: answerType(accept, settings.defaultType) })
     },
+
+    readHistories: (c, known) =>
+      readAs(c, known, {
+        type: answerType(headerOf(c, 'accept'), settings.defaultType),
+        ...amendingFor(headerOf(c, 'prefer')),
+      }),
 
     stream: (c, known) => readAs(c, known, { type: settings.defaultType }),
 
@@ -230,6 +243,12 @@ export function createAsks(
       return { tenant, parameters, body, context: contexts.core, enter }
     },
   } satisfies Asks)
+}
+
+/** What a Prefer header asks for that concerns the version of the standard [NGSI-LD 1.9, 4.3.6.8]. */
+function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
+  const minor = preferredMinor(prefer)
+  return minor === undefined ? {} : { amendment: createAmendment(minor) }
 }
 
 /** Headers that would make the answer another one. @throws ngsi-ld.not-supported */

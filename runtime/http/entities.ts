@@ -44,6 +44,7 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       shown: answers.contextFor(ask),
       follow: ask.broker.retrieve,
       isGeoJson: ask.isGeoJson,
+      amendment: ask.amendment,
     })
 
   const show = (c: HttpContext, ask: Ask): Response => {

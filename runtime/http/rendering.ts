@@ -4,6 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { EntityView } from '#broker/types.ts'
+import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { type FeatureOptions, toFeature } from '#ngsi-ld/geojson.ts'
 import { type Joining, linkedOf, type Projections, projected, renderInline } from '#ngsi-ld/join.ts'
@@ -58,22 +59,30 @@ export interface RenderingPorts {
   /** Finds entities that others link to. */
   readonly follow: (id: string) => EntityView | undefined
   readonly isGeoJson?: boolean | undefined
+  /** Makes of an entity what an earlier version of the standard would have. */
+  readonly amendment?: Amendment | undefined
 }
 
 const asStored: Rendering = { attrs: undefined, text: (view) => view.text() }
 
 /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
 export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rendering {
-  const { context, shown, isGeoJson } = ports
-  if (parameters.size === 0 && shown.isCore && isGeoJson !== true) return asStored
+  const { context, shown, isGeoJson, amendment } = ports
+  if (parameters.size === 0 && shown.isCore && isGeoJson !== true && amendment === undefined) return asStored
   const { projections, ...wishes } = wishesOf(parameters, context)
   const options = projected({ context: shown, ...wishes, projections }, projections)
   const { attrs } = options
   const feature = featureOf(parameters, context, ports)
-  const join = joiningOf(parameters, projections, ports)
+  const seen = seenThrough(amendment, shown)
+  const follow = (id: string): FollowedEntity | undefined => {
+    const found = ports.follow(id)
+    return found && seen(found)
+  }
+  const join = joiningOf(parameters, projections, follow)
   const projects = attrs !== undefined || options.pick !== undefined || options.omit !== undefined
   const isStored =
     shown.isCore &&
+    amendment === undefined &&
     !projects &&
     options.format === 'normalized' &&
     !options.sysAttrs &&
@@ -82,10 +91,11 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
     join?.mode !== 'inline' &&
     feature === undefined
   const textOf = (
-    source: FollowedEntity,
+    found: FollowedEntity,
     wanted: RenderOptions,
     inline: Joining | undefined,
   ): string | undefined => {
+    const source = seen(found)
     const entity = source.entity()
     if (wanted.attrs !== undefined && !Object.keys(entity).some((name) => wanted.attrs!.has(name)))
       return undefined
@@ -108,6 +118,18 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
         ({ source, options: wanted }) => textOf(source, wanted, undefined) ?? [],
       ),
   }
+}
+
+/** Entities as the version asked for would have them. */
+function seenThrough(
+  amendment: Amendment | undefined,
+  { compact }: Context,
+): (source: FollowedEntity) => FollowedEntity {
+  if (amendment === undefined) return (source) => source
+  return (source) => ({
+    entity: () => amendment.entity(source.entity(), compact),
+    times: () => source.times(),
+  })
 }
 
 /** GeoJSON, where the answer is in it (6.3.15). */
@@ -133,7 +155,7 @@ function featureOf(
 function joiningOf(
   parameters: Parameters,
   { pick, omit }: Projections,
-  { follow }: RenderingPorts,
+  follow: Joining['follow'],
 ): Joining | undefined {
   const mode = parameters.get('join') ?? '@none'
   if (mode !== 'flat' && mode !== 'inline' && mode !== '@none')

@@ -4,11 +4,12 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import type { EntityAggregates, EntityHistory, EntityQuery } from '#broker/types.ts'
+import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { EntitySelector } from '#ngsi-ld/selection.ts'
-import { isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
+import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
@@ -62,7 +63,8 @@ export function createTemporalRoutes(
     const found = ask.broker.history(id, wish.query)
     if (found === undefined) throw unknown(id)
     const part = partOf([shownOf(found, wish)], instancesMax, wish.query)
-    const text = textOf(renderEvolution(part.evolutions[0]!, { ...wish.rendering, context }), id)
+    const evolution = amended(part.evolutions[0]!, ask.amendment, context)
+    const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
     return part.range === undefined
       ? answers.entity(ask, text, context)
       : answers.partial(ask, text, context, part.range)
@@ -91,14 +93,16 @@ export function createTemporalRoutes(
       instancesMax,
       wish.query,
     )
-    const rendered = part.evolutions.map((one) => renderEvolution(one, { ...wish.rendering, context }))
+    const rendered = part.evolutions.map((one) =>
+      renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
+    )
     return { ...page, range: part.range, rendered }
   }
 
   return Object.freeze({
     retrieve: async (c: HttpContext): Promise<Response> =>
-      retrieve(c, await asks.read(c, retrieveParameters)),
-    query: async (c: HttpContext): Promise<Response> => list(c, await asks.read(c, queryParameters)),
+      retrieve(c, await asks.readHistories(c, retrieveParameters)),
+    query: async (c: HttpContext): Promise<Response> => list(c, await asks.readHistories(c, queryParameters)),
 
     /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
@@ -122,6 +126,19 @@ const unknown = (id: string) => notFound(`no entity ${id} and none that had this
 function textOf(json: JsonObject, id: string): string {
   if (Object.keys(json).length === 0) throw notFound(`${id} has nothing of what was asked for`)
   return JSON.stringify(json)
+}
+
+/** The evolution as the version of the standard that the client prefers would have it. */
+function amended(evolution: Evolution, amendment: Amendment | undefined, { compact }: Context): Evolution {
+  if (amendment === undefined) return evolution
+  const attributes = [...evolution.attributes].map(
+    ([name, instances]) =>
+      [
+        name,
+        instances.map((one) => ({ ...one, instance: amendment.instance(one.instance, compact) })),
+      ] as const,
+  )
+  return { ...evolution, attributes: new Map(attributes) }
 }
 
 /** Without what is not shown, so that it takes no room in the answer. */

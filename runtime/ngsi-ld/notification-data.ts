@@ -5,6 +5,7 @@
  */
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf, ngsiLdNull } from './attribute-kind.ts'
+import { type Amendment, createAmendment, minorOf, preferredMinor } from './conformance.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
 import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
@@ -59,13 +60,15 @@ export interface TellOptions {
 /** The items of `data` that tell this change to the subscriber: the entity, and those it links to if they are joined. */
 export function notificationItems(
   subscription: Subscription,
-  owed: OwedEntity,
+  change: OwedEntity,
   options: TellOptions,
 ): JsonObject[] {
   const rendering = renderingOf(subscription, options)
+  const amendment = amendmentFor(subscription)
+  const owed = amendment === undefined ? change : amended(change, amendment, options.context)
   const { entity, times } = owed
   const source = { entity: () => entity, times: () => times }
-  const joining = joiningOf(subscription, options.follow)
+  const joining = joiningOf(subscription, following(options, amendment))
   const inline = joining?.mode === 'inline' ? joining : undefined
   const whole =
     inline === undefined ? renderEntity(entity, times, rendering) : renderInline(source, rendering, inline)
@@ -74,6 +77,30 @@ export function notificationItems(
   for (const { source: linked, options: shown } of linkedOf([source], rendering, joining))
     told.push(featured(subscription, linked.entity(), renderEntity(linked.entity(), linked.times(), shown)))
   return told
+}
+
+/** How entities are amended for a receiver that knows only an earlier version (1.9, 4.3.6.8). */
+function amendmentFor({ ngsildConformance, notification }: Subscription): Amendment | undefined {
+  const { receiverInfo = [] } = notification.endpoint
+  const prefer = receiverInfo.find(({ key }) => key.toLowerCase() === 'prefer')?.value
+  const minor = ngsildConformance === undefined ? preferredMinor(prefer) : minorOf(ngsildConformance)
+  return minor === undefined ? undefined : createAmendment(minor)
+}
+
+function amended(owed: OwedEntity, amendment: Amendment, { compact }: Context): OwedEntity {
+  return {
+    ...owed,
+    entity: amendment.entity(owed.entity, compact),
+    changes: owed.changes?.map((one) => ({ ...one, before: amendment.instance(one.before, compact) })),
+  }
+}
+
+function following({ follow, context }: TellOptions, amendment: Amendment | undefined): Follow {
+  if (amendment === undefined) return follow
+  return (id) => {
+    const found = follow(id)
+    return found && { ...found, entity: () => amendment.entity(found.entity(), context.compact) }
+  }
 }
 
 /** The member `data`: a list, or a collection where the subscriber takes GeoJSON. */

@@ -4,6 +4,7 @@
  * replaces whole members, null removes them. What stands under `notification` is read in notification-parse.ts.
  */
 import type { Json } from '#contract/pipeline.ts'
+import { minorOf } from './conformance.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { parseGeoQuery } from './geo.ts'
@@ -133,7 +134,7 @@ const subscriptionMembers: { readonly [name: string]: MemberRule } = {
   expandValues: (value, { context }) => ({ expandValues: names(value, 'expandValues', context) }),
   jsonKeys: (value, { context }) => ({ jsonKeys: names(value, 'jsonKeys', context) }),
   splitEntities: 'unbuilt',
-  ngsildConformance: 'unbuilt',
+  ngsildConformance: parseConformance,
   localOnly: (value) => ({ localOnly: flag(value, 'localOnly') }),
   isActive: (value) => ({ isActive: flag(value, 'isActive') }),
   expiresAt: (value, { nowMs }) => ({ expiresAt: future(value, 'expiresAt', nowMs) }),
@@ -199,6 +200,13 @@ function parseDatasets(value: Json): Partial<SubscriptionParts> {
   const datasetId = listOf(value).map((each) => (each === '@none' ? each : checkUri(each, 'datasetId')))
   if (datasetId.length === 0) throw badRequestData('names no dataset', 'datasetId')
   return { datasetId }
+}
+
+function parseConformance(value: Json): Partial<SubscriptionParts> {
+  const ngsildConformance = text(value, 'ngsildConformance')
+  if (minorOf(ngsildConformance) === undefined)
+    throw badRequestData('must be a version such as 1.6', 'ngsildConformance')
+  return { ngsildConformance }
 }
 
 function parseContextUrl(value: Json): Partial<SubscriptionParts> {

@@ -67,6 +67,8 @@ export interface Subscription {
   /** Address of the @context of what is sent, in the place of the one it was made with. */
   readonly jsonldContext?: string
   readonly localOnly?: boolean
+  /** The version of the standard that what is sent conforms to (since 1.9). */
+  readonly ngsildConformance?: string
   readonly isActive?: boolean
   /** Milliseconds UTC. */
   readonly expiresAt?: number
@@ -175,6 +177,7 @@ export function renderSubscription(subscription: Subscription, options: RenderOp
     datasetId: subscription.datasetId,
     jsonldContext: subscription.jsonldContext,
     localOnly: subscription.localOnly,
+    ngsildConformance: subscription.ngsildConformance,
     isActive: subscription.isActive,
     expiresAt: expiresAt === undefined ? undefined : msToDateTime(expiresAt),
     status: statusOf(subscription, nowMs),
