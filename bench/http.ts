@@ -3,8 +3,8 @@
  * round in turns, so that whatever else the machine does falls on both.
  */
 import { fill } from './fill.ts'
-import { type LoadFigures, medians, underLoad } from './processes.ts'
-import { layOutGateway, type Server, startFloor, startGateway } from './servers.ts'
+import { type LoadFigures, medians, pin, underLoad } from './processes.ts'
+import { layOutGateway, type Server, serverCore, startFloor, startGateway } from './servers.ts'
 import { pathOf, type RequestKind } from './site.ts'
 
 const load = new URL('./http-load.ts', import.meta.url).pathname
@@ -20,6 +20,8 @@ interface Case {
   /** False where a rate alone is the goal. */
   readonly hasFloor: boolean
   readonly goal: string
+  /** Where the servers run; the load is always on core 1. The goal of the writes is said of one process, not of one core. */
+  readonly cores?: '0,1'
 }
 
 const cases: readonly Case[] = [
@@ -56,6 +58,24 @@ const cases: readonly Case[] = [
     goal: '5,000/s, 12 % of the floor, aim 20 %',
   },
   {
+    title: 'PATCH attrs with observedAt, 50 clients (observations), on both cores',
+    kind: 'observe',
+    connections: 50,
+    spread: stations,
+    hasFloor: true,
+    goal: '5,000/s, 12 % of the floor, aim 20 %',
+    cores: '0,1',
+  },
+  {
+    title: 'PATCH attrs without observedAt, 50 clients (documents), on both cores',
+    kind: 'write',
+    connections: 50,
+    spread: stations,
+    hasFloor: true,
+    goal: '5,000/s, 12 % of the floor, aim 20 %',
+    cores: '0,1',
+  },
+  {
     title: 'GET list page of 20, 32 connections',
     kind: 'list',
     connections: 32,
@@ -73,7 +93,7 @@ export async function benchHttp(options: { quick: boolean }): Promise<void> {
   try {
     const perSecond = await fill(gateway.httpPort, stations)
     process.stdout.write(
-      `${stations} stations created at ${perSecond.toFixed(0)}/s. Servers on core 0, load on core 1\n\n`,
+      `${stations} stations created at ${perSecond.toFixed(0)}/s. Servers on core 0 unless said, load on core 1\n\n`,
     )
     floor = await startFloor(floorFile, [JSON.stringify(await sampleOf(gateway.httpPort))])
     for (const each of cases) await measure(each, { gateway, floor, rounds, seconds })
@@ -99,7 +119,8 @@ interface Field {
 }
 
 async function measure(each: Case, { gateway, floor, rounds, seconds }: Field): Promise<void> {
-  const { title, kind, connections, spread, hasFloor, goal } = each
+  const { title, kind, connections, spread, hasFloor, goal, cores = String(serverCore) } = each
+  for (const server of [gateway, floor]) pin(server.pid, cores)
   const run = (server: Server): Promise<LoadFigures> => {
     const argument = { port: server.httpPort, kind, connections, seconds, stations: spread, rate: 0 }
     return underLoad(server, load, [JSON.stringify(argument)])

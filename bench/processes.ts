@@ -2,7 +2,7 @@
  * Processes under measurement: started pinned to a core, watched through /proc. CPU and memory are what the kernel
  * accounts, not what a process says of itself.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** CPU seconds of one thread: the kernel's scheduler statistics, ns resolution. */
@@ -54,6 +54,11 @@ export function startPinned(
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
   return child
+}
+
+/** Moves every thread of a process to these cores, a list as taskset takes it. */
+export function pin(pid: number, cores: string): void {
+  execFileSync('taskset', ['-acp', cores, String(pid)])
 }
 
 export interface PinnedOptions {
