@@ -59,6 +59,12 @@ const columns = 'rid, id, n, created, modified, sys, doc'
 export function createEntities(database: Database) {
   const byId = database.prepare<[string], EntityRow>(`SELECT ${columns} FROM entity WHERE id = ?`)
   const byRid = database.prepare<[number], EntityRow>(`SELECT ${columns} FROM entity WHERE rid = ?`)
+  // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
+  const byRids = database
+    .prepare<[string], readonly unknown[]>(
+      'SELECT d.rid, d.id, n, created, modified, sys, doc FROM json_each(?) j CROSS JOIN entity d WHERE rid = j.value',
+    )
+    .raw()
   const lastRid = database.prepare<[], { rid: number | null }>(
     `SELECT max((SELECT coalesce(max(rid), 0) FROM entity), (SELECT coalesce(max(rid), 0) FROM tombstone),
        (SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rid')) AS rid`,
@@ -72,20 +78,24 @@ export function createEntities(database: Database) {
     'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
   )
   /**
-   * Rows read by id lately; whoever publishes a new version renews them. They leave in the order they came,
+   * Rows read lately; whoever publishes a new version renews them. They leave in the order they came,
    * but one that was read since then comes again instead: to reorder a map with every read would cost as much as the rest
    * of the read.
    */
   const recent = new Map<string, Recent>()
+  const recentByRid = new Map<number, Recent>()
   let recentBytes = 0
   const forget = (id: string): void => {
     const known = recent.get(id)
     if (known === undefined) return
     recent.delete(id)
+    recentByRid.delete(known.row.rid)
     recentBytes -= bytesOf(known.row)
   }
   const remember = (row: EntityRow): void => {
-    recent.set(row.id, { row, isRead: false })
+    const entry = { row, isRead: false }
+    recent.set(row.id, entry)
+    recentByRid.set(row.rid, entry)
     recentBytes += bytesOf(row)
     while (recentBytes > limits.documentsCachedBytes.value) {
       const [id, oldest] = recent.entries().next().value!
@@ -95,6 +105,11 @@ export function createEntities(database: Database) {
         recent.set(id, oldest)
       } else forget(id)
     }
+  }
+  const known = (rid: number): EntityRow | undefined => {
+    const entry = recentByRid.get(rid)
+    if (entry !== undefined) entry.isRead = true
+    return entry?.row
   }
   return Object.freeze({
     byId(id: string): EntityRow | undefined {
@@ -115,7 +130,20 @@ export function createEntities(database: Database) {
       forget(row.id)
       remember(row)
     },
-    byRid: (rid: number) => byRid.get(rid),
+    byRid: (rid: number) => known(rid) ?? byRid.get(rid),
+    /** The rows of these rids in their order, without those that are no more; one statement for all not in memory. */
+    byRids(rids: readonly number[]): readonly EntityRow[] {
+      const rows = rids.map(known)
+      const missing = rids.filter((_, i) => rows[i] === undefined)
+      if (missing.length === 0) return rows as EntityRow[]
+      const read = new Map<number, EntityRow>()
+      for (const values of byRids.all(JSON.stringify(missing))) {
+        const row = rowOf(values)
+        read.set(row.rid, row)
+        remember(row)
+      }
+      return rids.flatMap((rid, i) => rows[i] ?? read.get(rid) ?? [])
+    },
     lastRid: () => lastRid.get()?.rid ?? 0,
     lastPlace: () => lastPlace.get()?.i ?? 0,
     count: () => total.get()?.c ?? 0,
@@ -123,6 +151,14 @@ export function createEntities(database: Database) {
     expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),
     tombstones: (id: string) => graves.all(id),
   })
+}
+
+/** Columns made into an object here, because that is faster than to let the library do it. */
+export function rowOf(values: readonly unknown[]): EntityRow {
+  const [rid, id, n, created, modified, sys, doc] = values as [
+    ...[number, string, number, number, number, string, string],
+  ]
+  return { rid, id, n, created, modified, sys, doc }
 }
 
 /** What a row holds in memory, about. */

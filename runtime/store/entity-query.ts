@@ -13,7 +13,7 @@ import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
-import type { Entities, EntityRow } from './entities.ts'
+import { type Entities, type EntityRow, rowOf } from './entities.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
 import {
   armRowsStatement,
@@ -38,7 +38,7 @@ export interface JudgedEntity {
 
 export interface EntityQueryPorts extends SqlPorts {
   readonly database: Database
-  readonly entities: Pick<Entities, 'byId' | 'byRid'>
+  readonly entities: Pick<Entities, 'byId' | 'byRid' | 'byRids'>
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
 }
@@ -99,7 +99,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const isListed = plan.rids !== undefined && offset === 0
     const listed = isListed ? plan.rids.filter((rid) => rid > after) : ridsOf(plan, after, limit + 1, offset)
     const filters = isListed ? plan.filters : []
-    const rows = sifted(listed, (rids) => statements.entities(rowsStatement(rids, filters)), limit + 1)
+    if (filters.length === 0)
+      return { rows: ports.entities.byRids(listed.slice(0, limit)), more: listed.length > limit }
+    const passing = (rids: readonly number[]): readonly EntityRow[] =>
+      statements.rows<readonly unknown[]>(rowsStatement(rids, filters)).map(rowOf)
+    const rows = sifted(listed, passing, limit + 1)
     return { rows: rows.slice(0, limit), more: rows.length > limit }
   }
 
@@ -299,16 +303,6 @@ function lookAt(
   return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), sure, armsExact }
 }
 
-type EntityColumns = readonly [
-  rid: number,
-  id: string,
-  n: number,
-  created: number,
-  modified: number,
-  sys: string,
-  doc: string,
-]
-
 type Statement = BetterSqlite3.Statement<unknown[]>
 
 /** Prepared statements by text; the least recently used one leaves when there are too many. */
@@ -326,11 +320,6 @@ function createStatements(database: Database) {
     number: (sql: Sql) => prepared('pluck', sql).get(...sql.params) as number,
     numbers: (sql: Sql) => prepared('pluck', sql).all(...sql.params) as number[],
     rows: <Row>(sql: Sql) => prepared('raw', sql).all(...sql.params) as Row[],
-    /** Made into objects here, because that is faster than to let the library do it. */
-    entities: (sql: Sql): readonly EntityRow[] =>
-      (prepared('raw', sql).all(...sql.params) as EntityColumns[]).map(
-        ([rid, id, n, created, modified, sys, doc]) => ({ rid, id, n, created, modified, sys, doc }),
-      ),
   })
 }
 

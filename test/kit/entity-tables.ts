@@ -17,6 +17,8 @@ export function createEntityTables() {
   for (const { sql } of migrations) database.exec(sql)
   const numbers = new Map<string, number>()
   const statements = new Map<string, BetterSqlite3.Statement<unknown[]>>()
+  const documents = createEntities(database)
+  let filled: readonly Entity[] = []
   let lastPlace = 0
 
   const intern = (text: string): number => {
@@ -57,7 +59,7 @@ export function createEntityTables() {
   return Object.freeze({
     database,
     /** What a query over these tables needs. */
-    ports: { database, entities: createEntities(database), nameOf: (text: string) => numbers.get(text) },
+    ports: { database, entities: documents, nameOf: (text: string) => numbers.get(text) },
     reindex,
     /** Replaces whatever the tables hold. */
     fill(entities: readonly Entity[], timesOf: (at: number) => QueryTimes = () => epoch): void {
@@ -67,6 +69,9 @@ export function createEntityTables() {
         }
         for (const [at, entity] of entities.entries()) create(at + 1, entity, timesOf(at))
       })()
+      // As whoever deletes entities does.
+      for (const { id } of [...filled, ...entities]) documents.forget(id)
+      filled = entities
     },
     /** Every index row, in order. */
     indexed: () => [
