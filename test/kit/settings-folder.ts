@@ -43,3 +43,21 @@ export function createSettingsFolder() {
     },
   })
 }
+
+export type MistakeRow = [
+  path: string,
+  value: string | undefined,
+  expected: string | RegExp,
+  nearest?: string | undefined,
+]
+
+export function expectMistakes({ mistakes }: Loaded, rows: readonly MistakeRow[]): void {
+  expect(mistakes?.map(({ path, value, expected, nearest }) => ({ path, value, expected, nearest }))).toEqual(
+    rows.map(([path, value, expected, nearest]) => ({
+      path,
+      value,
+      expected: typeof expected === 'string' ? expected : (expect.stringMatching(expected) as string),
+      nearest,
+    })),
+  )
+}
