@@ -3,6 +3,7 @@
  * place, spread over two degrees, and the requests made of them. Everything follows from numbers, so that servers
  * and loads in different processes agree without talking.
  */
+import { hoursOf } from './meters.ts'
 
 export const stationType = 'WeatherStation'
 
@@ -54,6 +55,7 @@ export const requestKinds = [
   'between',
   'near',
   'mixed',
+  'hours',
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
@@ -83,6 +85,8 @@ export function pathOf(kind: RequestKind, n: number, count: number): string {
     }
     case 'mixed':
       return pathOf((['equal', 'range', 'near'] as const)[n % 3]!, n, count)
+    case 'hours':
+      return hoursOf(n, count)
     default:
       return `${entities}/${stationId(any)}/attrs`
   }

@@ -54,7 +54,9 @@ interface ChangeRecord {
     name: string,
     dataset: string,
     instance: AttributeInstance | null,
-    type?: string,
+    type?: string | null,
+    /** Of what was brought back: when it was written first, ms. */
+    at?: number,
   ])[]
   /** The scopes after the change, where it touched them; null when it removed them. */
   readonly scope?: string | readonly string[] | null
@@ -92,16 +94,13 @@ export function* toldByChanges(
       const corrected = corrections.corrected(one)
       return corrected === undefined ? [] : [{ name, dataset, one: corrected }]
     }
-    const base = { createdAt: record.at, modifiedAt: record.at }
-    for (const [i, [name, dataset, instance, type]] of record.instances.entries()) {
+    for (const [i, [name, dataset, instance, type, at = record.at]] of record.instances.entries()) {
+      const base = { createdAt: at, modifiedAt: at }
       const instanceId = `urn:ngsi-ld:instance:n${record.n}-${i}`
       if (instance === null) {
-        yield* tell(name, dataset, {
-          ...base,
-          instance: deletedInstance(type ?? 'Property', dataset),
-          instanceId,
-          deletedAt: record.at,
-        })
+        const nothing =
+          name === 'scope' ? { type: 'Property', value: [] } : deletedInstance(type ?? 'Property', dataset)
+        yield* tell(name, dataset, { ...base, instance: nothing, instanceId, deletedAt: at })
       } else {
         const observedAt = dateTimeToMs(instance.observedAt ?? '')
         const timed = observedAt === undefined ? base : { ...base, observedAt }
@@ -110,7 +109,8 @@ export function* toldByChanges(
     }
     if (record.scope === undefined) continue
     const scoped = {
-      ...base,
+      createdAt: record.at,
+      modifiedAt: record.at,
       instance: { type: 'Property', value: [...listOf(record.scope ?? [])] },
       instanceId: `urn:ngsi-ld:instance:n${record.n}-scope`,
     }

@@ -77,17 +77,27 @@ export function evolutionOf(
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
     if (time === undefined || time < window.from || time >= window.to) return false
-    const list = found.get(name)
-    if (list === undefined) found.set(name, [one])
-    else list.push(one)
+    const list = found.get(name) ?? []
+    if (list.push(one) === 1) found.set(name, list)
+    else if (query.timeproperty !== 'observedAt') bound(list, query)
     return true
   }
   for (const [rid, corrections] of lives.rids) {
     const told = addChanges(ports, rid, { query, corrections, add })
-    if (query.timeproperty !== 'deletedAt') addStreams(ports, rid, { query, window, corrections, told, add })
+    const isStreamed = query.timeproperty !== 'deletedAt' && query.unobserved !== true
+    if (isStreamed) addStreams(ports, rid, { query, window, corrections, told, add })
   }
   const { entity, created, modified, deleted } = lives
   return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query) }
+}
+
+/** What comes in another order than that of its times is thrown away in between, as far as nobody will see it. */
+function bound(list: TimedInstance[], { lastN, limit, timeproperty }: TemporalQuery): void {
+  const most = limit + 1
+  if (list.length < Math.max(2 * most, 2048)) return
+  list.sort((a, b) => timeOf(a, timeproperty)! - timeOf(b, timeproperty)!)
+  if (lastN === undefined) list.length = most
+  else list.splice(0, list.length - most)
 }
 
 type Add = (name: string, one: TimedInstance) => boolean
@@ -109,16 +119,15 @@ function addChanges(
   { query, corrections, add }: Reading,
 ): ReadonlyMap<string, string> {
   const told = new Map<string, string>()
-  let added = 0
   for (const { name, dataset, one } of toldByChanges(ports, rid, query, corrections)) {
     if (one.observedAt !== undefined && one.deletedAt === undefined) {
+      if (query.unobserved === true) continue
       const key = keyOf(name, dataset, identityOf(one.observedAt, one.instance.value ?? null))
       const text = JSON.stringify(one.instance)
       if (told.get(key) === text) continue
       told.set(key, text)
     }
-    if (add(name, one)) added++
-    if (added > query.limit && query.timeproperty !== 'observedAt') break
+    add(name, one)
   }
   return told
 }
@@ -163,9 +172,9 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
         const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
         if (put({ time, modified: series.modified[i]!, value }, shape)) added++
       }
-      if (added > query.limit && query.lastN === undefined) break
+      if (narrow && added > query.limit && query.lastN === undefined) break
     }
-    if (added > query.limit && query.lastN === undefined) continue
+    if (narrow && added > query.limit && query.lastN === undefined) continue
     for (const one of tail.values()) put(one, one.shape)
   }
 }

@@ -13,7 +13,12 @@ import { findInstance } from '#ngsi-ld/entity-draft.ts'
 import { appendAttributes, shapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
-import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import {
+  newestOf,
+  type PastInstance,
+  type TemporalEntity,
+  type TemporalFragment,
+} from '#ngsi-ld/temporal-entity.ts'
 import type { Documents, Draft } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, livesOf } from './evolution.ts'
@@ -129,6 +134,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
   }
 
+  /** What was without having been observed, at the times that it names; what is known of them is told only once. */
+  function bringBack(stage: Stage, { id, past = [] }: TemporalEntity, by: Origin): void {
+    if (past.length === 0) return
+    const told = toldAt(ports, id, past)
+    const instances = past.filter((one) => !told.has(textOf(one)))
+    if (instances.length === 0) return
+    const rows = instances.map(({ name, dataset, instance, type, at }) => [name, dataset, instance, type, at])
+    log(stage, documents.find(stage, id)!.rid, { kind: 'temporal', id, by, instances: rows })
+  }
+
   function log(stage: Stage, rid: number, body: object): number {
     const number = stage.record(rid, { at: stage.at, instances: [], ...body })
     streams.recorded(stage, rid, number)
@@ -199,6 +214,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         const isKnown = livesOf(ports, entity.id) !== undefined
         if (draft === undefined) create(stage, entity, by)
         else extend(stage, draft, entity, by)
+        bringBack(stage, entity, by)
         return isKnown ? 'extended' : 'created'
       }),
     append: (id, fragment, by) =>
@@ -254,6 +270,28 @@ function presentAt(
   const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
   return Map.groupBy(found, ({ instance }) => placeOf(instance))
 }
+
+/** What is known of the span of time that instances without observedAt are of. */
+function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]): ReadonlySet<string> {
+  const window = { timerel: 'between', timeAtMs: past[0]!.at, endTimeAtMs: past.at(-1)!.at + 1 } as const
+  const attrs = new Set(past.map(({ name }) => name))
+  const query = { ...window, timeproperty: 'modifiedAt', unobserved: true, attrs } as const
+  const found = evolutionOf(ports, id, { ...query, limit: Number.MAX_SAFE_INTEGER })?.attributes ?? []
+  const texts = [...found].flatMap(([name, list]) =>
+    list.map(({ instance, modifiedAt, deletedAt }) =>
+      textOf({
+        name,
+        dataset: instance.datasetId ?? '',
+        instance: deletedAt === undefined ? instance : null,
+        at: modifiedAt,
+      }),
+    ),
+  )
+  return new Set(texts)
+}
+
+const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): string =>
+  JSON.stringify([name, dataset, instance, at])
 
 /** Time and dataset of an instance. */
 const placeOf = ({ observedAt, datasetId }: AttributeInstance): string =>

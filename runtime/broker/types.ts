@@ -175,6 +175,8 @@ export interface TemporalQuery extends TemporalSelection {
   readonly datasets?: ReadonlySet<string> | undefined
   /** The newest N instances of each attribute. */
   readonly lastN?: number | undefined
+  /** Only what has no observedAt. */
+  readonly unobserved?: boolean
   /** Most instances of each attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
 }

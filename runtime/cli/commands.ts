@@ -64,7 +64,10 @@ export const commands: readonly Command[] = [
       },
       { name: 'type', value: 'TYPES', summary: 'Only entities of these types, such as A,B' },
       { name: 'q', value: 'QUERY', summary: 'Only entities that satisfy the query' },
-      { name: 'history', summary: 'What was observed of these entities, instead of what they are' },
+      {
+        name: 'history',
+        summary: 'What these entities were, each value with its time, instead of what they are',
+      },
       ...gatewayOptions,
       ...settingsOptions,
       json,
@@ -83,7 +86,10 @@ export const commands: readonly Command[] = [
         value: 'FORMAT',
         summary: 'jsonld or csv; default by the name of the file, else jsonld',
       },
-      { name: 'history', summary: 'The file holds histories; they are added to those that are there' },
+      {
+        name: 'history',
+        summary: 'The file holds histories, which are added to what is there: import the entities before',
+      },
       {
         name: 'mode',
         value: 'MODE',

@@ -34,8 +34,11 @@ const valueMemberOf = (kind: string): string => valueMembers[kind] ?? 'value'
 
 /** The rows of an entity in normalized form. */
 export function toRows(entity: JsonObject): readonly (readonly string[])[] {
-  const { id, type, scope, '@context': _, ...attributes } = entity
-  const start = [id as string, namesText(type), namesText(scope)]
+  const { id, type, scope, '@context': _, ...others } = entity
+  // In a history scopes are instances like those of attributes.
+  const isReified = scope !== undefined && listOf(scope).some(isObject)
+  const attributes = isReified ? { ...others, scope } : others
+  const start = [id as string, namesText(type), isReified ? '' : namesText(scope)]
   const rows = Object.entries(attributes).flatMap(([name, attribute]) =>
     listOf(attribute).map((instance) => [...start, name, ...cellsOf(instance as JsonObject)]),
   )

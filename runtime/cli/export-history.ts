@@ -1,14 +1,33 @@
 /**
- * The history of entities for `selvedge export --history`: the evolution of each entity over observedAt, in parts that follow
- * each other in time. A part ends where the gateway says that its answer ends, and the next begins there.
+ * The history of entities for `selvedge export --history`: the evolution of each entity over observedAt, then what was not
+ * observed over the times when it was written, each in parts that follow each other in time. A part ends where the
+ * gateway says that its answer ends, and the next begins there.
  */
 import { GatewayError } from '#base/errors.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
 import { type RunningGateway, refusalOf } from './running-gateway.ts'
 
-/** Parts of the evolution of one entity, each a temporal entity; none when nothing of it was ever observed. */
+/** Parts of the evolution of one entity, each a temporal entity; none when there is nothing left of it. */
 export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGenerator<JsonObject> {
-  const path = `/ngsi-ld/v1/temporal/entities/${encodeURIComponent(id)}`
+  yield* partsOf(gateway, id, { over: 'observedAt', query: '' })
+  yield* partsOf(gateway, id, {
+    over: 'modifiedAt',
+    query: 'timeproperty=modifiedAt&options=unobserved,sysAttrs',
+  })
+}
+
+interface Course {
+  /** The member that says of which time an instance is. */
+  readonly over: 'observedAt' | 'modifiedAt'
+  readonly query: string
+}
+
+async function* partsOf(
+  gateway: RunningGateway,
+  id: string,
+  { over, query }: Course,
+): AsyncGenerator<JsonObject> {
+  const path = `/ngsi-ld/v1/temporal/entities/${encodeURIComponent(id)}?${query}`
   let after = ''
   let known: ReadonlySet<string> = new Set()
   while (true) {
@@ -16,13 +35,13 @@ export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGe
     // It went meanwhile, or has no history.
     if (answer.status === 404) return
     if (answer.status !== 200 && answer.status !== 206) throw refusalOf(answer, `the history of ${id}`)
-    const { part, instances } = withoutKnown(JSON.parse(answer.text) as JsonObject, known)
+    const { part, instances } = withoutKnown(JSON.parse(answer.text) as JsonObject, known, over)
     if (instances.size > 0) yield part
     if (answer.status === 200) return
     const end = /date-time .*?Z-(.*?)\//.exec(answer.headers.get('content-range') ?? '')?.[1]
     if (end === undefined || instances.size === 0)
       throw new GatewayError('peer.refused', `the history of ${id} does not say where it goes on`)
-    after = `?timerel=after&timeAt=${end}`
+    after = `&timerel=after&timeAt=${end}`
     known = new Set([...instances].filter(([, time]) => time === end).map(([instance]) => instance))
   }
 }
@@ -31,19 +50,27 @@ export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGe
 function withoutKnown(
   entity: JsonObject,
   known: ReadonlySet<string>,
+  over: Course['over'],
 ): { readonly part: JsonObject; readonly instances: ReadonlyMap<string, string> } {
   const part: Record<string, JsonObject[string]> = {}
   const instances = new Map<string, string>()
   for (const [name, value] of Object.entries(entity)) {
     const list = listOf(value)
     if (!list.every(isObject) || name === '@context') {
-      part[name] = value
+      // When an entity came into being and was changed last is for the gateway to say that it is in.
+      if (name !== 'createdAt' && name !== 'modifiedAt') part[name] = value
       continue
     }
     const fresh = list.filter(({ instanceId }) => !known.has(instanceId as string))
-    for (const { instanceId, observedAt } of fresh) instances.set(instanceId as string, observedAt as string)
+    for (const one of fresh) instances.set(one['instanceId'] as string, one[over] as string)
     // The gateway that reads it gives instances ids of its own.
-    if (fresh.length > 0) part[name] = fresh.map(({ instanceId: _, ...instance }) => instance)
+    if (fresh.length > 0) part[name] = fresh.map(withoutId)
   }
   return { part, instances }
+}
+
+/** One that was created or deleted has one time only, and a marker says which. */
+function withoutId({ instanceId: _, createdAt: _created, ...instance }: JsonObject): JsonObject {
+  const { modifiedAt, ...marker } = instance
+  return instance['deletedAt'] === undefined || modifiedAt === undefined ? instance : marker
 }

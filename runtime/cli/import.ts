@@ -78,7 +78,7 @@ async function send(
 
 /** History is added to that of the entity, which comes into being where there is none. */
 async function sendHistory(gateway: RunningGateway, text: string): Promise<readonly Refusal[]> {
-  const answer = await gateway.ask('/ngsi-ld/v1/temporal/entities', {
+  const answer = await gateway.ask('/ngsi-ld/v1/temporal/entities?options=sysAttrs', {
     method: 'POST',
     body: text,
     contentType: 'application/ld+json',

@@ -24,7 +24,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
     'History',
     'Create or extend a history',
     { 201: null, 204: null },
-    { parameters: ['local'], body: 'EntityTemporal' },
+    { parameters: ['local', 'options'], body: 'EntityTemporal' },
   ),
   [`POST ${ngsiLd}/temporal/entities/:id/attrs`]: op('History', 'Add instances to a history', done, {
     parameters: ['local'],

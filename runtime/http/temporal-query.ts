@@ -52,7 +52,7 @@ export function historyWishOf(parameters: Parameters, context: Context, limit: n
     timeproperty: parameters.get('timeproperty'),
   })
   const { attrs, pick, omit } = projectionOf(parameters, context)
-  const options = optionsOf(parameters, [...formats, 'sysAttrs'])
+  const options = optionsOf(parameters, [...formats, 'sysAttrs', 'unobserved'])
   const format = formatOf(options, parameters.get('format'))
   const lang = parameters.get('lang')
   const datasets = listOf(parameters, 'datasetId')
@@ -63,7 +63,13 @@ export function historyWishOf(parameters: Parameters, context: Context, limit: n
     datasets: datasets === undefined ? undefined : new Set(datasets),
     lastN,
     limit,
+    unobserved: options.has('unobserved'),
   }
+  if (query.unobserved === true && query.timeproperty === 'observedAt')
+    throw badRequestData(
+      'has to be another one, since observedAt is what unobserved values lack',
+      'timeproperty',
+    )
   return {
     query,
     attrs,

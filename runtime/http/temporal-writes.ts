@@ -10,19 +10,21 @@ import {
   parseTemporalInstance,
 } from '#ngsi-ld/temporal-entity.ts'
 import type { HttpContext } from './body.ts'
-import { truthOf } from './negotiate.ts'
+import { optionsOf, truthOf } from './negotiate.ts'
 import { idOf, pathSegment } from './path.ts'
 import { type TemporalRoutePorts, temporalPath } from './temporal.ts'
 
 const localParameters = new Set(['local'])
+const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
 export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts) {
   return Object.freeze({
     /** 201 where there was no history of this id, else 204. */
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { known: localParameters, creates: true })
-      const entity = parseTemporalEntity(ask.body, ask.context)
+      const ask = await asks.body(c, { known: createParameters, creates: true })
+      const keepsTimes = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
+      const entity = parseTemporalEntity(ask.body, ask.context, { keepsTimes })
       const outcome = await (await ask.enter()).temporal.put(entity, 'http')
       return outcome === 'created'
         ? answers.created(ask, `${temporalPath}/${pathSegment(entity.id)}`)
@@ -38,7 +40,7 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
     async append(c: HttpContext): Promise<Response> {
       const id = idOf(c)
       const ask = await asks.body(c, { known: localParameters })
-      const fragment = parseTemporalFragment(ask.body, ask.context, id)
+      const fragment = parseTemporalFragment(ask.body, ask.context, { id })
       await (await ask.enter()).temporal.append(id, fragment, 'http')
       return answers.noContent(ask)
     },

@@ -1,15 +1,17 @@
 /**
  * Temporal entities as clients write them (GS CIM 009, 5.2.20 and 5.6.11): like entities, but every attribute is a list
  * of instances that belong to different times. Scopes may be given as such or reified, one instance per time. System
- * members and instance ids of the body are ignored, since only the gateway gives them.
+ * members and instance ids of the body are ignored, since only the gateway gives them; but for who brings back what a
+ * gateway once told: then what has no observedAt is of the time that its system members name.
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { readTypes, systemMembers } from './attribute.ts'
+import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { type Attribute, type AttributeInstance, type Entity, parseAttribute } from './entity.ts'
-import { isObject, type JsonObject, listOf, own } from './json.ts'
+import { isList, isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
 import { badRequestData, invalidRequest } from './problem.ts'
 
@@ -19,6 +21,25 @@ export interface TemporalFragment {
   readonly scope?: string | readonly string[] | undefined
   /** By canonical name; oldest first, those without observedAt last. */
   readonly attributes: ReadonlyMap<string, readonly AttributeInstance[]>
+  /** What was, at times that the body names; it says nothing about how the entity is. */
+  readonly past?: readonly PastInstance[]
+}
+
+/** An instance without observedAt as a gateway once told it, or the end of one. */
+export interface PastInstance {
+  readonly name: string
+  readonly dataset: string
+  /** Null: it was deleted. */
+  readonly instance: AttributeInstance | null
+  /** Kind of attribute. */
+  readonly type: string
+  /** Commit time, ms. */
+  readonly at: number
+}
+
+export interface TemporalReading {
+  /** Instances without observedAt are of the time that their system members name. */
+  readonly keepsTimes?: boolean
 }
 
 export interface TemporalEntity extends TemporalFragment {
@@ -27,8 +48,12 @@ export interface TemporalEntity extends TemporalFragment {
 }
 
 /** @throws ngsi-ld.bad-request-data naming the member at fault */
-export function parseTemporalEntity(json: unknown, context: Context): TemporalEntity {
-  const fragment = parseTemporalFragment(json, context)
+export function parseTemporalEntity(
+  json: unknown,
+  context: Context,
+  reading: TemporalReading = {},
+): TemporalEntity {
+  const fragment = parseTemporalFragment(json, context, { reading })
   const id = idOf(json as JsonObject)
   if (id === undefined) throw badRequestData('is missing', 'id')
   if (fragment.types === undefined) throw badRequestData('is missing', 'type')
@@ -36,26 +61,42 @@ export function parseTemporalEntity(json: unknown, context: Context): TemporalEn
 }
 
 /** Attributes to be added; an id in the body has to be that of the path. */
-export function parseTemporalFragment(json: unknown, context: Context, id?: string): TemporalFragment {
+export function parseTemporalFragment(
+  json: unknown,
+  context: Context,
+  { id, reading = {} }: { id?: string; reading?: TemporalReading } = {},
+): TemporalFragment {
   if (!isObject(json)) throw badRequestData('must be a JSON object', 'body')
   if (Object.keys(json).every((key) => key === '@context')) throw invalidRequest('the body is empty')
   const given = idOf(json)
   if (id !== undefined && given !== undefined && given !== id) throw badRequestData(`is not ${id}`, 'id')
   const type = own(json, 'type') ?? own(json, '@type')
   const attributes = new Map<string, AttributeInstance[]>()
+  const past: PastInstance[] = []
   let scope: TemporalFragment['scope']
   for (const key of Object.keys(json)) {
     const name = context.expand(key)
     if (key === '@context' || name === 'id' || name === 'type' || systemMembers.has(name)) continue
     if (name === 'scope') {
-      scope = readScope(json[key]!)
+      const items = listOf<Json>(json[key]!)
+      const told = reading.keepsTimes === true ? items.map(pastScope) : []
+      if (told.includes(undefined) || told.length === 0) scope = readScope(json[key]!)
+      else past.push(...(told as PastInstance[]))
       continue
     }
     if (attributes.size >= limits.attributesPerEntityMax.value) {
       throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
     }
     const canonical = checkName(name, key)
-    const instances = [...(attributes.get(canonical) ?? []), ...instancesIn(json[key]!, canonical, context)]
+    let given = json[key]!
+    if (reading.keepsTimes === true) {
+      const items = listOf<Json>(given)
+      const told = items.map((item) => pastOf(item, canonical, context))
+      past.push(...told.filter((one) => one !== undefined))
+      if (told.some((one) => one !== undefined)) given = items.filter((_, i) => told[i] === undefined)
+      if (isList(given) && given.length === 0) continue
+    }
+    const instances = [...(attributes.get(canonical) ?? []), ...instancesIn(given, canonical, context)]
     attributes.set(canonical, inOrder(instances))
   }
   return {
@@ -63,7 +104,49 @@ export function parseTemporalFragment(json: unknown, context: Context, id?: stri
       type === undefined ? undefined : (readTypes(type, 'type', { context }) as string | readonly string[]),
     scope,
     attributes,
+    ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
   }
+}
+
+/** An instance that has no observedAt and names the time that it is of. */
+function pastOf(item: Json, name: string, context: Context): PastInstance | undefined {
+  const told = isObject(item) && own(item, 'observedAt') === undefined ? toldTime(item, name) : undefined
+  if (told === undefined || !isObject(item)) return undefined
+  if (!told.isEnd) {
+    const [instance] = instancesIn(item, name, context)
+    if (instance === undefined) return undefined
+    return { name, dataset: instance.datasetId ?? '', instance, type: instance.type, at: told.at }
+  }
+  const dataset = own(item, 'datasetId')
+  const type = own(item, 'type')
+  return {
+    name,
+    dataset: dataset === undefined ? '' : checkUri(dataset, `${name}.datasetId`),
+    instance: null,
+    type: kindOf({ type: typeof type === 'string' ? type : '' }).name,
+    at: told.at,
+  }
+}
+
+function pastScope(item: Json): PastInstance | undefined {
+  const told = isObject(item) ? toldTime(item, 'scope') : undefined
+  if (told === undefined) return undefined
+  const base = { name: 'scope', dataset: '', type: 'Property', at: told.at }
+  if (told.isEnd) return { ...base, instance: null }
+  return { ...base, instance: { type: 'Property', value: [...listOf(readScope(item))] } }
+}
+
+/** The commit time that an answer gave an instance; `isEnd` where it was the marker of a deletion. */
+function toldTime(
+  item: JsonObject,
+  name: string,
+): { readonly at: number; readonly isEnd: boolean } | undefined {
+  const deletedAt = own(item, 'deletedAt')
+  const text = deletedAt ?? own(item, 'modifiedAt') ?? own(item, 'createdAt')
+  if (text === undefined) return undefined
+  const at = typeof text === 'string' ? dateTimeToMs(text) : undefined
+  if (at === undefined) throw badRequestData('has a system time that is no DateTime', name)
+  return { at, isEnd: deletedAt !== undefined }
 }
 
 /** The instance that a body gives in the place of another one. */

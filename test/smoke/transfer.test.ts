@@ -105,6 +105,41 @@ describe('selvedge export and import', () => {
     expect(values).toEqual(observed.map(({ value, observedAt }) => [value, Date.parse(observedAt)]))
   })
 
+  it.each(['jsonld', 'csv'])('carry what was not observed to another tenant as %s', async (format) => {
+    const id = `urn:ngsi-ld:Door:${format}`
+    const path = `${gateway.httpUrl}/ngsi-ld/v1/entities/${id}`
+    const headers = { 'Content-Type': 'application/json' }
+    const patch = (body: object) =>
+      fetch(`${path}/attrs`, { method: 'POST', headers, body: JSON.stringify(body) })
+    const made = `${JSON.stringify({ id, type: 'Door', scope: ['/a', '/b'], state: { type: 'Property', value: 'open' } })}\n`
+    expect((await selvedge(['import'], made)).code).toBe(0)
+    await patch({ state: { type: 'Property', value: 'shut', by: { type: 'Property', value: 'wind' } } })
+    await patch({ lock: { type: 'Property', value: true }, scope: ['/c'] })
+    await fetch(`${path}/attrs/lock`, { method: 'DELETE' })
+    const only = ['--type', 'Door', '--q', 'state']
+    const file = join(folder, `past.${format}`)
+    const entity = (await selvedge(['export', ...only])).stdout
+    expect((await selvedge(['export', '--history', ...only, '--out', file])).code).toBe(0)
+    const tenant = `past_${format}`
+    expect((await selvedge(['import', '--tenant', tenant], entity)).code).toBe(0)
+    for (let i = 0; i < 2; i++)
+      expect((await selvedge(['import', '--history', '--file', file, '--tenant', tenant])).code).toBe(0)
+    type Told = Record<string, readonly { modifiedAt?: string; deletedAt?: string }[]>
+    const historyOf = async (...more: string[]): Promise<Told> => {
+      const { stdout } = await selvedge(['export', '--history', ...only, ...more])
+      return documents(stdout).find((one) => one.id === id) as unknown as Told
+    }
+    const [original, copy] = [await historyOf(), await historyOf('--tenant', tenant)]
+    expect(original['state']).toHaveLength(2)
+    expect(original['lock']).toHaveLength(2)
+    expect(original['scope']).toHaveLength(2)
+    // Beside what was brought back there is what the import of the entity wrote.
+    expect(copy['lock']).toEqual(original['lock'])
+    expect(copy['state']?.slice(0, 2)).toEqual(original['state'])
+    expect(copy['state']).toHaveLength(3)
+    expect(copy['scope']?.slice(0, 2)).toEqual(original['scope'])
+  })
+
   it('take a part, and never overwrite a file', async () => {
     const file = join(folder, 'part.csv')
     expect((await selvedge(['export', '--out', file, '--type', 'Room', '--q', 'temperature<0.3'])).code).toBe(

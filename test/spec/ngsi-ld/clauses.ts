@@ -90,10 +90,12 @@ export const clauses: readonly Clause[] = [
     consumption('02-query-entities'),
     consumption('06-query-by-post'),
   ]),
-  done('5.7.3, 5.7.4', 'Retrieve and query histories', [
-    consumption('03-retrieve-temporal'),
-    consumption('04-query-temporal'),
-  ]),
+  done(
+    '5.7.3, 5.7.4',
+    'Retrieve and query histories',
+    [consumption('03-retrieve-temporal'), consumption('04-query-temporal')],
+    'GeoJSON has no form for histories: 406. The unit of Content-Range is spelled date-time.',
+  ),
   done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
   partial('5.8.1 to 5.8.5', 'Subscriptions', [subscribing], 'csf and splitEntities: not built.'),
   done('5.8.6', 'Notifications: over HTTP and MQTT, at changes and at intervals', [
@@ -129,6 +131,11 @@ export const clauses: readonly Clause[] = [
     binding('openapi'),
     property('http'),
   ]),
+  done(
+    'none',
+    'Beyond the standard: values without observedAt are told alone and brought back with their times',
+    [provision('13-history-brought-back')],
+  ),
   done('none', 'Beyond the standard: ETag and If-Match, SenML, failures of our own', [
     binding('conditional-writes'),
     binding('beyond-the-standard'),
