@@ -220,6 +220,7 @@ export const limits = {
   sourceTimeoutMsMax: limit(60_000, 'ms', 'What a registration may ask for at most', 'this one is taken'),
   sourceAnswerBytesMax: limit(8 * 1024 * 1024, 'bytes', 'Held in memory', 'the source counts as failed'),
   sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
+  sourceInstancesMax: limit(100_000, 'instances', 'Of one source, for one query of histories', '206 or 403'),
   sourceCopiesBytesMax: limit(
     4 * 1024 * 1024,
     'bytes',

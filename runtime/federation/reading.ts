@@ -4,35 +4,16 @@
  * comes without it, or with its last known copy, and a warning says so.
  */
 import { hash } from 'node:crypto'
-import { limits } from '#base/limits.ts'
 import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
-import type { Json } from '#contract'
-import type { Context } from '#ngsi-ld/context.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
 import { attributeNames, parseEntity } from '#ngsi-ld/entity.ts'
-import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
+import { listOf } from '#ngsi-ld/json.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
-import { claimOf, type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
-import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
+import { claimOf } from '#ngsi-ld/registration-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
-import {
-  type Asker,
-  agentOf,
-  type SourceAnswer,
-  type SourceRequest,
-  type Sources,
-  type Warning,
-  warningOf,
-} from './sources.ts'
-
-/** What is wanted, as the client said it; names and texts are in the context of its request. */
-export interface Question {
-  readonly interests: readonly Interest[]
-  /** Parameters that a source may be asked with as they are: type, id, idPattern, q, scopeQ, the geo set. */
-  readonly parameters: Readonly<Record<string, string>>
-  /** Attributes that q and the geo-query look at, canonical. */
-  readonly looksAt: readonly string[]
-}
+import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
+import { type Question, type ReadRequest, requestFor } from './requests.ts'
+import { agentOf, type SourceRequest, type Warning } from './sources.ts'
 
 /** A copy and whose it is. */
 export interface SourcedCopy extends EntityCopy {
@@ -48,67 +29,13 @@ export interface Gathered {
   readonly warnings: readonly Warning[]
 }
 
-/** Finds the context that an answer brings along. */
-export type ResolveContext = (local: Json) => Context | Promise<Context>
-
-export interface ReaderPorts {
-  readonly sources: Sources
-  readonly resolve: ResolveContext
-}
-
-export interface ReadRequest {
-  readonly asker: Asker
-  readonly broker: TenantBroker
-  readonly registrations: readonly Registration[]
-  readonly context: Context
-  /** Headers that name the context. */
-  readonly headers: Readonly<Record<string, string>>
-}
-
-const sysAttrs = { options: 'sysAttrs' }
-/** Parameters that only make sense where all attributes that they look at are. */
-const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
-
-export function createReader({ sources, resolve }: ReaderPorts) {
-  /** Entities of one source; none with a warning where it fails. */
-  async function entitiesOf(
-    read: ReadRequest,
-    registration: Registration,
-    request: SourceRequest,
-  ): Promise<{ entities: JsonObject[]; context: Context; warnings: Warning[] }> {
-    const entities: JsonObject[] = []
-    const warnings: Warning[] = []
-    let { context } = read
-    let next: SourceRequest | undefined = request
-    while (next !== undefined) {
-      const answer: SourceAnswer = await sources.ask(read.asker, registration, next)
-      const warning = warningOf(registration, answer)
-      if (warning !== undefined) warnings.push(warning)
-      if ('failure' in answer || answer.status !== 200) break
-      try {
-        const body = JSON.parse(answer.text) as Json
-        for (const item of listOf<Json>(body)) if (isObject(item)) entities.push(item)
-        const brought = entities.find((entity) => entity['@context'] !== undefined)?.['@context']
-        if (brought !== undefined) context = await resolve(brought)
-      } catch (error) {
-        warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
-        break
-      }
-      if (entities.length >= limits.sourceEntitiesMax.value) {
-        warnings.push({ code: 199, agent: agentOf(registration), text: 'has more entities than were taken' })
-        break
-      }
-      next = nextPage(next, registration, answer.headers['link'])
-    }
-    return { entities, context, warnings }
-  }
-
+export function createReader(ports: ReaderPorts) {
   async function copiesOf(
     read: ReadRequest,
     registration: Registration,
     request: SourceRequest,
   ): Promise<{ copies: SourcedCopy[]; warnings: Warning[] }> {
-    const { entities, context, warnings } = await entitiesOf(read, registration, request)
+    const { entities, context, warnings } = await entitiesOf(ports, read, registration, request)
     const copies = entities.flatMap((json): SourcedCopy[] => {
       try {
         const { '@context': _, ...body } = json
@@ -219,100 +146,4 @@ function overlay(
       }
     },
   } satisfies TenantBroker)
-}
-
-/** How a source is asked; undefined when it has nothing of what is wanted. */
-function requestFor(
-  registration: Registration,
-  question: Question,
-  one: string | undefined,
-  { context, headers }: ReadRequest,
-): SourceRequest | undefined {
-  const infos = registration.information.filter((info) =>
-    question.interests.some((interest) => isOfInterest(interest, info)),
-  )
-  if (infos.length === 0) return undefined
-  const wanted = question.interests[0]?.attrs
-  const named = infos.map(namesOf)
-  const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
-  const attrs = claimed === undefined ? wanted : [...claimed].filter((name) => wanted?.includes(name) ?? true)
-  const isBlind = claimed !== undefined && !question.looksAt.every((name) => claimed.has(name))
-  const entities = infos.flatMap((info) => info.entities ?? [])
-  const types = [...new Set(entities.flatMap((entity) => entity.types))]
-  const ids = entities.flatMap(({ id }) => id ?? [])
-  const given: Record<string, string> = {}
-  for (const [name, value] of Object.entries(question.parameters))
-    if (!isBlind || !conditions.has(name)) given[name] = value
-  if (given['type'] === undefined && types.length > 0) given['type'] = types.map(context.compact).join(',')
-  if (given['id'] === undefined && entities.length > 0 && ids.length === entities.length)
-    given['id'] = [...new Set(ids)].join(',')
-  if (attrs !== undefined) given['attrs'] = attrs.map(context.compact).join(',')
-  const ways: readonly [Operation, () => SourceRequest][] = [
-    [
-      'retrieveEntity',
-      () => {
-        const { attrs: names } = given
-        const parameters = names === undefined ? sysAttrs : { attrs: names, ...sysAttrs }
-        return { method: 'GET', path: pathOf(`/entities/${encodeURIComponent(one!)}`, parameters), headers }
-      },
-    ],
-    ['queryEntity', () => ({ method: 'GET', path: pathOf('/entities', { ...given, ...sysAttrs }), headers })],
-    ['queryBatch', () => postQuery(given, headers)],
-  ]
-  const usable = one === undefined ? ways.slice(1) : ways
-  return usable.find(([operation]) => offers(registration, operation))?.[1]()
-}
-
-const basePath = '/ngsi-ld/v1'
-
-function pathOf(path: string, parameters: Readonly<Record<string, string>>): string {
-  const pairs = Object.keys(parameters)
-    .sort()
-    .map((name) => `${name}=${encodeURIComponent(parameters[name]!)}`)
-  return `${basePath}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
-}
-
-/** The same question as a Query in a body [NGSI-LD 5.2.23]. */
-function postQuery(
-  given: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>>,
-): SourceRequest {
-  const { type, id, idPattern, attrs, q, scopeQ, georel, geometry, coordinates, geoproperty } = given
-  const ids = id?.split(',')
-  const selector = {
-    ...(type === undefined ? {} : { type }),
-    ...(ids === undefined ? {} : { id: ids.length === 1 ? ids[0] : ids }),
-    ...(idPattern === undefined ? {} : { idPattern }),
-  }
-  const body = {
-    type: 'Query',
-    ...(Object.keys(selector).length === 0 ? {} : { entities: [selector] }),
-    ...(attrs === undefined ? {} : { attrs: attrs.split(',') }),
-    ...(q === undefined ? {} : { q }),
-    ...(scopeQ === undefined ? {} : { scopeQ }),
-    ...(georel === undefined ? {} : { geoQ: { georel, geometry, coordinates, geoproperty } }),
-  }
-  return {
-    method: 'POST',
-    path: pathOf('/entityOperations/query', sysAttrs),
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  }
-}
-
-/** The request for the page that a Link header calls next, at the same source only. */
-function nextPage(
-  request: SourceRequest,
-  { endpoint }: Registration,
-  link: string | readonly string[] | undefined,
-): SourceRequest | undefined {
-  const text = typeof link === 'string' ? link : (link ?? []).join(',')
-  const found = /<([^<>]*)>\s*;[^<]*rel="?next"?/i.exec(text)
-  if (found === null) return undefined
-  const base = endpoint.replace(/\/+$/, '')
-  const url = URL.parse(found[1]!, base + request.path)
-  if (url === null || url.origin !== new URL(base).origin) return undefined
-  const at = url.pathname.indexOf(`${basePath}/`)
-  const path = at < 0 ? undefined : url.pathname.slice(at) + url.search
-  return path === undefined || path === request.path ? undefined : { ...request, path }
 }

@@ -181,6 +181,6 @@ export function warningOf(registration: Registration, answer: SourceAnswer): War
     const text = `${registration.id} cannot be reached; this is what it told ${answer.age} s ago`
     return { code: 110, agent, text, age: answer.age }
   }
-  if (answer.status === 200 || answer.status === 404) return undefined
+  if (answer.status === 200 || answer.status === 206 || answer.status === 404) return undefined
   return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
 }

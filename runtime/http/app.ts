@@ -130,7 +130,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       ...createEntityMapTable({ asks, answers, maps, clock }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),
-      ...temporalTable({ asks, answers }, settings),
+      ...temporalTable({ asks, answers }, settings, distribution),
       [typesPath]: { GET: snapshot.within(discovery.types, distribution.discover('types', discovery.types)) },
       [`${typesPath}/:type`]: {
         GET: snapshot.within(discovery.type, distribution.discover('type', discovery.type)),
@@ -178,19 +178,31 @@ function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
   }
 }
 
-/** Paths of temporal entities. */
-function temporalTable(ports: TemporalRoutePorts, settings: AppSettings): Readonly<Record<string, Methods>> {
+/** Paths of temporal entities, which context sources may have a part in. */
+function temporalTable(
+  ports: TemporalRoutePorts,
+  settings: AppSettings,
+  shared: Distribution,
+): Readonly<Record<string, Methods>> {
   const temporal = createTemporalRoutes(ports, { instancesMax: settings.temporalInstancesMax })
   const history = createTemporalWriteRoutes(ports)
   return {
-    [temporalQueryPath]: { POST: temporal.queryByBody },
-    [temporalPath]: { GET: temporal.query, POST: history.create },
-    [`${temporalPath}/:id`]: { GET: temporal.retrieve, DELETE: history.remove },
-    [`${temporalPath}/:id/attrs`]: { POST: history.append },
-    [`${temporalPath}/:id/attrs/:attribute`]: { DELETE: history.removeAttribute },
+    [temporalQueryPath]: { POST: shared.historiesByBody(temporal.queryByBody) },
+    [temporalPath]: {
+      GET: shared.histories(temporal.query),
+      POST: shared.write('upsertTemporal', 'entity', history.create),
+    },
+    [`${temporalPath}/:id`]: {
+      GET: shared.history(temporal.retrieve),
+      DELETE: shared.write('deleteTemporal', 'whole', history.remove),
+    },
+    [`${temporalPath}/:id/attrs`]: { POST: shared.write('appendAttrsTemporal', 'fragment', history.append) },
+    [`${temporalPath}/:id/attrs/:attribute`]: {
+      DELETE: shared.write('deleteAttrsTemporal', 'attribute', history.removeAttribute),
+    },
     [`${temporalPath}/:id/attrs/:attribute/:instance`]: {
-      PATCH: history.replaceInstance,
-      DELETE: history.removeInstance,
+      PATCH: shared.write('updateAttrInstanceTemporal', 'attribute', history.replaceInstance),
+      DELETE: shared.write('deleteAttrInstanceTemporal', 'attribute', history.removeInstance),
     },
   }
 }

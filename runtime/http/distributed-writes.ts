@@ -21,6 +21,7 @@ import { anyParameter, type Distributed } from './distributed.ts'
 import { entitiesPath } from './entities.ts'
 import { pathSegment } from './path.ts'
 import type { Problems } from './problem.ts'
+import { temporalPath } from './temporal.ts'
 
 /** What the request is about: an entity in the body, attributes in the body, the entity, or one attribute. */
 export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
@@ -63,12 +64,12 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
   const { bodies, asks, answers, problems, sources } = ports
 
   async function targetOf({ c, broker }: Distributed, { operation, kind }: Write): Promise<Target> {
-    const hasBody = operation !== 'deleteEntity' && operation !== 'deleteAttrs'
+    const hasBody = !operation.startsWith('delete')
     if (hasBody) c.env = { ...c.env, body: await bodies.raw(c) }
     const ask = hasBody ? await asks.body(c, { known: anyParameter }) : await asks.read(c, anyParameter)
     const body = 'body' in ask && isObject(ask.body) ? ask.body : undefined
     if (hasBody && body === undefined) throw badRequestData('must be a JSON object', 'body')
-    const isCreation = operation === 'createEntity'
+    const isCreation = isCreating(operation)
     const id = checkUri(isCreation ? (body!['id'] ?? body!['@id']) : c.req.param('id'), 'id')
     const { expand } = ask.context
     const selected = ask.parameters.get('type')
@@ -116,7 +117,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
       ...(local === undefined ? [] : [local.answer.status]),
       ...outcomes.map(({ status }) => status),
     ]
-    const isCreation = write.operation === 'createEntity'
+    const isCreation = isCreating(write.operation)
     // Where one has the entity, the others need not.
     const forgives = !isCreation && all.some(isFine)
     const bad = outcomes.filter(
@@ -127,7 +128,11 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     if (bad.length === 0 && localBad === undefined) {
       if (local !== undefined && local.problem === undefined) return local.answer
       if (!isCreation) return answers.noContent(target.ask)
-      return answers.created(target.ask, `${entitiesPath}/${pathSegment(target.id)}`)
+      const isExtended =
+        write.operation === 'upsertTemporal' && outcomes.every(({ status }) => status !== 201)
+      if (isExtended) return answers.noContent(target.ask)
+      const path = write.operation === 'createEntity' ? entitiesPath : temporalPath
+      return answers.created(target.ask, `${path}/${pathSegment(target.id)}`)
     }
     if (all.length === 1) {
       if (local !== undefined) return local.answer
@@ -237,6 +242,9 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     },
   })
 }
+
+const isCreating = (operation: Operation): boolean =>
+  operation === 'createEntity' || operation === 'upsertTemporal'
 
 const typesHeld = (type: string | readonly string[] | undefined): readonly string[] | undefined =>
   type === undefined ? undefined : listOf<string>(type)

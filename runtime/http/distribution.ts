@@ -7,16 +7,13 @@ import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
-import type { Json } from '#contract'
 import type { EntityMaps } from '#federation/entity-maps.ts'
-import { createReader, type Gathered, type Question } from '#federation/reading.ts'
+import { createReader, type Gathered } from '#federation/reading.ts'
+import type { Question } from '#federation/requests.ts'
 import { pseudonymsOf, type Sources } from '#federation/sources.ts'
-import { parseGeoQuery } from '#ngsi-ld/geo.ts'
-import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
+import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
-import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
+import { notFound } from '#ngsi-ld/problem.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
@@ -25,12 +22,13 @@ import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { anyParameter, type Distributed, runOn, warned } from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
+import { createDistributedHistories } from './distributed-histories.ts'
 import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import { concernsEntityMap, goingBy, lifetimeAsked, recording } from './entity-maps.ts'
-import { selecting } from './entity-search.ts'
 import { pagingOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
+import { attrsWanted, questionOf, questionOfBody } from './question.ts'
 
 export interface DistributionPorts {
   readonly broker: Broker
@@ -62,6 +60,7 @@ export function createDistribution(ports: DistributionPorts) {
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
   const discovery = createDistributedDiscovery(ports)
+  const histories = createDistributedHistories(ports)
 
   /** The request, when others may have a part in it. @throws peer.loop */
   function distributed(c: HttpContext): Distributed | undefined {
@@ -201,6 +200,9 @@ export function createDistribution(ports: DistributionPorts) {
         concernsEntityMap(c) ? mapped(c, local) : query(c, local),
     queryByBody: wrap(queryByBody),
     purge: wrap(purge),
+    history: wrap(histories.retrieve),
+    histories: wrap(histories.query),
+    historiesByBody: wrap(histories.queryByBody),
     discover: (kind: DiscoveryKind, local: Route): Route =>
       wrap((request, route) => discovery.discover(request, { kind, local: route }))(local),
     write: (operation: Operation, kind: WriteKind, local: Route): Route =>
@@ -218,62 +220,4 @@ function withMap(answer: Response, id: string): Response {
   const headers = new Headers(answer.headers)
   headers.set('NGSILD-EntityMap', id)
   return new Response(answer.body, { status: answer.status, headers })
-}
-
-/** Attributes that the answer will show, where the client says so. */
-function attrsWanted({ parameters, context }: AskHead): readonly string[] | undefined {
-  const text = parameters.get('attrs') ?? parameters.get('pick')
-  if (text === undefined) return undefined
-  const names = text.replaceAll(/\{[^}]*\}/g, '').split(/[,|]/)
-  const wanted = names.map((name) => name.trim()).filter((name) => !/^(?:id|type|scope|)$/.test(name))
-  return wanted.length === 0 ? undefined : wanted.map(context.expand)
-}
-
-const passedOn: ReadonlySet<string> = new Set(selecting)
-
-function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Question {
-  const { expand } = ask.context
-  const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
-  const types = type === undefined ? undefined : parseTypeSelection(type, expand)
-  const interest: Interest = { ids: id?.split(','), idPattern, types, attrs: attrsWanted(ask) }
-  const geo = parseGeoQuery({ georel, geometry, coordinates, geoproperty }, expand)
-  const q = given['q'] === undefined ? [] : attributesOf(parseQuery(given['q'], expand))
-  return {
-    interests: [interest],
-    parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.has(name))),
-    looksAt: [...q, ...(geo === undefined ? [] : [geo.property])],
-  }
-}
-
-/** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
-function questionOfBody(body: JsonObject, ask: AskHead): Question {
-  const given: Record<string, string> = {}
-  const texts = (name: string, value: Json | undefined): void => {
-    if (value === undefined) return
-    const items = listOf<Json>(value).filter((item) => typeof item === 'string')
-    if (items.length > 0) given[name] = items.join(',')
-  }
-  const selectors = listOf<Json>(body['entities'] ?? []).filter(isObject)
-  texts('type', [...new Set(selectors.flatMap((selector) => selector['type'] ?? []))])
-  if (selectors.every((selector) => selector['id'] !== undefined))
-    texts(
-      'id',
-      selectors.flatMap((selector) => listOf<Json>(selector['id']!)),
-    )
-  if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
-  for (const name of ['q', 'scopeQ']) texts(name, body[name])
-  const geoQ = body['geoQ']
-  if (isObject(geoQ)) {
-    for (const name of ['georel', 'geometry', 'geoproperty']) texts(name, geoQ[name])
-    const { coordinates } = geoQ
-    if (coordinates !== undefined)
-      given['coordinates'] = typeof coordinates === 'string' ? coordinates : JSON.stringify(coordinates)
-  }
-  const wanted = body['attrs'] ?? body['pick']
-  if (wanted !== undefined && !listOf<Json>(wanted).every((name) => typeof name === 'string'))
-    throw badRequestData('must be names', 'attrs')
-  const parameters = new Map<string, string>(
-    wanted === undefined ? [] : [['attrs', textsOf(wanted).join(',')]],
-  )
-  return questionOf(given, { ...ask, parameters })
 }

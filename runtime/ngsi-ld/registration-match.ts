@@ -20,6 +20,7 @@ import {
 } from './registration.ts'
 import { matchesScope, type ScopeQuery } from './scope-query.ts'
 import { type TypeSelection, typeNamesOf } from './selection.ts'
+import type { TemporalSelection } from './temporal.ts'
 
 /** Which entities and attributes somebody is interested in; absent members do not restrict. */
 export interface Interest {
@@ -143,6 +144,19 @@ function matchesTime(time: TimeInterest | undefined, registration: Registration)
   if (time === undefined) return observationInterval === undefined && managementInterval === undefined
   const interval = time.timeproperty === 'observedAt' ? observationInterval : managementInterval
   return interval !== undefined && touches(time, interval)
+}
+
+/**
+ * Whether a source may have something of a time. One that says nothing about times may, since it says that it answers
+ * such queries.
+ */
+export function holdsTime(
+  { observationInterval, managementInterval }: Registration,
+  { timerel, timeAtMs, endTimeAtMs, timeproperty }: TemporalSelection,
+): boolean {
+  const interval = timeproperty === 'observedAt' ? observationInterval : managementInterval
+  if (interval === undefined || timerel === undefined || timeAtMs === undefined) return true
+  return touches({ timerel, timeAtMs, endTimeAtMs, timeproperty }, interval)
 }
 
 function touches(

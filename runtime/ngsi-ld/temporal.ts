@@ -18,6 +18,15 @@ export type TemporalRelation = (typeof temporalRelations)[number]
 export const timeProperties = ['observedAt', 'createdAt', 'modifiedAt', 'deletedAt'] as const
 export type TimeProperty = (typeof timeProperties)[number]
 
+/** Members of a request that say which time it is about. */
+export const temporalMembers: ReadonlySet<string> = new Set([
+  'timerel',
+  'timeAt',
+  'endTimeAt',
+  'timeproperty',
+  'lastN',
+])
+
 export interface TemporalSelection {
   readonly timerel?: TemporalRelation | undefined
   readonly timeAtMs?: number | undefined

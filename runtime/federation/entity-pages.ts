@@ -1,0 +1,72 @@
+/**
+ * What one source has, page by page, up to a bound. Where it fails there is less of it, and a warning.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
+import type { Registration } from '#ngsi-ld/registration.ts'
+import { nextPage, type ReadRequest } from './requests.ts'
+import {
+  agentOf,
+  type SourceAnswer,
+  type SourceRequest,
+  type Sources,
+  type Warning,
+  warningOf,
+} from './sources.ts'
+
+/** Finds the context that an answer brings along. */
+export type ResolveContext = (local: Json) => Context | Promise<Context>
+
+export interface ReaderPorts {
+  readonly sources: Sources
+  readonly resolve: ResolveContext
+}
+
+export interface Told {
+  readonly entities: readonly JsonObject[]
+  /** What their names mean. */
+  readonly context: Context
+  readonly warnings: Warning[]
+  /** The Content-Range of every page that did not hold all of its histories. */
+  readonly ranges: readonly string[]
+}
+
+/** Entities of one source. */
+/** Entities of one source; none with a warning where it fails. */
+export async function entitiesOf(
+  { sources, resolve }: ReaderPorts,
+  read: ReadRequest,
+  registration: Registration,
+  request: SourceRequest,
+): Promise<Told> {
+  const ranges: string[] = []
+  const entities: JsonObject[] = []
+  const warnings: Warning[] = []
+  let { context } = read
+  let next: SourceRequest | undefined = request
+  while (next !== undefined) {
+    const answer: SourceAnswer = await sources.ask(read.asker, registration, next)
+    const warning = warningOf(registration, answer)
+    if (warning !== undefined) warnings.push(warning)
+    if ('failure' in answer || (answer.status !== 200 && answer.status !== 206)) break
+    const range = answer.headers['content-range']
+    if (answer.status === 206 && typeof range === 'string') ranges.push(range)
+    try {
+      const body = JSON.parse(answer.text) as Json
+      for (const item of listOf<Json>(body)) if (isObject(item)) entities.push(item)
+      const brought = entities.find((entity) => entity['@context'] !== undefined)?.['@context']
+      if (brought !== undefined) context = await resolve(brought)
+    } catch (error) {
+      warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+      break
+    }
+    if (entities.length >= limits.sourceEntitiesMax.value) {
+      warnings.push({ code: 199, agent: agentOf(registration), text: 'has more entities than were taken' })
+      break
+    }
+    next = nextPage(next, registration, answer.headers['link'])
+  }
+  return { entities, context, warnings, ranges }
+}

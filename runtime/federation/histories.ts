@@ -1,0 +1,273 @@
+/**
+ * Distributed retrieval and query of histories (GS CIM 009, 4.3.6, 5.7.3 and 5.7.4): asks the sources that claim something
+ * of what is wanted, part by part where their answers are too long for one, and gives a broker that answers from here
+ * and from what they told. Conditions are judged on all values of the window, whoever holds them.
+ */
+import { limits } from '#base/limits.ts'
+import { windowOf } from '#broker/evolution-sources.ts'
+import type {
+  AggregateQuery,
+  EntityAggregates,
+  EntityHistory,
+  EntityQuery,
+  TemporalBroker,
+  TemporalPage,
+  TemporalQuery,
+  TenantBroker,
+} from '#broker/types.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
+import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
+import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/history-merge.ts'
+import { listOf } from '#ngsi-ld/json.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
+import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
+import { claimOf, holdsTime } from '#ngsi-ld/registration-match.ts'
+import { compileSearch } from '#ngsi-ld/search.ts'
+import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
+import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
+import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
+import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
+import { agentOf, type Warning } from './sources.ts'
+
+/** What is wanted of which time. */
+export interface HistoryQuestion extends Question {
+  /** Parameters of the window as they came: timerel, timeAt, endTimeAt, timeproperty, lastN. */
+  readonly times: Readonly<Record<string, string>>
+  readonly query: TemporalQuery
+}
+
+export interface GatheredHistories {
+  readonly broker: TenantBroker
+  readonly warnings: readonly Warning[]
+}
+
+type CopiesById = ReadonlyMap<string, readonly HistoryCopy[]>
+
+export async function gatherHistories(
+  ports: ReaderPorts,
+  read: ReadRequest,
+  question: HistoryQuestion,
+  one?: string,
+): Promise<GatheredHistories> {
+  const told = await Promise.all(
+    read.registrations
+      .filter((registration) => holdsTime(registration, question.query))
+      .map((registration) => historiesOf(ports, read, { registration, question, one })),
+  )
+  const byId = new Map<string, HistoryCopy[]>()
+  for (const { copies } of told)
+    for (const copy of copies) byId.set(copy.history.id, [...(byId.get(copy.history.id) ?? []), copy])
+  const broker = byId.size === 0 ? read.broker : overlay(read.broker, byId)
+  return { broker, warnings: told.flatMap(({ warnings }) => warnings) }
+}
+
+interface Wanted {
+  readonly registration: Registration
+  readonly question: HistoryQuestion
+  readonly one: string | undefined
+}
+
+/** All that one source has, part by part, up to a bound. */
+async function historiesOf(
+  ports: ReaderPorts,
+  read: ReadRequest,
+  { registration, question, one }: Wanted,
+): Promise<{ copies: HistoryCopy[]; warnings: Warning[] }> {
+  const { query } = question
+  const isBackwards = query.lastN !== undefined
+  const parts = new Map<string, HistoryCopy[]>()
+  const warnings: Warning[] = []
+  let times: HistoryQuestion['times'] | undefined = question.times
+  let end: number | undefined
+  let instances = 0
+  while (times !== undefined) {
+    const request = historyRequestFor(registration, { ...question, times }, one, read)
+    if (request === undefined) break
+    const told = await entitiesOf(ports, read, registration, request)
+    warnings.push(...told.warnings)
+    for (const json of told.entities) {
+      try {
+        const copy = copyOf(registration, readEvolution(json, told.context), query)
+        if (copy === undefined) continue
+        parts.set(copy.history.id, [...(parts.get(copy.history.id) ?? []), copy])
+        for (const list of copy.history.attributes.values()) instances += list.length
+      } catch (error) {
+        warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+      }
+    }
+    const before = end
+    end = endOf(told.ranges, isBackwards)
+    // A source that does not get on would be asked for ever.
+    if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
+    times = timesFrom(question, end)
+  }
+  const selection = { ...query, limit: Number.MAX_SAFE_INTEGER }
+  const copies = [...parts.values()].map((same) => ({
+    ...same[0]!,
+    history: same.length === 1 ? same[0]!.history : mergeHistories(same, selection),
+    end,
+  }))
+  return { copies, warnings }
+}
+
+/** What a source may say of it; undefined when that is nothing. */
+function copyOf(
+  registration: Registration,
+  history: EntityHistory,
+  query: TemporalQuery,
+): HistoryCopy | undefined {
+  const claim = claimOf(registration, history.id, listOf<string>(history.type))
+  if (claim === undefined) return undefined
+  const { from, to } = windowOf(query)
+  const isIn = (one: TimedInstance): boolean => {
+    const time = timeOf(one, query.timeproperty)
+    return time !== undefined && time >= from && time < to
+  }
+  const attributes = [...history.attributes].flatMap(([name, list]) => {
+    if (claim !== 'all' && !claim.has(name)) return []
+    const within = list.filter(isIn)
+    return within.length === 0 ? [] : [[name, within] as const]
+  })
+  return { mode: modeOf(registration), claim, history: { ...history, attributes: new Map(attributes) } }
+}
+
+/** How far what a source told is complete; undefined when it is everything. */
+function endOf(ranges: readonly string[], isBackwards: boolean): number | undefined {
+  const ends = ranges.flatMap((range) => {
+    const found = /^\s*date-?time\s+(\S+?Z)-(\S+?Z)\//i.exec(range)
+    return found === null ? [] : (dateTimeToMs(found[2]!) ?? [])
+  })
+  if (ends.length === 0) return undefined
+  return isBackwards ? Math.max(...ends) : Math.min(...ends)
+}
+
+/** The window that is left. Instances of its first moment come twice, and count once. */
+function timesFrom({ times, query }: HistoryQuestion, end: number): HistoryQuestion['times'] | undefined {
+  const { from, to } = windowOf(query)
+  const bounded = (start: number, stop: number) => ({
+    ...times,
+    timerel: 'between',
+    timeAt: msToDateTime(start),
+    endTimeAt: msToDateTime(stop),
+  })
+  if (query.lastN !== undefined) {
+    const { endTimeAt: _, ...others } = times
+    return Number.isSafeInteger(from) && query.timerel !== undefined && query.timerel !== 'before'
+      ? bounded(from, end + 1)
+      : { ...others, timerel: 'before', timeAt: msToDateTime(end + 1) }
+  }
+  if (query.timerel === 'before' || query.timerel === 'between') return bounded(end, to)
+  return { ...times, timerel: 'after', timeAt: msToDateTime(end) }
+}
+
+/** A broker that knows what others told beside its own histories. */
+function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
+  const merged = (id: string, query: TemporalQuery): EntityHistory | undefined => {
+    const own = broker.history(id, query)
+    const others = byId.get(id)
+    if (others === undefined) return own
+    const copies = others.map((copy) => ({ ...copy, history: shown(copy.history, query) }))
+    const local: HistoryCopy[] = own === undefined ? [] : [{ mode: 'local', claim: 'all', history: own }]
+    return mergeHistories([...local, ...copies], query)
+  }
+  const aggregate = (id: string, query: AggregateQuery): EntityAggregates | undefined => {
+    const own = broker.temporal.aggregate(id, query)
+    const others = byId.get(id)
+    if (others === undefined) return own
+    const told = new Set(others.flatMap(({ history }) => [...history.attributes.keys()]))
+    const most = limits.sourceInstancesMax.value
+    const names = new Set([...told].filter((name) => query.attrs?.has(name) ?? true))
+    const whole = merged(id, { ...query, attrs: names, limit: most })!
+    if (whole.cut.size > 0)
+      throw tooComplex(`${id} has more than ${most} values here and at its sources; ask for less time`)
+    const sums = [...(own?.attributes ?? [])].filter(([name]) => !told.has(name))
+    return { id, type: whole.type, attributes: new Map([...sums, ...sumUp(whole, query)]) }
+  }
+
+  function page<Found>(
+    search: EntityQuery,
+    query: TemporalQuery,
+    read: (id: string) => Found | undefined,
+  ): TemporalPage<Found> {
+    const { limit, offset, count, order: _, after: _after, attrs: _attrs, ...what } = search
+    const { attrs: _names, datasets: _datasets, lastN: _lastN, ...window } = query
+    const past = (id: string): EntityHistory | undefined =>
+      merged(id, { ...window, limit: limits.temporalFilterInstancesMax.value })
+    const fits = compileSearch(what, (id) => {
+      const whole = past(id)
+      return whole === undefined ? undefined : { entity: () => pastOf(whole), times: () => timesOf(whole) }
+    })
+    const found = (id: string): boolean => {
+      const whole = past(id)
+      if (whole === undefined || !fits(pastOf(whole), timesOf(whole))) return false
+      return shown(whole, query).attributes.size > 0
+    }
+    const first = broker.temporal.search(
+      { ...search, limit: offset + limit, offset: 0, count: true },
+      { ...query, limit: 1 },
+    )
+    const held = first.found.filter(({ id }) => !byId.has(id) || found(id)).map(({ id }) => id)
+    const seen = new Set(first.found.map(({ id }) => id))
+    const isHere = (id: string): boolean =>
+      first.more &&
+      broker.temporal.search(
+        { ...search, ids: [id], limit: 1, offset: 0, count: false },
+        { ...query, limit: 1 },
+      ).found.length > 0
+    const others = [...byId.keys()].sort().filter((id) => !seen.has(id) && !isHere(id) && found(id))
+    const all = first.more ? held : [...held, ...others]
+    const answers = all.slice(offset, offset + limit).flatMap((id) => read(id) ?? [])
+    const total = (first.count ?? held.length) + others.length
+    return {
+      found: answers,
+      more: first.more || all.length > offset + limit,
+      count: count ? total : undefined,
+    }
+  }
+
+  const temporal: TemporalBroker = Object.freeze({
+    ...broker.temporal,
+    aggregate,
+    search: (search, query) =>
+      page(search, query, (id) => {
+        const whole = merged(id, query)
+        return whole === undefined || whole.attributes.size === 0 ? undefined : whole
+      }),
+    searchAggregates: (search, query) =>
+      page(search, query, (id) => {
+        const sums = aggregate(id, query)
+        return sums === undefined || sums.attributes.size === 0 ? undefined : sums
+      }),
+  } satisfies TemporalBroker)
+  return Object.freeze({ ...broker, history: merged, temporal })
+}
+
+/** The attributes and instances that a query wants. */
+function shown(history: HistoryCopy['history'], { attrs, datasets }: TemporalQuery): HistoryCopy['history'] {
+  const attributes = [...history.attributes].flatMap(([name, list]) => {
+    if (attrs !== undefined && !attrs.has(name)) return []
+    const wanted = list.filter(({ instance }) => datasets?.has(instance.datasetId ?? '@none') ?? true)
+    return wanted.length === 0 ? [] : [[name, wanted] as const]
+  })
+  return { ...history, attributes: new Map(attributes) }
+}
+
+/** Every value of the window as one entity, and what has no time as it is. */
+function pastOf({ entity, attributes }: EntityHistory) {
+  const { id, type, scope } = entity
+  const members: Record<string, AttributeInstance[]> = {}
+  for (const [name, list] of attributes)
+    if (name !== 'scope') members[name] = list.map(({ instance }) => instance)
+  for (const name of Object.keys(entity)) {
+    if (name === 'id' || name === 'type' || name === 'scope') continue
+    const untimed = instancesOf(entity, name).filter(({ observedAt }) => observedAt === undefined)
+    if (untimed.length > 0) members[name] = [...(members[name] ?? []), ...untimed]
+  }
+  return { id, type, ...(scope === undefined ? {} : { scope }), ...members }
+}
+
+const timesOf = ({ modified = 0, created = modified }: EntityHistory) => ({
+  created,
+  modified,
+  attributes: {},
+})

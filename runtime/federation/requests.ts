@@ -1,0 +1,164 @@
+/**
+ * How context sources are asked for what a client wants (GS CIM 009, 4.3.6.2): only for what their registrations
+ * claim, with conditions only where they can judge them, and by an operation that they offer.
+ */
+import type { TenantBroker } from '#broker/types.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
+import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
+import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
+import type { Asker, SourceRequest } from './sources.ts'
+
+/** What is wanted, as the client said it; names and texts are in the context of its request. */
+export interface Question {
+  readonly interests: readonly Interest[]
+  /** Parameters that a source may be asked with as they are: type, id, idPattern, q, scopeQ, the geo set. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** Attributes that q and the geo-query look at, canonical. */
+  readonly looksAt: readonly string[]
+}
+
+export interface ReadRequest {
+  readonly asker: Asker
+  readonly broker: TenantBroker
+  readonly registrations: readonly Registration[]
+  readonly context: Context
+  /** Headers that name the context. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const sysAttrs = { options: 'sysAttrs' }
+/** Parameters that only make sense where all attributes that they look at are. */
+const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
+
+/** How a source is asked for entities; undefined when it has nothing of what is wanted. */
+export function requestFor(
+  registration: Registration,
+  question: Question,
+  one: string | undefined,
+  { context, headers }: ReadRequest,
+): SourceRequest | undefined {
+  const given = narrowed(registration, question, context)
+  if (given === undefined) return undefined
+  const ways: readonly [Operation, () => SourceRequest][] = [
+    [
+      'retrieveEntity',
+      () => {
+        const { attrs: names } = given
+        const parameters = names === undefined ? sysAttrs : { attrs: names, ...sysAttrs }
+        return { method: 'GET', path: pathOf(`/entities/${encodeURIComponent(one!)}`, parameters), headers }
+      },
+    ],
+    ['queryEntity', () => ({ method: 'GET', path: pathOf('/entities', { ...given, ...sysAttrs }), headers })],
+    ['queryBatch', () => postQuery(given, headers)],
+  ]
+  const usable = one === undefined ? ways.slice(1) : ways
+  return usable.find(([operation]) => offers(registration, operation))?.[1]()
+}
+
+/** How a source is asked for histories: the same, of a time. */
+export function historyRequestFor(
+  registration: Registration,
+  question: Question & { readonly times: Readonly<Record<string, string>> },
+  one: string | undefined,
+  { context, headers }: ReadRequest,
+): SourceRequest | undefined {
+  const mode = modeOf(registration)
+  // What is said here or elsewhere of an entity counts too, unless a source speaks alone.
+  const isSole = mode === 'exclusive' || mode === 'redirect'
+  const all = narrowed(registration, question, context)
+  if (all === undefined) return undefined
+  const given = Object.fromEntries(Object.entries(all).filter(([name]) => isSole || !conditions.has(name)))
+  const { attrs } = given
+  const wanted = { ...question.times, ...(attrs === undefined ? {} : { attrs }), ...sysAttrs }
+  if (one !== undefined && offers(registration, 'retrieveTemporal')) {
+    return { method: 'GET', path: pathOf(`/temporal/entities/${encodeURIComponent(one)}`, wanted), headers }
+  }
+  // A query has to name a time.
+  const isQuery = offers(registration, 'queryTemporal') && question.times['timerel'] !== undefined
+  return isQuery
+    ? { method: 'GET', path: pathOf('/temporal/entities', { ...given, ...wanted }), headers }
+    : undefined
+}
+
+/** Parameters for a source: what is wanted, as far as it claims it; undefined when it has nothing of it. */
+function narrowed(
+  registration: Registration,
+  question: Question,
+  context: Context,
+): Readonly<Record<string, string>> | undefined {
+  const infos = registration.information.filter((info) =>
+    question.interests.some((interest) => isOfInterest(interest, info)),
+  )
+  if (infos.length === 0) return undefined
+  const wanted = question.interests[0]?.attrs
+  const named = infos.map(namesOf)
+  const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
+  const attrs = claimed === undefined ? wanted : [...claimed].filter((name) => wanted?.includes(name) ?? true)
+  const isBlind = claimed !== undefined && !question.looksAt.every((name) => claimed.has(name))
+  const entities = infos.flatMap((info) => info.entities ?? [])
+  const types = [...new Set(entities.flatMap((entity) => entity.types))]
+  const ids = entities.flatMap(({ id }) => id ?? [])
+  const given: Record<string, string> = {}
+  for (const [name, value] of Object.entries(question.parameters))
+    if (!isBlind || !conditions.has(name)) given[name] = value
+  if (given['type'] === undefined && types.length > 0) given['type'] = types.map(context.compact).join(',')
+  if (given['id'] === undefined && entities.length > 0 && ids.length === entities.length)
+    given['id'] = [...new Set(ids)].join(',')
+  if (attrs !== undefined) given['attrs'] = attrs.map(context.compact).join(',')
+  return given
+}
+
+const basePath = '/ngsi-ld/v1'
+
+function pathOf(path: string, parameters: Readonly<Record<string, string>>): string {
+  const pairs = Object.keys(parameters)
+    .sort()
+    .map((name) => `${name}=${encodeURIComponent(parameters[name]!)}`)
+  return `${basePath}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
+}
+
+/** The same question as a Query in a body [NGSI-LD 5.2.23]. */
+function postQuery(
+  given: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>>,
+): SourceRequest {
+  const { type, id, idPattern, attrs, q, scopeQ, georel, geometry, coordinates, geoproperty } = given
+  const ids = id?.split(',')
+  const selector = {
+    ...(type === undefined ? {} : { type }),
+    ...(ids === undefined ? {} : { id: ids.length === 1 ? ids[0] : ids }),
+    ...(idPattern === undefined ? {} : { idPattern }),
+  }
+  const body = {
+    type: 'Query',
+    ...(Object.keys(selector).length === 0 ? {} : { entities: [selector] }),
+    ...(attrs === undefined ? {} : { attrs: attrs.split(',') }),
+    ...(q === undefined ? {} : { q }),
+    ...(scopeQ === undefined ? {} : { scopeQ }),
+    ...(georel === undefined ? {} : { geoQ: { georel, geometry, coordinates, geoproperty } }),
+  }
+  return {
+    method: 'POST',
+    path: pathOf('/entityOperations/query', sysAttrs),
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }
+}
+
+/** The request for the page that a Link header calls next, at the same source only. */
+export function nextPage(
+  request: SourceRequest,
+  { endpoint }: Registration,
+  link: string | readonly string[] | undefined,
+): SourceRequest | undefined {
+  const text = typeof link === 'string' ? link : (link ?? []).join(',')
+  const found = /<([^<>]*)>\s*;[^<]*rel="?next"?/i.exec(text)
+  if (found === null) return undefined
+  const base = endpoint.replace(/\/+$/, '')
+  const url = URL.parse(found[1]!, base + request.path)
+  if (url === null || url.origin !== new URL(base).origin) return undefined
+  const at = url.pathname.indexOf(`${basePath}/`)
+  const path = at < 0 ? undefined : url.pathname.slice(at) + url.search
+  return path === undefined || path === request.path ? undefined : { ...request, path }
+}

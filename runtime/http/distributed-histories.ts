@@ -1,0 +1,81 @@
+/**
+ * Histories that others have a part in (GS CIM 009, 5.7.3 and 5.7.4): the sources that offer temporal operations are asked
+ * for the same time, and the route runs on what they and this gateway tell together.
+ */
+import type { Contexts } from '#broker/contexts.ts'
+import { gatherHistories, type HistoryQuestion } from '#federation/histories.ts'
+import { isObject } from '#ngsi-ld/json.ts'
+import { checkUri } from '#ngsi-ld/name.ts'
+import { parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/temporal.ts'
+import type { AskHead } from './ask.ts'
+import { type HttpContext, headerOf } from './body.ts'
+import { anyParameter, type Distributed, runOn, warned } from './distributed.ts'
+import type { DistributedWritePorts } from './distributed-writes.ts'
+import { type Parameters, wholeNumber } from './negotiate.ts'
+import { readQueryBody } from './query-body.ts'
+import { attrsWanted, questionOf, questionOfBody } from './question.ts'
+
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+export interface DistributedHistoryPorts extends DistributedWritePorts {
+  readonly contexts: Contexts
+}
+
+export function createDistributedHistories({
+  asks,
+  bodies,
+  contexts,
+  problems,
+  sources,
+}: DistributedHistoryPorts) {
+  const ports = { sources, resolve: contexts.resolve }
+
+  async function tell(
+    { c, broker, asker, registrations }: Distributed,
+    { context }: Pick<AskHead, 'context'>,
+    { question, one, local }: { question: HistoryQuestion; one?: string; local: Route },
+  ): Promise<Response> {
+    const link = headerOf(c, 'link')
+    const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
+    const read = { asker, broker, registrations, context, headers }
+    const gathered = await gatherHistories(ports, read, question, one)
+    return warned(await runOn(problems, c, gathered.broker, local), gathered.warnings)
+  }
+
+  return Object.freeze({
+    async retrieve(request: Distributed, local: Route): Promise<Response> {
+      const { c } = request
+      const id = checkUri(c.req.param('id'), 'id')
+      const ask = await asks.read(c, anyParameter)
+      const type = ask.parameters.get('type')
+      const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
+      const interests = [{ ids: [id], types, attrs: attrsWanted(ask) }]
+      const question = { interests, parameters: { id }, looksAt: [], ...timeOf(ask.parameters) }
+      return tell(request, ask, { question, one: id, local })
+    },
+
+    async query(request: Distributed, local: Route): Promise<Response> {
+      const ask = await asks.read(request.c, anyParameter)
+      const question = { ...questionOf(Object.fromEntries(ask.parameters), ask), ...timeOf(ask.parameters) }
+      return tell(request, ask, { question, local })
+    },
+
+    async queryByBody(request: Distributed, local: Route): Promise<Response> {
+      const { c } = request
+      c.env = { ...c.env, body: await bodies.raw(c) }
+      const ask = await asks.body(c, { known: anyParameter })
+      if (!isObject(ask.body)) return local(c)
+      const { parameters } = readQueryBody(ask.body, ask.context.expand, { temporal: true })
+      const question = { ...questionOfBody(ask.body, ask), ...timeOf(parameters) }
+      return tell(request, ask, { question, local })
+    },
+  })
+}
+
+/** The window that is asked for. The route says what is wrong with it. */
+function timeOf(parameters: Parameters): Pick<HistoryQuestion, 'times' | 'query'> {
+  const times = Object.fromEntries([...parameters].filter(([name]) => temporalMembers.has(name)))
+  const lastN = wholeNumber(parameters, 'lastN')
+  return { times, query: { ...parseTemporalSelection(times), lastN, limit: Number.MAX_SAFE_INTEGER } }
+}

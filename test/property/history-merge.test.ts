@@ -1,0 +1,85 @@
+/**
+ * Histories of one entity: what they add up to is every instance once, whoever told it and how often; a source that
+ * alone is responsible is the only one heard; auxiliary ones never change what others tell; what is cut is complete as
+ * far as it goes.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { EntityCopy } from '#ngsi-ld/distribution.ts'
+import { type HistoryCopy, mergeHistories } from '#ngsi-ld/history-merge.ts'
+
+const copyOf = (mode: EntityCopy['mode'], minutes: readonly number[], end?: number): HistoryCopy => {
+  const instances = minutes
+    .toSorted((a, b) => a - b)
+    .map((observedAt) => ({
+      instance: { type: 'Property', value: observedAt, observedAt: msToDateTime(observedAt) },
+      observedAt,
+      createdAt: 1,
+      modifiedAt: 1,
+      instanceId: `urn:i:${observedAt}`,
+    }))
+  const entity = { id: 'urn:e:1', type: 'T' }
+  const history = { ...entity, entity, attributes: new Map([['flow', instances]]), cut: new Set<string>() }
+  return { mode, claim: 'all', history, end }
+}
+
+const times = fc.uniqueArray(fc.integer({ min: 0, max: 200 }), { maxLength: 20 })
+const everything = { timeproperty: 'observedAt', limit: Number.MAX_SAFE_INTEGER } as const
+const valuesOf = (copies: readonly HistoryCopy[], selection = {}): unknown[] =>
+  (mergeHistories(copies, { ...everything, ...selection }).attributes.get('flow') ?? []).map(
+    ({ instance }) => instance['value'],
+  )
+const union = (...lists: readonly (readonly number[])[]): number[] =>
+  [...new Set(lists.flat())].toSorted((a, b) => a - b)
+
+describe('what histories of one entity add up to', () => {
+  it('is every instance once, in order, whoever told it', () => {
+    fc.assert(
+      fc.property(times, times, times, (a, b, c) => {
+        const copies = [copyOf('local', a), copyOf('inclusive', b), copyOf('inclusive', c)]
+        expect(valuesOf(copies)).toEqual(union(a, b, c))
+        expect(valuesOf(copies.toReversed())).toEqual(union(a, b, c))
+        expect(valuesOf([...copies, ...copies])).toEqual(union(a, b, c))
+      }),
+    )
+  })
+
+  it('is what responsible sources tell, where there are any, and never depends on auxiliary ones', () => {
+    fc.assert(
+      fc.property(
+        times,
+        times,
+        times,
+        fc.constantFrom('exclusive' as const, 'redirect' as const),
+        (a, b, c, mode) => {
+          expect(valuesOf([copyOf('local', a), copyOf(mode, b), copyOf('inclusive', c)])).toEqual(union(b))
+          const main = copyOf('local', a)
+          const auxiliary = copyOf('auxiliary', b)
+          expect(valuesOf([main, auxiliary])).toEqual(a.length > 0 ? union(a) : union(b))
+        },
+      ),
+    )
+  })
+
+  it('is the newest of all with lastN', () => {
+    fc.assert(
+      fc.property(times, times, fc.integer({ min: 1, max: 10 }), (a, b, lastN) => {
+        expect(valuesOf([copyOf('local', a), copyOf('inclusive', b)], { lastN })).toEqual(
+          union(a, b).slice(-lastN),
+        )
+      }),
+    )
+  })
+
+  it('ends where the first source that has more ends, and says that it is cut', () => {
+    fc.assert(
+      fc.property(times, times, fc.integer({ min: 0, max: 200 }), (a, b, end) => {
+        const part = [...b.filter((time) => time < end), end]
+        const copies = [copyOf('local', a), copyOf('inclusive', part, end)]
+        expect(valuesOf(copies)).toEqual(union(a, part).filter((time) => time <= end))
+        expect(mergeHistories(copies, everything).cut).toEqual(new Set(['flow']))
+      }),
+    )
+  })
+})
