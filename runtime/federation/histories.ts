@@ -160,8 +160,8 @@ function timesFrom({ times, query }: HistoryQuestion, end: number): HistoryQuest
   return { ...times, timerel: 'after', timeAt: msToDateTime(end) }
 }
 
-/** A broker that knows what others told beside its own histories. */
-function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
+/** One entity's history and aggregates, from here and from what others told. */
+function togetherOf(broker: TenantBroker, byId: CopiesById) {
   const merged = (id: string, query: TemporalQuery): EntityHistory | undefined => {
     const own = broker.history(id, query)
     const others = byId.get(id)
@@ -183,6 +183,12 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
     const sums = [...(own?.attributes ?? [])].filter(([name]) => !told.has(name))
     return { id, type: whole.type, attributes: new Map([...sums, ...sumUp(whole, query)]) }
   }
+  return { merged, aggregate }
+}
+
+/** A broker that knows what others told beside its own histories. */
+function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
+  const { merged, aggregate } = togetherOf(broker, byId)
 
   function page<Found>(
     search: EntityQuery,
