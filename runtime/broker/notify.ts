@@ -5,7 +5,7 @@
  */
 import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { Context } from '#ngsi-ld/context.ts'
+import { type Context, contextMember } from '#ngsi-ld/context.ts'
 import { instancesOf } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { notificationData, notificationItems, type OwedEntity } from '#ngsi-ld/notification-data.ts'
@@ -42,7 +42,7 @@ export function renderNotification(ports: NotifyPorts, delivery: Delivery): Rend
   const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
   const context = contextOf(subscription, ports.contexts, ports.tenant.name)
-  const inBody = isInBody(endpoint) ? context.reference : undefined
+  const inBody = isInBody(endpoint) ? contextMember(context) : undefined
   const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
   const owed =
     delivery.entity === ''

@@ -2,6 +2,7 @@
  * Renders a delivery owed to a subscription to context sources (GS CIM 009, 5.3.2 and 5.11.7): registrations as they
  * were when they matched, with the reason.
  */
+import { contextMember } from '#ngsi-ld/context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { renderRegistration } from '#ngsi-ld/registration.ts'
 import type { Delivery } from '#store/deliveries.ts'
@@ -29,7 +30,7 @@ export function renderSourceNotification(
   const isLd = endpoint.accept === 'application/ld+json'
   const data = views.map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),
-    ...(isLd ? { '@context': context.reference } : {}),
+    ...(isLd ? { '@context': contextMember(context) } : {}),
   }))
   const notification = {
     id: `urn:ngsi-ld:ContextSourceNotification:${newId()}`,

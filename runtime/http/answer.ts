@@ -4,7 +4,7 @@
  * made and never after it, since that would cost four times the time of the whole answer.
  */
 import { productToken } from '#base/version.ts'
-import type { Context } from '#ngsi-ld/context.ts'
+import { type Context, contextMember } from '#ngsi-ld/context.ts'
 import type { Ask, AskHead } from './ask.ts'
 import { contextRelation, geoJson } from './negotiate.ts'
 import { versionTag } from './version-tag.ts'
@@ -75,7 +75,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     },
 
     entity(ask, text, context, version) {
-      const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
+      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
       const headers = head(ask, context)
       const status = statusOf(ask)
       if (version === undefined) return new Response(body, { status, headers })
@@ -84,7 +84,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     },
 
     list(ask, { texts, context }, page) {
-      const member = ask.type === 'application/json' ? undefined : contextMember(context)
+      const member = ask.type === 'application/json' ? undefined : memberText(context)
       const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
       const headers = head(ask, context)
       if (page === undefined) return new Response(body, { status: statusOf(ask), headers })
@@ -95,7 +95,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     },
 
     partial(ask, text, context, range) {
-      const body = ask.type === 'application/json' ? text : withMember(text, contextMember(context))
+      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
       return new Response(body, { status: 206, headers: { ...head(ask, context), 'Content-Range': range } })
     },
 
@@ -139,8 +139,7 @@ function collection(features: readonly string[], member: string | undefined): st
   return member === undefined ? text : withMember(text, member)
 }
 
-/** The `@context` member of an answer: always an array. */
-const contextMember = (context: Context): string => `"@context":${JSON.stringify(context.reference)}`
+const memberText = (context: Context): string => `"@context":${JSON.stringify(contextMember(context))}`
 
 /** An object's text with one more member at its end. */
 const withMember = (text: string, member: string): string =>

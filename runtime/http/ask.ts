@@ -72,6 +72,8 @@ export interface BodyOptions {
   readonly known?: ReadonlySet<string>
   /** The tenant comes into being with this request. */
   readonly creates?: boolean
+  /** The body may call itself a patch, as that of PATCH may: what it says of an entity comes to what is there. */
+  readonly patches?: boolean
 }
 
 export interface Asks {
@@ -151,13 +153,12 @@ export function createAsks(
 
   const open = async <Body>(
     c: HttpContext,
-    { known = nothing, creates = false }: BodyOptions,
+    { known = nothing, creates = false, patches = c.req.method === 'PATCH' }: BodyOptions,
     read: (c: HttpContext) => Promise<Body>,
   ) => {
     const tenant = tenantOf(c)
     const parameters = parametersOf(c.req.url, known)
-    const isPatch = c.req.method === 'PATCH'
-    const contentType = bodyType(headerOf(c, 'content-type'), isPatch ? patchTypes : bodyTypes)
+    const contentType = bodyType(headerOf(c, 'content-type'), patches ? patchTypes : bodyTypes)
     const isLinked = contentType !== 'application/ld+json'
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
       throw badRequestData('a body of application/ld+json brings its own @context', 'Link')

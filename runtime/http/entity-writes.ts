@@ -11,7 +11,7 @@ import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
-import type { Ask, AskHead } from './ask.ts'
+import type { Ask, AskHead, BodyOptions } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import type { EntityRoutePorts } from './entities.ts'
 import { optionsOf, type Parameters, truthOf } from './negotiate.ts'
@@ -39,9 +39,9 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
   }
 
   /** A write with a body: what it is about, and where it is to be done. */
-  const write = async (c: HttpContext, known: ReadonlySet<string>) => {
+  const write = async (c: HttpContext, known: ReadonlySet<string>, more: BodyOptions = {}) => {
     const id = idOf(c)
-    const ask = await asks.body(c, { known })
+    const ask = await asks.body(c, { known, ...more })
     const options = conditionsOf(c, ask)
     const broker = async (): Promise<TenantBroker> => ask.enter()
     return { id, ask, options, broker }
@@ -73,7 +73,7 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
     },
 
     async append(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, optionParameters)
+      const { id, ask, options, broker } = await write(c, optionParameters, { patches: true })
       const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
       const fragment = parseFragment(ask.body, ask.context, { id })
       return updated(ask, await (await broker()).append(id, fragment, { ...options, noOverwrite }))

@@ -118,6 +118,10 @@ describe('query parameters', () => {
       count: true,
     })
     expect(pagingOf(parameters('limit=0&count=true')).limit).toBe(0)
+    const asOption = parameters('options=count,keyValues&limit=1')
+    expect(pagingOf(asOption).count).toBe(true)
+    expect([...optionsOf(asOption, ['keyValues'])]).toEqual(['keyValues'])
+    expect(pagingOf(parameters('options=count&count=false')).count).toBe(false)
   })
   it.each([
     ['limit=0', 'ngsi-ld.bad-request-data'],

@@ -158,6 +158,17 @@ export function parametersOf(url: string, known: ReadonlySet<string>): Parameter
     if (parameters.has(name)) throw invalid(`query parameter ${name} is given twice`, { parameter: name })
     parameters.set(name, value)
   }
+  return known.has('count') ? countAsParameter(parameters) : parameters
+}
+
+/** Among the options, count says what `count=true` says: so it was before V1.3.1, and clients still send it. */
+function countAsParameter(parameters: Map<string, string>): Parameters {
+  const options = parameters.get('options')?.split(',')
+  if (options?.includes('count') !== true) return parameters
+  const others = options.filter((option) => option !== 'count')
+  if (others.length > 0) parameters.set('options', others.join())
+  else parameters.delete('options')
+  if (!parameters.has('count')) parameters.set('count', 'true')
   return parameters
 }
 

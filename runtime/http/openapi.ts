@@ -133,10 +133,14 @@ const headers = [
   { name: 'Link', in: 'header', description: 'Names the @context where the body does not', schema: text },
 ]
 
+/** Clients append with a patch too. */
+const appendPath = `${ngsiLdPrefix}v1/entities/:id/attrs`
+
 function bodyTypesOf(path: string, method: string): readonly string[] {
   if (!path.startsWith(ngsiLdPrefix)) return ['application/senml+json', 'application/senml+cbor']
   const types = ['application/json', 'application/ld+json']
-  return method === 'PATCH' ? [...types, 'application/merge-patch+json'] : types
+  const mayPatch = method === 'PATCH' || path === appendPath
+  return mayPatch ? [...types, 'application/merge-patch+json'] : types
 }
 
 const schemaOf = (of: SchemaName | readonly [SchemaName]): Json =>

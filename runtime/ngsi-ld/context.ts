@@ -23,7 +23,7 @@ export interface Context {
   readonly key: string
   /** True when names in answers are the canonical names, so that stored text may leave as it is. */
   readonly isCore: boolean
-  /** The `@context` of answers, core last unless another item brings it. */
+  /** Items of the `@context` of answers, core last unless another item brings it. */
   readonly reference: readonly Json[]
   /** The one address that is enough to name it in a Link header, where there is one. */
   readonly address: string | undefined
@@ -37,6 +37,10 @@ export interface Context {
 export interface MissingContexts {
   readonly missing: readonly string[]
 }
+
+/** The `@context` member of answers: one item stands alone, as most clients send and expect it. */
+export const contextMember = ({ reference }: Pick<Context, 'reference'>): Json =>
+  reference.length === 1 ? reference[0]! : [...reference]
 
 /** The context of requests that bring none; answers name the core of the given version. */
 export const createCoreContext = (version: CoreVersion): Context => {

@@ -219,7 +219,7 @@ it('tells GeoJSON with the context in the body, or in a header where that is pre
   const properties = { type: 'Room', location, t: property(1) }
   const feature = { id, type: 'Feature', geometry: location.value, properties }
   const collection = { type: 'FeatureCollection', features: [feature] }
-  expect(JSON.parse(inBody!.body).data).toEqual({ ...collection, '@context': coreContext.reference })
+  expect(JSON.parse(inBody!.body).data).toEqual({ ...collection, '@context': coreContext.address })
   expect(inBody!.headers).toMatchObject({ 'Content-Type': 'application/geo+json' })
   expect(inBody!.headers).not.toHaveProperty('Link')
   expect(JSON.parse(inHeader!.body).data).toEqual(collection)

@@ -58,6 +58,15 @@ describe('attributes of a body without id and type', () => {
     expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('a.value', 7)
   })
 
+  it('shall be taken as a patch too, as clients send it', async () => {
+    const id = await room()
+    const type = { 'Content-Type': 'application/merge-patch+json' }
+    const answer = await gateway.send('POST', `${path}/${id}/attrs`, { b: property(2) }, type)
+    expect(answer.status).toBe(204)
+    expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('b.value', 2)
+    expect((await gateway.send('POST', path, { id, type: 'Room' }, type)).status).toBe(415)
+  })
+
   it('shall add types and keep instances apart by datasetId', async () => {
     const id = await room()
     const more = { type: 'Hall', a: [property(2), property(3, { datasetId: 'urn:d:1' })] }

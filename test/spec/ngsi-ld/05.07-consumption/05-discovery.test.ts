@@ -119,7 +119,7 @@ describe('attributes', () => {
       attributeCount: 3,
       attributeTypes: ['Property', 'Relationship'],
       typeNames: ['Room', 'Store', `${iri}Car`],
-      '@context': [expect.stringContaining('core-context')],
+      '@context': expect.stringContaining('core-context'),
     })
     expect((await gateway.get(`${base}/attributes/nothing`)).status).toBe(404)
   })

@@ -14,7 +14,7 @@ it('shall be told with alias, uptime and time', async () => {
     contextSourceAlias: 'selvedge-test',
     contextSourceUptime: expect.stringMatching(/^PT0H0M\d+S$/),
     contextSourceTimeAt: expect.stringMatching(/^20\d\d-\d\d-\d\dT[\d:.]+Z$/),
-    '@context': [expect.stringContaining('core-context')],
+    '@context': expect.stringContaining('core-context'),
   })
 })
 
