@@ -5,8 +5,10 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { toIri } from '#ngsi-ld/core-context.ts'
 import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { AttributeChange, Merged } from '#ngsi-ld/entity-draft.ts'
+import { holdsNull } from '#ngsi-ld/instance-merge.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import {
   appendAttributes,
@@ -19,7 +21,7 @@ import {
   updateAttributes,
   updatePartially,
 } from '#ngsi-ld/merge.ts'
-import { notFound } from '#ngsi-ld/problem.ts'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
 import { createBatches, type Outcome, sliceSize } from './batches.ts'
@@ -95,6 +97,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   const upsertOne = (stage: Stage, entity: Entity, update: boolean, by: Origin): Outcome => {
     const draft = documents.find(stage, entity.id)
     if (draft === undefined) {
+      if (update && holdsNull(entity as Json)) throw badRequestData(`there is no ${entity.id} to delete from`)
       documents.create(stage, entity, by)
       return 'created'
     }
@@ -181,7 +184,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
           const merged = appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite })
           apply(stage, draft, merged, by)
           if (merged.notUpdated.length > 0) {
-            const names = merged.notUpdated.map(({ attributeName }) => attributeName)
+            const names = merged.notUpdated.map(({ attributeName }) => toIri(attributeName))
             return new GatewayError('ngsi-ld.bad-request-data', `not updated: ${names.join(', ')}`, { names })
           }
           return 'done'

@@ -50,7 +50,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const options = optionsOf(ask.parameters, ['replace', 'update'])
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
-      const { entities, errors } = await entitiesOf(ask)
+      const { entities, errors } = await entitiesOf(ask, { nulls: update })
       const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: 'http' })
       const result = withErrors(upserted, errors)
       if (result.errors.length > 0) return failedInPart(ask, result)
@@ -70,7 +70,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
 
     async merge(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters })
-      const { entities, errors } = await entitiesOf(ask, { nulls: true })
+      const { entities, errors } = await entitiesOf(ask, { merging: true })
       const result = withErrors(await (await ask.enter()).batchMerge(entities, 'http'), errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },

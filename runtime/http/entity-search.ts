@@ -28,6 +28,7 @@ export const selecting = [
   'expandValues',
   'jsonKeys',
 ] as const
+const geoMembers = ['georel', 'geometry', 'coordinates']
 const ordering = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
 /** Parameters of pages. */
 export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
@@ -84,7 +85,8 @@ export function entityQueryOf(
         georel: given('georel'),
         geometry: given('geometry'),
         coordinates: given('coordinates'),
-        geoproperty: given('geoproperty'),
+        // Without a geo-query the name of a property says nothing (6.4.3.2).
+        geoproperty: geoMembers.some((name) => parameters.has(name)) ? given('geoproperty') : undefined,
       },
       context.expand,
     ),

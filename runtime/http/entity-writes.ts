@@ -51,7 +51,7 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
     async merge(c: HttpContext): Promise<Response> {
       const { id, ask, options, broker } = await write(c, mergeParameters)
       const merge = mergeOptionsOf(ask.parameters)
-      const reading = { id, nulls: true, empty: true, simplified: merge.simplified }
+      const reading = { id, merging: true, empty: true, simplified: merge.simplified }
       const fragment = parseFragment(ask.body, ask.context, reading)
       await (await broker()).merge(id, fragment, { ...options, merge })
       return answers.noContent(ask)
@@ -109,7 +109,6 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
       const given = ask.parameters.get('datasetId')
       const datasetId = given === undefined || given === '@none' ? undefined : checkUri(given, 'datasetId')
       const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
-      if (deleteAll && given !== undefined) throw badRequestData('deleteAll goes with no datasetId')
       await ask.broker.deleteAttribute(id, name, { ...conditionsOf(c, ask), datasetId, deleteAll })
       return answers.noContent(ask)
     },

@@ -2,8 +2,10 @@
  * Purge of entities (GS CIM 009, 5.6.21 and 6.4.3.3, since 1.9): everything that matches a query goes, or only the
  * attributes to drop, or all attributes but those to keep. What would mean every entity has to be said by local=true.
  */
+
 import { checkName } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { hasLinked } from '#ngsi-ld/query.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { multiStatus } from './batch-result.ts'
@@ -20,7 +22,6 @@ export interface PurgeRoutePorts {
 
 const filters = [...selecting, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
-const sufficient = ['type', 'id', 'idPattern', 'attrs', 'q', 'scopeQ', 'georel']
 
 export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
   return Object.freeze({
@@ -28,7 +29,9 @@ export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) 
       const ask = await asks.read(c, purgeParameters)
       const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
       if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
-      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
+      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined)
+      if (query.q !== undefined && hasLinked(query.q))
+        throw badRequestData('a purge follows no relationships', 'q')
       const result = await ask.broker.purge(query, { by: 'http', keep, drop })
       return result.errors.length === 0
         ? answers.noContent(ask)

@@ -17,6 +17,7 @@ const lists: ReadonlySet<string> = new Set([
   'containedBy',
   'expandValues',
   'jsonKeys',
+  'orderBy',
 ])
 const texts: ReadonlySet<string> = new Set([
   'q',
@@ -24,11 +25,18 @@ const texts: ReadonlySet<string> = new Set([
   'lang',
   'join',
   'geometryProperty',
-  'orderBy',
   'orderGeometry',
   'collation',
 ])
 const geoMembers: ReadonlySet<string> = new Set(['georel', 'geometry', 'coordinates', 'geoproperty'])
+
+/** Members of an ordering, with the parameters that say the same. */
+const orderingMembers: ReadonlyMap<string, string> = new Map([
+  ['orderBy', 'orderBy'],
+  ['coordinates', 'orderFrom'],
+  ['geometry', 'orderGeometry'],
+  ['collation', 'collation'],
+])
 
 export interface QueryBody {
   readonly parameters: Parameters
@@ -63,6 +71,7 @@ export function readQueryBody(
     if (member === 'type' || member === '@type' || member === '@context') continue
     if (member === 'entities') entities = readSelectors(value, expand)
     else if (member === 'geoQ') readGeo(value, parameters)
+    else if (member === 'ordering') readOrdering(value, parameters)
     else if (options.temporal === true && (member === 'temporalQ' || member === 'aggrParams'))
       readTemporal(value, member, parameters)
     else parameters.set(member, readMember(member, value))
@@ -102,6 +111,17 @@ function readTemporal(value: Json, field: string, parameters: Map<string, string
     else if (member === 'aggrMethods' && isList(part) && part.every((item) => typeof item === 'string'))
       parameters.set(member, part.join())
     else throw badRequestData('must be a text', `${field}.${member}`)
+  }
+}
+
+/** OrderingParams (5.2.43): the same as the parameters, under other names. */
+function readOrdering(value: Json, parameters: Map<string, string>): void {
+  if (!isObject(value)) throw badRequestData('must be an object', 'ordering')
+  if (value['orderBy'] === undefined) throw badRequestData('is missing', 'ordering.orderBy')
+  for (const [member, part] of Object.entries(value satisfies JsonObject)) {
+    const parameter = orderingMembers.get(member)
+    if (parameter === undefined) throw badRequestData('is not a member of an ordering', `ordering.${member}`)
+    parameters.set(parameter, readMember(parameter, part))
   }
 }
 

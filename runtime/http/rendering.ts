@@ -147,7 +147,7 @@ function featureOf(
   return {
     geometryProperty:
       property === undefined ? 'location' : checkName(context.expand(property), 'geometryProperty'),
-    datasetId: setOf(listOf(parameters, 'datasetId')),
+    datasetId: datasetsOf(parameters),
   }
 }
 
@@ -199,9 +199,13 @@ function wishesOf(
     attrs,
     projections: { pick, omit },
     lang: lang === undefined ? undefined : languageRanges(lang),
-    datasetId: setOf(listOf(parameters, 'datasetId')),
+    datasetId: datasetsOf(parameters),
   }
 }
+
+/** Instances that are asked for. @throws ngsi-ld.bad-request-data */
+const datasetsOf = (parameters: Parameters): ReadonlySet<string> | undefined =>
+  setOf(listOf(parameters, 'datasetId')?.map((id) => (id === '@none' ? id : checkUri(id, 'datasetId'))))
 
 /** `format` wins over `options`, where several formats contradict each other. */
 function formatOf(options: ReadonlySet<string>, format: string | undefined): Format {

@@ -16,8 +16,10 @@ export const ngsiLdNull = 'urn:ngsi-ld:null'
 /** How a body is read. */
 export interface Reading {
   readonly context: Context
-  /** Whether NGSI-LD Null is allowed: in merge, update and partial update. */
+  /** Whether NGSI-LD Null may stand for a whole value or member: in merge, update and partial update. */
   readonly nulls: boolean
+  /** Whether the body is merged: NGSI-LD Null may stand within values too, and values may be left out. */
+  readonly merging: boolean
   /** Whether every value is bare, as with `options=keyValues`; otherwise normalized and concise both are read. */
   readonly simplified: boolean
 }
@@ -92,7 +94,7 @@ export function inferKind(raw: JsonObject): Kind | undefined {
 /** Any JSON but null itself: numbers finite, not too deep, no NGSI-LD Null where nothing may be deleted. */
 export function checkValue(value: Json, field: string, reading: Reading, depth: number): Json {
   if (value === null) throw badRequestData(`null is not a value; ${ngsiLdNull} deletes`, field)
-  checkInside(value, field, reading, depth)
+  if (value !== ngsiLdNull || !reading.nulls) checkInside(value, field, reading, depth)
   return value
 }
 
@@ -100,7 +102,7 @@ function checkInside(value: Json, field: string, reading: Reading, depth: number
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw badRequestData('number out of range', field)
   } else if (typeof value === 'string') {
-    if (value === ngsiLdNull && !reading.nulls)
+    if (value === ngsiLdNull && !reading.merging)
       throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   } else if (typeof value === 'object' && value !== null) {
     if (depth > limits.jsonDepthMax.value) {
@@ -145,7 +147,7 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
     for (const text of listOf(texts)) {
       if (typeof text !== 'string')
         throw badRequestData('must be a text or a list of texts', `${field}.${language}`)
-      checkInside(text, `${field}.${language}`, reading, 0)
+      checkValue(text, `${field}.${language}`, reading, 0)
     }
   }
   return value
@@ -155,7 +157,7 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
 function checkVocab(value: Json, field: string, reading: Reading): Json {
   const names = listOf(value).map((term) => {
     if (typeof term !== 'string') throw badRequestData('must be a term or a list of terms', field)
-    checkInside(term, field, reading, 0)
+    checkValue(term, field, reading, 0)
     return reading.context.expand(term)
   })
   if (names.length === 0) throw badRequestData('names no term', field)
@@ -164,12 +166,19 @@ function checkVocab(value: Json, field: string, reading: Reading): Json {
 
 function checkValueList(value: Json, field: string, reading: Reading, depth: number): Json {
   if (!Array.isArray(value)) throw badRequestData('must be an array', field)
+  if (reading.nulls && isNullList(value)) return ngsiLdNull
   return checkValue(value, field, reading, depth)
 }
 
+/** Where an array is needed, NGSI-LD Null is an array of it alone (4.5.0). */
+function isNullList([item, ...more]: readonly Json[]): boolean {
+  return more.length === 0 && (item === ngsiLdNull || (isObject(item) && own(item, 'object') === ngsiLdNull))
+}
+
 /** Kept as a list of `{object}`; a list of URIs is read as the same. */
-function checkTargetList(value: Json, field: string): Json {
+function checkTargetList(value: Json, field: string, reading: Reading): Json {
   if (!Array.isArray(value)) throw badRequestData('must be an array', field)
+  if (reading.nulls && isNullList(value)) return ngsiLdNull
   return value.map((item: Json, index) => {
     const target = isObject(item) ? own(item, 'object') : item
     return { object: checkTarget(target, `${field}[${index}].object`) }

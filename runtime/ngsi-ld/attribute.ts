@@ -133,8 +133,15 @@ function readOne(raw: Json, path: string, reading: Reading, depth: number): Attr
   const kind = type === undefined ? inferKind(raw) : statedKind(type, reading)
   if (kind !== undefined) return readInstance(raw, kind, path, reading, depth)
   if (isGeometry(raw)) return bare(raw, path, reading, depth)
-  if (type === undefined) throw badRequestData('has neither a type nor a value', path)
-  throw unknownKind(type, path)
+  if (type !== undefined) throw unknownKind(type, path)
+  if (reading.merging && Object.keys(raw).length > 0) return readLacking(raw, path, reading, depth)
+  throw badRequestData('has neither a type nor a value', path)
+}
+
+/** What is merged into an instance without saying its kind or its value: the type is empty. */
+function readLacking(raw: JsonObject, path: string, reading: Reading, depth: number): AttributeInstance {
+  const members = readMembers(raw, undefined, { type: '' }, { path, reading, depth })
+  return members as unknown as AttributeInstance
 }
 
 const statedKind = (type: Json, { context }: Reading): Kind | undefined =>
@@ -172,7 +179,8 @@ function readInstance(
   reading: Reading,
   depth: number,
 ): AttributeInstance {
-  const members: Record<string, Json> = { type: kind.name, [kind.member]: null }
+  const members: Record<string, Json> = { type: kind.name }
+  if (!reading.merging || Object.hasOwn(raw, kind.member)) members[kind.member] = null
   readMembers(raw, kind, members, { path, reading, depth })
   if (members[kind.member] === null) throw badRequestData(`a ${kind.name} needs it`, `${path}.${kind.member}`)
   return members as unknown as AttributeInstance
@@ -215,6 +223,7 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
     if (typeof value !== 'string') throw badRequestData('must be a text', path)
     members[name] = checkValue(value, path, reading, 0)
   } else if (name === 'datasetId') {
+    if (value === ngsiLdNull) throw badRequestData('cannot be deleted', path)
     if (value !== '@none') members[name] = checkUri(value, path)
   } else {
     members[name] = readTypes(value, path, reading)

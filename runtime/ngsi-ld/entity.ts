@@ -63,8 +63,10 @@ export interface ParseOptions {
   readonly simplified?: boolean | undefined
   /** A fragment may name no attribute at all: merging nothing changes nothing. */
   readonly empty?: boolean | undefined
-  /** NGSI-LD Null may stand for values to delete: in update, partial update and merge. */
+  /** NGSI-LD Null may stand for values to delete: in update and partial update. */
   readonly nulls?: boolean | undefined
+  /** The body is merged: NGSI-LD Null may stand anywhere, and attributes may lack their values. */
+  readonly merging?: boolean | undefined
 }
 
 /** Names of the attributes of an entity or fragment: every member but those that are of the entity itself. */
@@ -126,11 +128,10 @@ export function parsePartial(json: unknown, name: string, context: Context): Jso
   return readPartial(body, name, readingOf(context, { nulls: true }))
 }
 
-const readingOf = (context: Context, { nulls = false, simplified = false }: ParseOptions): Reading => ({
-  context,
-  nulls,
-  simplified,
-})
+const readingOf = (
+  context: Context,
+  { nulls = false, merging = false, simplified = false }: ParseOptions,
+): Reading => ({ context, nulls: nulls || merging, merging, simplified })
 
 function objectOf(json: unknown, what: string): JsonObject {
   if (!isObject(json)) throw badRequestData(`must be ${what}: a JSON object`, 'body')

@@ -72,7 +72,9 @@ export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => st
 function parseRelation(georel: string): GeoRelation {
   const planar = planarRelations.find((name) => name === georel)
   if (planar !== undefined) return { kind: planar }
-  const near = /^near;(maxDistance|minDistance)==(\d+(?:\.\d+)?)$/.exec(georel.replaceAll(' ', ''))
+  const near = /^near;(maxDistance|minDistance)==(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.exec(
+    georel.replaceAll(' ', ''),
+  )
   const metres = Number(near?.[2])
   if (!(metres > 0)) {
     const known = planarRelations.join(', ')

@@ -32,7 +32,7 @@ const entity: Entity = frozen(
   ),
 )
 const fragment = (body: Record<string, Json>, simplified = false) =>
-  frozen(parseFragment(body, coreContext, { nulls: true, simplified }))
+  frozen(parseFragment(body, coreContext, { merging: true, simplified }))
 const instance = (name: string, of: Entity = entity): AttributeInstance => of[name] as AttributeInstance
 
 describe('merge', () => {
@@ -66,6 +66,34 @@ describe('merge', () => {
       humidity: { type: 'Property', value: 40 },
     })
     expect(result.notUpdated).toEqual([])
+  })
+
+  it('takes members alone, where there is an instance to merge them into', () => {
+    const result = mergeEntity(
+      entity,
+      fragment({
+        temperature: { observedAt: at(5), accuracy: { unitCode: 'P1' } },
+        speed: { type: 'Property', datasetId: 'urn:d', unitCode: 'KMH' },
+      }),
+    )
+    expect(result.entity['temperature']).toEqual({
+      ...instance('temperature'),
+      observedAt: at(5),
+      accuracy: { type: 'Property', value: 0.5, unitCode: 'P1' },
+    })
+    expect(result.entity['speed']).toEqual([
+      { type: 'Property', value: 1 },
+      { type: 'Property', value: 2, datasetId: 'urn:d', unitCode: 'KMH' },
+    ])
+    for (const body of [
+      { unknown: { unitCode: 'CEL' } },
+      { unknown: { type: 'Property', unitCode: 'CEL' } },
+      { temperature: { type: 'Relationship', observedAt: at(5) } },
+      { temperature: { note: { unitCode: 'CEL' } } },
+      { temperature: {} },
+    ]) {
+      expect(() => mergeEntity(entity, fragment(body as Record<string, Json>))).toThrow()
+    }
   })
 
   it('replaces an attribute that changes its kind', () => {

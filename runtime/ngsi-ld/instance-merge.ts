@@ -6,6 +6,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { isSubAttribute, kindOf, ngsiLdNull } from './attribute-kind.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isObject, listOf } from './json.ts'
+import { badRequestData } from './problem.ts'
 
 /** Whether an instance asks for its own deletion; a LanguageProperty does so under the language `@none`. */
 export function isNull(instance: AttributeInstance): boolean {
@@ -19,11 +20,29 @@ export function mergeInstances(before: AttributeInstance, patch: AttributeInstan
   const members = new Map<string, Json | undefined>(Object.entries(before))
   for (const [name, value] of Object.entries(patch)) {
     const present = members.get(name)
-    const result = isSubAttribute(name) ? mergeAttributes(present, value) : mergeJson(present, value!)
+    const result = isSubAttribute(name) ? mergeAttributes(present, value, name) : mergeJson(present, value!)
     if (result === undefined) members.delete(name)
     else members.set(name, result)
   }
   return Object.fromEntries(members) as AttributeInstance
+}
+
+/**
+ * An instance with what is given for it: merged where the kind is the same or goes without saying, else the given one.
+ * @throws ngsi-ld.bad-request-data when that lacks its value.
+ */
+export function mergedInstance(
+  before: AttributeInstance | undefined,
+  given: AttributeInstance,
+  path = 'body',
+): AttributeInstance {
+  if (before !== undefined && (given.type === before.type || given.type === '')) {
+    return mergeInstances(before, given.type === '' ? { ...given, type: before.type } : given)
+  }
+  if (given.type === '') throw badRequestData('has neither a type nor a value', path)
+  const { name, member } = kindOf(given)
+  if (given[member] === undefined) throw badRequestData(`a ${name} needs it`, `${path}.${member}`)
+  return withoutNulls(given)
 }
 
 /** The instance without what asks for deletion; the same object when nothing does. */
@@ -31,12 +50,12 @@ export const withoutNulls = (instance: AttributeInstance): AttributeInstance =>
   holdsNull(instance as Json) ? mergeInstances({ type: instance.type }, instance) : instance
 
 /** Sub-attributes, instance by instance; undefined when none is left. */
-function mergeAttributes(before: Json | undefined, patch: Json | undefined): Json | undefined {
+function mergeAttributes(before: Json | undefined, patch: Json | undefined, name: string): Json | undefined {
   const instances = before === undefined ? [] : [...listOf(before as Attribute)]
   for (const given of listOf(patch as Attribute)) {
     const found = instances.findIndex(({ datasetId }) => datasetId === given.datasetId)
     const present = instances[found]
-    const result = present?.type === given.type ? mergeInstances(present, given) : withoutNulls(given)
+    const result = isNull(given) ? given : mergedInstance(present, given, name)
     if (found < 0 && !isNull(given)) instances.push(result)
     else if (found >= 0) instances.splice(found, 1, ...(isNull(given) ? [] : [result]))
   }
@@ -59,7 +78,7 @@ function mergeJson(target: Json | undefined, patch: Json): Json | undefined {
   return Object.fromEntries(members)
 }
 
-function holdsNull(value: Json): boolean {
+export function holdsNull(value: Json): boolean {
   if (value === ngsiLdNull) return true
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsNull)
 }

@@ -138,7 +138,7 @@ describe('update', () => {
         owner: nothing,
         greeting: { languageMap: { '@none': nothing } },
         speed: { value: nothing, datasetId: 'urn:d' },
-        address: { value: { street: nothing, city: 'z' }, note: nothing },
+        address: { value: { city: 'z' }, note: nothing },
         unknown: nothing,
       }),
       { appendMissing: true },

@@ -23,11 +23,14 @@ import {
   type Merged,
 } from './entity-draft.ts'
 import { checkGeometry } from './geometry.ts'
-import { isNull, mergeInstances, withoutNulls } from './instance-merge.ts'
+import { isNull, mergedInstance, withoutNulls } from './instance-merge.ts'
 import { type JsonObject, listOf, own, sameJson, stableJson } from './json.ts'
 import { badRequestData, notFound } from './problem.ts'
 
-/** Adds the attributes of a fragment; existing instances are replaced unless `noOverwrite` (POST attrs, 5.6.3). */
+/**
+ * Adds the attributes of a fragment; existing instances are replaced unless `noOverwrite` (POST attrs, 5.6.3). In a
+ * batch, where an update is done so, NGSI-LD Null deletes what is there.
+ */
 export function appendAttributes(
   entity: Entity,
   fragment: Fragment,
@@ -37,17 +40,19 @@ export function appendAttributes(
   draft.addTypes(fragment.type)
   if (fragment.scope !== undefined) {
     const kept = options.noOverwrite ? (entity.scope ?? []) : []
-    draft.setScope([...new Set([...listOf(kept), ...listOf(fragment.scope)])])
+    const all = new Set([...listOf(kept), ...listOf(fragment.scope)])
+    draft.setScope(fragment.scope === ngsiLdNull ? undefined : [...all])
   }
   if (fragment.expiresAt !== undefined) {
     if (options.noOverwrite && entity.expiresAt !== undefined) draft.refuse('expiresAt', existsAlready)
-    else draft.setExpiry(fragment.expiresAt)
+    else draft.setExpiry(unlessNull(fragment.expiresAt))
   }
   for (const name of attributeNames(fragment)) {
     for (const instance of instancesOf(fragment, name)) {
       const exists = draft.find(name, instance.datasetId) !== undefined
       if (exists && options.noOverwrite) draft.refuse(name, existsAlready)
-      else draft.put(name, instance)
+      else if (!isNull(instance)) draft.put(name, withoutNulls(instance))
+      else if (exists) draft.remove(name, instance.datasetId)
     }
   }
   return draft.finish()
@@ -192,7 +197,12 @@ export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOp
     for (const given of instancesOf(fragment, name)) {
       const before = draft.find(name, given.datasetId)
       if (!isNull(given))
-        draft.put(name, before === undefined ? withoutNulls(given) : merged(before, given, name, options))
+        draft.put(
+          name,
+          before === undefined
+            ? mergedInstance(undefined, given, name)
+            : merged(before, given, name, options),
+        )
       else if (before !== undefined) draft.remove(name, given.datasetId)
     }
   }
@@ -283,7 +293,7 @@ function merged(
   options: MergeOptions,
 ): AttributeInstance {
   const fitting = fitted(given, before, name, options)
-  const after = fitting.type === before.type ? mergeInstances(before, fitting) : withoutNulls(fitting)
+  const after = mergedInstance(before, fitting, name)
   const { observedAt } = options
   const stamped =
     observedAt !== undefined && before.observedAt !== undefined && given.observedAt === undefined
@@ -298,19 +308,20 @@ function fitted(
   options: MergeOptions,
 ): AttributeInstance {
   const { value } = given
-  if (given.type === before.type) return given
+  if (given.type === before.type || given.type === '') return given
   const kind = kindOf(before)
   if (value === undefined) {
     if (options.simplified === true) throw badRequestData(`is a ${kind.name}`, name)
     return given
   }
   const checked = (member: Json): Json =>
-    kind.check(member, name, { context: coreContext, nulls: true, simplified: true }, 1)
+    kind.check(member, name, { context: coreContext, nulls: true, merging: true, simplified: true }, 1)
   if (options.lang !== undefined && kind.member === 'languageMap') {
     return { type: kind.name, languageMap: checked({ [options.lang]: value }) }
   }
   if (options.simplified !== true) return given
-  if (kind.member !== 'value' && kind.member !== 'object') throw badRequestData(`is a ${kind.name}`, name)
+  const isBare = ['value', 'object', 'valueList', 'objectList'].includes(kind.member)
+  if (!isBare) throw badRequestData(`is a ${kind.name}`, name)
   return { type: kind.name, [kind.member]: checked(value) }
 }
 

@@ -1,6 +1,7 @@
 /**
  * The order of a query's answer (GS CIM 009, 4.23): members of entities by value, or places by their distance from a
  * geometry. Numbers come before texts, texts before truth values, and what lacks the member comes last either way.
+ * Texts are ordered by the rules of Unicode collation.
  * Keys are plain JSON, so that a page can begin behind one.
  */
 import { limits } from '#base/limits.ts'
@@ -26,7 +27,7 @@ export interface EntityOrder {
   readonly terms: readonly OrderTerm[]
   /** Where distances are measured from. */
   readonly from?: { readonly type: string; readonly coordinates: Json } | undefined
-  /** Language tag whose rules order texts; without one, by UTF-16 unit. */
+  /** Language tag whose rules order texts; without one, the root of all languages' rules. */
   readonly collation?: string | undefined
 }
 
@@ -91,11 +92,29 @@ function parseFrom(coordinates: string, type: string): { type: string; coordinat
 
 function checkCollation(tag: string): string {
   try {
-    if (Intl.Collator.supportedLocalesOf(tag).length > 0) return tag
+    if (Intl.Collator.supportedLocalesOf(localeOf(tag)).length > 0) return tag
   } catch {
     // Not a language tag at all.
   }
   throw badRequestData(`${tag} is no language whose order is known`, 'collation')
+}
+
+/** The root of the rules has no locale of its own; that of English leaves it as it is. */
+const localeOf = (tag: string): string => tag.replace(/^und(?=-|$)/i, 'en')
+
+/** What the tag says of the strength of comparisons (RFC 6067), which a locale alone does not bring about. */
+const strengths: Readonly<Record<string, Intl.CollatorOptions['sensitivity']>> = {
+  level1: 'base',
+  level2: 'accent',
+  level3: 'variant',
+  level4: 'variant',
+  identic: 'variant',
+}
+
+function collatorOf(tag = 'und'): Intl.Collator {
+  const strength = /-u-(?:[a-z0-9-]+-)?ks-([a-z0-9]+)/i.exec(tag)?.[1]?.toLowerCase() ?? ''
+  const sensitivity = strengths[strength]
+  return new Intl.Collator(localeOf(tag), sensitivity === undefined ? {} : { sensitivity })
 }
 
 export type OrderKey = number | string | boolean | null
@@ -107,8 +126,7 @@ export interface CompiledOrder {
 
 export function compileOrder({ terms, from, collation }: EntityOrder): CompiledOrder {
   const origin = from === undefined ? undefined : figureOf(from)
-  const collator = collation === undefined ? undefined : new Intl.Collator(collation)
-  const compareTexts = collator === undefined ? byUnit : collator.compare
+  const { compare: compareTexts } = collatorOf(collation)
   return Object.freeze({
     keysOf: (entity, times) => terms.map((term) => keyOf(term, entity, { times, origin })),
     compare(a, b) {

@@ -183,9 +183,10 @@ function timeTarget(name: string, created: number, modified: number): Target {
 function valueTarget(instance: AttributeInstance, member: readonly string[] | undefined): readonly Target[] {
   const value = memberOf(instance, member)
   if (value === undefined) return []
+  const items = member === undefined ? comparedOf(instance) : itemsOf(value)
   const isRelationship = instance.type === 'Relationship' || instance.type === 'ListRelationship'
   const isVocab = instance.type === 'VocabProperty' && member === undefined
-  return [{ items: itemsOf(value), isRelationship: isRelationship && member === undefined, isVocab }]
+  return [{ items, isRelationship: isRelationship && member === undefined, isVocab }]
 }
 
 function memberOf(instance: AttributeInstance, member: readonly string[] | undefined): Json | undefined {
@@ -206,10 +207,20 @@ function isInstance(part: unknown): part is AttributeInstance {
 }
 
 /** The value an instance carries, whatever its kind; targets of a ListRelationship as plain URIs. */
-export function contentOf(instance: AttributeInstance): Json | undefined {
+function contentOf(instance: AttributeInstance): Json | undefined {
   const content = own(instance, kindOf(instance).member)
   if (instance.type !== 'ListRelationship' || !Array.isArray(content)) return content
   return content.map((item: Json) => (isObject(item) ? (own(item, 'object') ?? item) : item))
+}
+
+/** What an instance is compared by: the scalars of its value; of a LanguageProperty the texts of every language. */
+export function comparedOf(instance: AttributeInstance): readonly Json[] {
+  const content = contentOf(instance)
+  if (content === undefined) return []
+  if (instance.type === 'LanguageProperty' && isObject(content)) {
+    return Object.values(content).flatMap((text) => listOf(text))
+  }
+  return itemsOf(content)
 }
 
 /** The scalars in a value, as comparisons see them: items of an array, contents of JSON-LD typed values. */

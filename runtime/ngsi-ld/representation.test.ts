@@ -78,7 +78,7 @@ describe('concise', () => {
       state: { vocab: ['sosa:Sample', 'other'] },
       data: { json: { a: 1 } },
       steps: { valueList: [1, 2] },
-      route: { objectList: [{ object: 'urn:t' }] },
+      route: { objectList: ['urn:t'] },
       speed: [{ value: 1 }, { value: 2, datasetId: 'urn:d', by: 'x' }],
     })
   })
@@ -107,7 +107,7 @@ describe('simplified', () => {
       state: { vocab: ['sosa:Sample', 'other'] },
       data: { json: { a: 1 } },
       steps: { valueList: [1, 2] },
-      route: { objectList: [{ object: 'urn:t' }] },
+      route: { objectList: ['urn:t'] },
       speed: { dataset: { '@none': 1, 'urn:d': 2 } },
     })
   })
@@ -194,6 +194,7 @@ describe('a language', () => {
     expect(renderInstance(instance, { context, format: 'normalized', lang: ['fr'] })).toEqual({
       type: 'Property',
       value: 'ho',
+      lang: '@none',
     })
   })
 

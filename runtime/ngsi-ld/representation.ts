@@ -5,12 +5,13 @@
  * nothing is projected, callers send the stored text and need only `insertContext`.
  */
 import type { Json } from '#contract/pipeline.ts'
+import { systemMembers } from './attribute.ts'
 import { isSubAttribute, kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isGeometry } from './geometry.ts'
-import { isObject, type JsonObject, own } from './json.ts'
+import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { pickLanguage } from './language.ts'
 import type { Projection } from './projection.ts'
 
@@ -77,6 +78,9 @@ export function renderEntity(
       joined: (instance) => options.join?.(name, instance),
     })
   }
+  // Where nothing of the entity is shown, its times are nobody's.
+  const isEmpty = Object.keys(rendered).every((member) => systemMembers.has(member))
+  if (stamps !== undefined && isEmpty) return {}
   if (options.atContext !== undefined) rendered['@context'] = options.atContext
   return rendered
 }
@@ -195,8 +199,10 @@ const compactNames = (names: Json | readonly string[], context: Context): Json =
 
 /** Without the type where the reader can infer it; the value alone where nothing else is left and that is enough. */
 function concise(whole: JsonObject, bare: boolean): Json {
-  const { type, ...members } = whole
-  const { value } = members
+  const { type, ...rest } = whole
+  const { objectList } = rest
+  const members = objectList === undefined ? rest : { ...rest, objectList: urisIn(objectList) }
+  const { value } = members as JsonObject
   if (type === 'Property' && value !== undefined && isGeometry(value)) return whole
   const alone = bare && value !== undefined && Object.keys(members).length === 1
   const readable =
@@ -209,8 +215,13 @@ function simplified(instance: AttributeInstance, context: Context): Json {
   const { member } = kindOf(instance)
   const value = instance[member]!
   if (member === 'value' || member === 'object') return value
+  if (member === 'objectList') return { objectList: urisIn(value) }
   return { [member]: member === 'vocab' ? compactNames(value, context) : value }
 }
+
+/** Targets of a ListRelationship without the objects around them, which go without saying (4.5.22.3). */
+const urisIn = (objectList: Json): Json =>
+  listOf(objectList).map((item) => (isObject(item) ? (own(item, 'object') ?? item) : item))
 
 /** A LanguageProperty as a Property with one text and its language. */
 function inLanguage(instance: AttributeInstance, lang: readonly string[]): AttributeInstance {
@@ -218,6 +229,5 @@ function inLanguage(instance: AttributeInstance, lang: readonly string[]): Attri
   if (type !== 'LanguageProperty' || !isObject(languageMap)) return instance
   const language = pickLanguage(languageMap, lang)
   if (language === undefined) return instance
-  const spoken = { type: 'Property', value: languageMap[language]!, ...members }
-  return language === '@none' ? spoken : { ...spoken, lang: language }
+  return { type: 'Property', value: languageMap[language]!, ...members, lang: language }
 }

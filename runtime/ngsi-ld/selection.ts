@@ -5,7 +5,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { isObject, listOf, own } from './json.ts'
-import { checkUri } from './name.ts'
+import { checkName, checkUri } from './name.ts'
 import { compilePattern } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
@@ -58,7 +58,7 @@ export function parseTypeSelection(
     const token = tokens[at++]
     if (token === undefined || /^[,;|)*]/.test(token))
       throw badRequestData(`expected a type name in "${text}"`, field)
-    if (token !== '(') return { kind: 'type', name: expand(token) }
+    if (token !== '(') return { kind: 'type', name: checkName(expand(token), field) }
     const inner = parseAny(depth + 1)
     if (tokens[at++] !== ')') throw badRequestData(`missing ) in "${text}"`, field)
     return inner

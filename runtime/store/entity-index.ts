@@ -7,7 +7,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { boundingBoxOf } from '#ngsi-ld/geo.ts'
 import { isObject, listOf } from '#ngsi-ld/json.ts'
-import { contentOf, itemsOf } from '#ngsi-ld/query-match.ts'
+import { comparedOf } from '#ngsi-ld/query-match.ts'
 import { cellOf } from './place-cell.ts'
 
 /**
@@ -100,9 +100,7 @@ function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
   for (const instance of instances) {
     const cell = instance.type === 'GeoProperty' ? pointCell(instance.value) : undefined
     if (cell !== undefined) rows.set(`cell ${cell}`, [name, scalarKinds.cell, cell])
-    const content = contentOf(instance)
-    if (content === undefined) continue
-    for (const item of itemsOf(content)) {
+    for (const item of comparedOf(instance)) {
       const row = scalarOf(name, item)
       if (row !== undefined) rows.set(keyOf(row), row)
     }

@@ -187,6 +187,22 @@ CREATE TABLE rollup (
 CREATE INDEX rollup_hour ON rollup (hour);
 `,
   },
+  {
+    version: 16,
+    title: 'texts of every language in the scalar index',
+    sql: `
+INSERT OR IGNORE INTO scalar (name, kind, value, rid)
+  SELECT h.name, 2, substr(t.value, 1, 256), h.rid
+  FROM has_attribute h JOIN name n ON n.i = h.name JOIN entity e ON e.rid = h.rid
+  JOIN json_each(e.doc) a ON a.key = n.text
+  JOIN json_each(CASE a.type WHEN 'array' THEN a.value ELSE json_array(json(a.value)) END) i
+  JOIN json_tree(i.value, '$.languageMap') t
+  WHERE json_extract(i.value, '$.type') = 'LanguageProperty' AND t.type = 'text';
+INSERT OR IGNORE INTO scalar (name, kind, value, rid)
+  SELECT s.name, 5, 1, s.rid FROM scalar s JOIN name n ON n.i = s.name
+  WHERE s.kind = 2 AND n.text <> '@scope' GROUP BY s.name, s.rid HAVING count(*) > 1;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

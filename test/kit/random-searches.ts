@@ -97,7 +97,12 @@ const instance: fc.Arbitrary<AttributeInstance> = fc.oneof(
     weight: 1,
     arbitrary: fc.constantFrom('x', 'https://x.org/x').map((vocab) => ({ type: 'VocabProperty', vocab })),
   },
-  { weight: 1, arbitrary: text.map((en) => ({ type: 'LanguageProperty', languageMap: { en } })) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(text, fc.option(fc.array(text, { maxLength: 2 })))
+      .map(([en, de]) => ({ type: 'LanguageProperty', languageMap: de === null ? { en } : { en, de } })),
+  },
   {
     weight: 1,
     arbitrary: fc.array(scalar, { maxLength: 2 }).map((valueList) => ({ type: 'ListProperty', valueList })),

@@ -186,8 +186,8 @@ describe('merge', () => {
         fc.dictionary(key, tie('node'), { maxKeys: 3 }),
       ) as fc.Arbitrary<Json>,
     })).node
-  const given = (value: Json, nulls: boolean): Fragment =>
-    parseFragment({ a: { type: 'Property', value } }, coreContext, { nulls })
+  const given = (value: Json, merging: boolean): Fragment =>
+    parseFragment({ a: { type: 'Property', value } }, coreContext, { merging })
 
   it('makes of a value what RFC 7396 makes of it', () => {
     let deleted = 0

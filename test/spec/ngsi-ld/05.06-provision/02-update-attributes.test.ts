@@ -51,6 +51,40 @@ describe('an attribute that exists', () => {
   })
 })
 
+describe('NGSI-LD Null', () => {
+  const nothing = 'urn:ngsi-ld:null'
+
+  it.each([
+    ['a list', { type: 'ListProperty', valueList: [1] }, { valueList: [nothing] }],
+    ['a list of targets', { objectList: ['urn:x:1'] }, { objectList: [nothing] }],
+    ['targets as objects', { objectList: ['urn:x:1'] }, { objectList: [{ object: nothing }] }],
+    ['languages', { languageMap: { en: 'x' } }, { languageMap: { '@none': nothing } }],
+    ['a relationship', { object: 'urn:x:1' }, { object: nothing }],
+    ['JSON', { json: { a: 1 } }, { json: nothing }],
+    ['a vocabulary', { vocab: 'x' }, { vocab: nothing }],
+  ])('shall delete %s', async (_, given, nulled) => {
+    const id = await room()
+    await gateway.send('POST', `${path}/${id}/attrs`, { x: given })
+    expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('x')
+    expect((await gateway.send('PATCH', `${path}/${id}/attrs`, { x: nulled })).status).toBe(204)
+    expect((await gateway.get(`${path}/${id}`)).json()).not.toHaveProperty('x')
+  })
+
+  it('shall be refused within a value, which only merge goes into, and as a datasetId', async () => {
+    const id = await room()
+    const before = (await gateway.get(`${path}/${id}`)).json()
+    for (const [place, body] of [
+      ['attrs', { a: { value: { b: nothing } } }],
+      ['attrs', { a: { value: [nothing] } }],
+      ['attrs/a', { value: { b: nothing } }],
+      ['attrs/a', { datasetId: nothing }],
+    ] as const) {
+      expect((await gateway.send('PATCH', `${path}/${id}/${place}`, body)).status).toBe(400)
+    }
+    expect((await gateway.get(`${path}/${id}`)).json()).toEqual(before)
+  })
+})
+
 describe('an attribute that does not exist', () => {
   it('shall be appended', async () => {
     const id = await room()

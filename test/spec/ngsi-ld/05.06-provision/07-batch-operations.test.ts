@@ -116,6 +116,57 @@ describe('batch update', () => {
   })
 })
 
+describe('NGSI-LD Null in a batch', () => {
+  const nothing = 'urn:ngsi-ld:null'
+
+  it('shall delete what is there by update, and by upsert with options=update', async () => {
+    for (const operation of ['update', 'upsert?options=update']) {
+      const id = freshId()
+      await gateway.send('POST', `${path}/create`, [{ ...thing(id), b: property(1), scope: '/a' }])
+      const items = [{ id, type: 'Thing', a: nothing, unknown: nothing, scope: nothing }]
+      expect((await gateway.send('POST', `${path}/${operation}`, items)).status).toBe(204)
+      expect((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json()).toEqual({
+        id,
+        type: 'Thing',
+        b: property(1),
+      })
+    }
+  })
+
+  it('shall be an error of its item where something is created or replaced, and within values', async () => {
+    const id = freshId()
+    await gateway.send('POST', `${path}/create`, [thing(id)])
+    for (const [operation, item] of [
+      ['create', thing(freshId(), nothing)],
+      ['upsert', thing(id, nothing)],
+      ['upsert?options=update', thing('urn:x:new', nothing)],
+      ['update', thing(id, { deep: nothing })],
+      ['update?options=noOverwrite', thing(id, nothing)],
+    ] as const) {
+      const answer = await gateway.send('POST', `${path}/${operation}`, [item])
+      const { entityId } = (answer.json() as { errors: { entityId: string }[] }).errors[0]!
+      expect([operation, answer.status, answer.json()]).toEqual([
+        operation,
+        207,
+        { success: [], errors: [error(entityId, 'BadRequestData')] },
+      ])
+    }
+    expect(await value(id)).toBe(1)
+    expect(await value('urn:x:new')).toBe(404)
+  })
+
+  it('shall tell by full names what noOverwrite left as it was', async () => {
+    const id = freshId()
+    await gateway.send('POST', `${path}/create`, [thing(id)])
+    const items = [{ ...thing(id, 2), b: property(2) }]
+    const answer = await gateway.send('POST', `${path}/update?options=noOverwrite`, items)
+    expect([answer.status, answer.text]).toEqual([
+      207,
+      expect.stringContaining('https://uri.etsi.org/ngsi-ld/default-context/a'),
+    ])
+  })
+})
+
 describe('batch delete', () => {
   it('shall take a list of ids', async () => {
     const [one, two] = [freshId(), freshId()]

@@ -101,6 +101,22 @@ describe('PATCH of an entity', () => {
     expect(await read(id)).not.toHaveProperty('b.observedAt')
   })
 
+  it('shall merge members without a value into what is there', async () => {
+    const id = await room({ a: property(1, { note: property('x') }), l: { valueList: [1] } })
+    const body = { a: { unitCode: 'CEL', note: { unitCode: 'C62' } } }
+    expect((await gateway.send('PATCH', `${path}/${id}`, body)).status).toBe(204)
+    expect(await read(id)).toMatchObject({
+      a: property(1, { unitCode: 'CEL', note: property('x', { unitCode: 'C62' }) }),
+    })
+    for (const lacking of [{ b: { unitCode: 'CEL' } }, { b: { type: 'Property' } }]) {
+      expect((await gateway.send('PATCH', `${path}/${id}`, lacking)).status).toBe(400)
+    }
+    expect((await gateway.send('PATCH', `${path}/${id}?options=simplified`, { l: [2, 3] })).status).toBe(204)
+    expect(await read(id)).toMatchObject({ l: { type: 'ListProperty', valueList: [2, 3] } })
+    expect((await gateway.send('PATCH', `${path}/${id}`, { l: { valueList: [nothing] } })).status).toBe(204)
+    expect(await read(id)).not.toHaveProperty('l')
+  })
+
   it.each([
     ['an id that contradicts the path', '', { id: 'urn:other:1' }, 400],
     ['a language that is none', '?lang=e%20n', { a: 1 }, 400],

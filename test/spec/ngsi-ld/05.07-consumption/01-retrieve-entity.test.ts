@@ -58,6 +58,16 @@ describe('representations', () => {
     })
   })
 
+  it('shall name the targets of a ListRelationship by their URIs alone, where concise or simplified', async () => {
+    const route = { type: 'ListRelationship', objectList: [{ object: 'urn:x:1' }, { object: 'urn:x:2' }] }
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:x:route', type: 'Route', route })
+    const routeAs = async (format: string): Promise<unknown> =>
+      (await gateway.get(`/ngsi-ld/v1/entities/urn:x:route?format=${format}&pick=route`)).json()
+    expect(await routeAs('normalized')).toEqual({ route })
+    expect(await routeAs('concise')).toEqual({ route: { objectList: ['urn:x:1', 'urn:x:2'] } })
+    expect(await routeAs('simplified')).toEqual({ route: { objectList: ['urn:x:1', 'urn:x:2'] } })
+  })
+
   it('shall have times of creation and modification only with sysAttrs', async () => {
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/)
     const entity = (await gateway.get(`${path}?options=sysAttrs`)).json()
@@ -84,6 +94,7 @@ describe('representations', () => {
       'pick=a&attrs=b',
       'pick=a%20b',
       'local=perhaps',
+      'datasetId=none',
     ]) {
       expect([query, (await gateway.get(`${path}?${query}`)).status]).toEqual([query, 400])
     }
@@ -102,9 +113,12 @@ describe('projections', () => {
     expect(Object.keys((await gateway.get(`${path}?${query}`)).json())).toEqual(members)
   })
 
-  it.each(['attrs=nothing', 'pick=nothing'])('%s shall be 404', async (query) => {
-    expect((await gateway.get(`${path}?${query}`)).status).toBe(404)
-  })
+  it.each(['attrs=nothing', 'pick=nothing', 'pick=nothing&options=sysAttrs'])(
+    '%s shall be 404',
+    async (query) => {
+      expect((await gateway.get(`${path}?${query}`)).status).toBe(404)
+    },
+  )
 
   it('shall show the instances of a datasetId', async () => {
     const only = (query: string) => gateway.get(`${path}?attrs=many&options=keyValues&${query}`)

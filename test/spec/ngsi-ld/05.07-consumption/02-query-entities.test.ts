@@ -155,6 +155,7 @@ describe('a query that is refused', () => {
     ['type=Car&type=Plane', /type is given twice/],
     ['type=', /type/],
     ['type=A%20B;', /type/],
+    ['type=!A', /type/],
     ['type=Car&id=car1', /^id/],
     ['type=Car&idPattern=(', /^idPattern: missing \)/],
     ['type=Car&q=', /q/],

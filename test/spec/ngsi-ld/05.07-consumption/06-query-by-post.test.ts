@@ -110,6 +110,11 @@ describe('q into values', () => {
     ['label[en]=="post"', [5]],
     ['label[*]=="Pfahl"', [5]],
     ['label[fr]=="post"', []],
+    ['label=="post"', [5]],
+    ['label=="Pfahl"', [5]],
+    ['label~="^Ma"', [5]],
+    ['label!="post"', []],
+    ['label!="pole"', [5]],
     ['facts[a.b]==2', [5]],
     ['facts[a.c]', []],
     ['power.deep==1', [4]],
@@ -153,6 +158,41 @@ describe('orderBy', () => {
     ['type,power;desc', '&collation=de', [1, 2, 3]],
   ])('%s%s shall begin with %j', async (orderBy, more, expected) => {
     expect(await ordered(orderBy, more)).toEqual(expected.map(lamp))
+  })
+
+  it('shall order texts by the rules of Unicode, or of the collation that is asked for', async () => {
+    const words = ['Zebra', 'apple', 'Äpfel', 'Apple', 'zebra']
+    const entities = words.map((word, n) => ({
+      id: `urn:ngsi-ld:Word:${n}`,
+      type: 'Word',
+      word: property(word),
+    }))
+    await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', entities)
+    const inOrder = async (more: string): Promise<unknown[]> => {
+      const answer = await gateway.get(`${path}?type=Word&orderBy=word&format=simplified${more}`)
+      return (answer.json() as { word: string }[]).map(({ word }) => word)
+    }
+    expect(await inOrder('')).toEqual(['Äpfel', 'apple', 'Apple', 'zebra', 'Zebra'])
+    expect(await inOrder('&collation=und-u-kf-upper')).toEqual(['Äpfel', 'Apple', 'apple', 'Zebra', 'zebra'])
+    // Where case does not count, the order of creation remains.
+    expect(await inOrder('&collation=und-u-ks-level2')).toEqual(['Äpfel', 'apple', 'Apple', 'Zebra', 'zebra'])
+    await gateway.ask('DELETE', `${path}?type=Word`)
+  })
+
+  it('shall be the member ordering of a Query, under the names of OrderingParams', async () => {
+    const entities = [{ type: 'Lamp' }, { type: 'Pole' }]
+    const near = { orderBy: ['location;dist-desc'], coordinates: [0, 0], geometry: 'Point' }
+    const answer = await post({ entities, ordering: near }, '?limit=3')
+    expect([answer.status, idsOf(answer.json())]).toEqual([200, [1, 4, 2].map(lamp)])
+    for (const ordering of [
+      {},
+      { orderBy: [] },
+      { orderBy: ['power'], from: [0, 0] },
+      { orderBy: ['location;dist-asc'] },
+      'power',
+    ]) {
+      expect((await post({ entities, ordering })).status).toBe(400)
+    }
   })
 
   it('shall lead through everything once', async () => {
