@@ -121,7 +121,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   ]
   const peer = createPeer({ allowsLoopback: allowLoopback })
   opened.defer(() => peer.close())
-  const sources = createSources({ peer, clock })
+  const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
   const app = createApp(
     { broker, contexts, snapshots, takeFrame: intake.take, unreadiness, alias, sources, clock, log, metrics },

@@ -36,5 +36,13 @@ export function openContextSources(parts: ContextSourceParts, onEndpointChange: 
     registrations.sweep()
     subscribe.sweep()
   }, sourcesEveryMs).unref()
-  return { registrations, subscribe, stop: () => clearInterval(timer) }
+  return {
+    registrations,
+    subscribe,
+    /** Before the door closes, because counters are written last. */
+    stop(): void {
+      clearInterval(timer)
+      registrations.keepStatistics()
+    },
+  }
 }

@@ -38,7 +38,7 @@ export interface RegistrationPorts {
   ) => void
 }
 
-/** How often at most the counters of a registration are written, ms. */
+/** How often at most the counters of registrations are written while the gateway runs, ms. */
 const statisticsEveryMs = 10_000
 
 export function createRegistrations(ports: RegistrationPorts) {
@@ -72,6 +72,25 @@ export function createRegistrations(ports: RegistrationPorts) {
     const held = heldLocally(registration, ports.query)
     if (held !== undefined)
       throw new GatewayError('ngsi-ld.conflict', `${held} is held here with what the registration claims`)
+  }
+
+  /** Writes the counters that changed since the last time. */
+  function keepStatistics(): void {
+    if (touched.size === 0) return
+    statisticsAt = clock.monotonic()
+    const ids = [...touched]
+    touched.clear()
+    door.submit({
+      urgent: false,
+      bytes: ids.length * 256,
+      decide(stage) {
+        for (const id of ids) {
+          const known = stored.get(id)
+          if (known !== undefined) stage.write('csource.stats', JSON.stringify(known.statistics), id)
+        }
+      },
+      answer: () => undefined,
+    })
   }
 
   const broker: RegistrationBroker = Object.freeze({
@@ -130,29 +149,16 @@ export function createRegistrations(ports: RegistrationPorts) {
         statistics.lastFailure = now
       }
       touched.add(id)
-      if (clock.monotonic() - statisticsAt < statisticsEveryMs) return
-      statisticsAt = clock.monotonic()
-      const ids = [...touched]
-      touched.clear()
-      door.submit({
-        urgent: false,
-        bytes: ids.length * 256,
-        decide(stage) {
-          for (const each of ids) {
-            const known = stored.get(each)
-            if (known !== undefined) stage.write('csource.stats', JSON.stringify(known.statistics), each)
-          }
-        },
-        answer: () => undefined,
-      })
     },
   } satisfies RegistrationBroker)
 
   return Object.freeze({
     broker,
     seenBy: (stage: Stage): RegistrationView[] => [...all.all(stage).values()].filter(isLive),
-    /** Takes expired ones away. */
+    keepStatistics,
+    /** Takes expired ones away, and writes counters from time to time. */
     sweep(): void {
+      if (clock.monotonic() - statisticsAt >= statisticsEveryMs) keepStatistics()
       for (const [id, view] of stored) {
         if (isLive(view)) continue
         door.submit({

@@ -16,8 +16,8 @@ import {
   warningOf,
 } from './sources.ts'
 
-/** Finds the context that an answer brings along. */
-export type ResolveContext = (local: Json) => Context | Promise<Context>
+/** Finds the context that an answer brings along; a tenant may host it. */
+export type ResolveContext = (local: Json, tenant: string) => Context | Promise<Context>
 
 export interface ReaderPorts {
   readonly sources: Sources
@@ -33,7 +33,6 @@ export interface Told {
   readonly ranges: readonly string[]
 }
 
-/** Entities of one source. */
 /** Entities of one source; none with a warning where it fails. */
 export async function entitiesOf(
   { sources, resolve }: ReaderPorts,
@@ -55,9 +54,10 @@ export async function entitiesOf(
     if (answer.status === 206 && typeof range === 'string') ranges.push(range)
     try {
       const body = JSON.parse(answer.text) as Json
-      for (const item of listOf<Json>(body)) if (isObject(item)) entities.push(item)
+      entities.push(...entitiesIn(body))
+      context = answer.context
       const brought = entities.find((entity) => entity['@context'] !== undefined)?.['@context']
-      if (brought !== undefined) context = await resolve(brought)
+      if (brought !== undefined) context = await resolve(brought, read.asker.tenant)
     } catch (error) {
       warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
       break
@@ -66,7 +66,23 @@ export async function entitiesOf(
       warnings.push({ code: 199, agent: agentOf(registration), text: 'has more entities than were taken' })
       break
     }
-    next = nextPage(next, registration, answer.headers['link'])
+    next = nextPage({ ...next, contexts: [answer.context] }, registration, answer.headers['link'])
   }
   return { entities, context, warnings, ranges }
+}
+
+/** The entities of an answer: one, a list, or those of a collection in GeoJSON, whose properties they are. */
+function entitiesIn(body: Json): JsonObject[] {
+  const isCollection = isObject(body) && body['type'] === 'FeatureCollection'
+  return listOf<Json>(isCollection ? (body['features'] ?? []) : body)
+    .filter(isObject)
+    .map((item) => {
+      const { type, id, properties, '@context': context = isCollection ? body['@context'] : undefined } = item
+      if (type !== 'Feature' || !isObject(properties)) return item
+      return {
+        ...(id === undefined ? {} : { id }),
+        ...properties,
+        ...(context === undefined ? {} : { '@context': context }),
+      }
+    })
 }

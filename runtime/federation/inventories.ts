@@ -40,12 +40,17 @@ export async function gatherInventory(
   )
   const told = await Promise.all(
     concerned.map(async (registration): Promise<Told> => {
-      const answer = await sources.ask(asker, registration, { method: 'GET', path, headers })
+      const answer = await sources.ask(asker, registration, {
+        method: 'GET',
+        path,
+        headers,
+        contexts: [context],
+      })
       const warning = warningOf(registration, answer)
       if (warning !== undefined) warnings.push(warning)
       if ('failure' in answer || answer.status !== 200) return { types: [], attributes: [] }
       try {
-        return claimed(registration, readTold(JSON.parse(answer.text) as Json, context))
+        return claimed(registration, readTold(JSON.parse(answer.text) as Json, answer.context))
       } catch (error) {
         warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
         return { types: [], attributes: [] }

@@ -40,17 +40,26 @@ export function requestFor(
 ): SourceRequest | undefined {
   const given = narrowed(registration, question, context)
   if (given === undefined) return undefined
+  const contexts = [context] as const
   const ways: readonly [Operation, () => SourceRequest][] = [
     [
       'retrieveEntity',
       () => {
         const { attrs: names } = given
         const parameters = names === undefined ? sysAttrs : { attrs: names, ...sysAttrs }
-        return { method: 'GET', path: pathOf(`/entities/${encodeURIComponent(one!)}`, parameters), headers }
+        return {
+          method: 'GET',
+          path: pathOf(`/entities/${encodeURIComponent(one!)}`, parameters),
+          headers,
+          contexts,
+        }
       },
     ],
-    ['queryEntity', () => ({ method: 'GET', path: pathOf('/entities', { ...given, ...sysAttrs }), headers })],
-    ['queryBatch', () => postQuery(given, headers)],
+    [
+      'queryEntity',
+      () => ({ method: 'GET', path: pathOf('/entities', { ...given, ...sysAttrs }), headers, contexts }),
+    ],
+    ['queryBatch', () => ({ ...postQuery(given, headers), contexts })],
   ]
   const usable = one === undefined ? ways.slice(1) : ways
   return usable.find(([operation]) => offers(registration, operation))?.[1]()
@@ -69,15 +78,21 @@ export function historyRequestFor(
   const all = narrowed(registration, question, context)
   if (all === undefined) return undefined
   const given = Object.fromEntries(Object.entries(all).filter(([name]) => isSole || !conditions.has(name)))
+  const contexts = [context] as const
   const { attrs } = given
   const wanted = { ...question.times, ...(attrs === undefined ? {} : { attrs }), ...sysAttrs }
   if (one !== undefined && offers(registration, 'retrieveTemporal')) {
-    return { method: 'GET', path: pathOf(`/temporal/entities/${encodeURIComponent(one)}`, wanted), headers }
+    return {
+      method: 'GET',
+      path: pathOf(`/temporal/entities/${encodeURIComponent(one)}`, wanted),
+      headers,
+      contexts,
+    }
   }
   // A query has to name a time.
   const isQuery = offers(registration, 'queryTemporal') && question.times['timerel'] !== undefined
   return isQuery
-    ? { method: 'GET', path: pathOf('/temporal/entities', { ...given, ...wanted }), headers }
+    ? { method: 'GET', path: pathOf('/temporal/entities', { ...given, ...wanted }), headers, contexts }
     : undefined
 }
 
@@ -122,7 +137,7 @@ function pathOf(path: string, parameters: Readonly<Record<string, string>>): str
 function postQuery(
   given: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
-): SourceRequest {
+): Omit<SourceRequest, 'contexts'> {
   const { type, id, idPattern, attrs, q, scopeQ, georel, geometry, coordinates, geoproperty } = given
   const ids = id?.split(',')
   const selector = {

@@ -1,13 +1,17 @@
 /**
  * How a context source is asked: with the headers its registration wants, our name in Via, in the time it is given,
- * and not at all while it rests after a failure. What a source that allows copies has told last is kept, up to a
- * bound, and stands in for it while it cannot be reached.
+ * in the form it wants, and not at all while it rests after a failure. Where a registration allows copies, what the
+ * source told last stands for it as long as the registration says, and while it cannot be reached.
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { RegistrationBroker } from '#broker/types.ts'
+import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
-import type { Peer, PeerAnswer } from './peer.ts'
+import { wishesOf } from '#ngsi-ld/source-info.ts'
+import type { Peer, PeerRequest } from './peer.ts'
+import { createSourceCopies } from './source-copies.ts'
+import { inForm } from './source-form.ts'
 
 /** Whose request is passed on. */
 export interface Asker {
@@ -25,6 +29,8 @@ export interface SourceRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
+  /** What names in the path and the body are in: one context, or one for each item of a list. */
+  readonly contexts: readonly [Context, ...Context[]]
 }
 
 export type SourceAnswer =
@@ -32,9 +38,12 @@ export type SourceAnswer =
       readonly status: number
       readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
       readonly text: string
-      /** Of a copy that stands in for a source that could not be reached: its age in seconds. */
+      /** What its names are in, unless it brings a context itself. */
+      readonly context: Context
+      /** Of a copy that stands in for an answer: its age in seconds. */
       readonly age?: number
-      /** The registrations' own path of the request, for links to further pages. */
+      /** It stands in because the source could not be reached. */
+      readonly isLastKnown?: boolean
     }
   | { readonly failure: 'timeout' | 'unreachable' | 'resting'; readonly reason: string }
 
@@ -65,109 +74,109 @@ export function agentOf({ contextSourceAlias, endpoint }: Registration): string 
 const isRead = ({ method, path }: SourceRequest): boolean =>
   method === 'GET' || (method === 'POST' && /\/query(?:\?|$)/.test(path))
 
-interface KeptCopy {
-  readonly at: number
-  readonly bytes: number
-  readonly answer: {
-    readonly status: number
-    readonly headers: Record<string, string>
-    readonly text: string
-  }
+export interface SourcesPorts {
+  readonly peer: Peer
+  readonly clock: Clock
+  /** The context behind an address that a registration names; a tenant may host it. */
+  readonly resolve: (address: string, tenant: string) => Context | Promise<Context>
 }
 
-export function createSources({ peer, clock }: { peer: Peer; clock: Clock }): Sources {
+export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   /** Monotonic ms until which a source is left alone. */
   const restsUntil = new Map<string, number>()
-  /** In order of use, the longest unused first. */
-  const copies = new Map<string, KeptCopy>()
-  let copiesBytes = 0
+  const copies = createSourceCopies({ clock })
 
-  function keep(key: string, { status, headers, text }: Exclude<PeerAnswer, { failure: unknown }>): void {
-    drop(key)
-    const bytes = key.length + text.length
-    if (bytes > limits.sourceCopiesBytesMax.value) return
-    const named = ['content-type', 'link', 'ngsild-results-count']
-    const kept = named.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]]] : []))
-    copies.set(key, {
-      at: clock.monotonic(),
-      bytes,
-      answer: { status, headers: Object.fromEntries(kept) as Record<string, string>, text },
-    })
-    copiesBytes += bytes
-    while (copiesBytes > limits.sourceCopiesBytesMax.value) drop(copies.keys().next().value!)
+  /** Asks, takes down what came of it, and lets a source rest that failed. */
+  async function exchange(asker: Asker, registration: Registration, outgoing: PeerRequest) {
+    const { cooldown } = registration.management ?? {}
+    const answer = await peer.exchange(outgoing)
+    const isFailure = 'failure' in answer || answer.status >= 500
+    asker.registrations.outcome(registration.id, !isFailure)
+    if (isFailure && cooldown !== undefined) {
+      if (restsUntil.size >= limits.registrationsMax.value) restsUntil.clear()
+      restsUntil.set(keyOf(asker, registration), clock.monotonic() + cooldown)
+    }
+    return answer
   }
-  function drop(key: string): void {
-    const known = copies.get(key)
-    if (known === undefined) return
-    copies.delete(key)
-    copiesBytes -= known.bytes
-  }
-  function lastKnown(key: string): SourceAnswer | undefined {
-    const known = copies.get(key)
-    if (known === undefined) return undefined
-    copies.delete(key)
-    copies.set(key, known)
-    return { ...known.answer, age: Math.floor((clock.monotonic() - known.at) / 1000) }
+
+  function rests(key: string): boolean {
+    const until = restsUntil.get(key)
+    if (until === undefined) return false
+    if (clock.monotonic() < until) return true
+    restsUntil.delete(key)
+    return false
   }
 
   return Object.freeze({
     async ask(asker, registration, request) {
-      const { id, management = {} } = registration
-      const restKey = `${asker.tenant} ${id}`
-      const isKept = management.cacheDuration !== undefined && isRead(request)
-      const headers = headersFor(asker, registration, request)
-      const copyKey = `${restKey} ${request.method} ${request.path} ${headers['link'] ?? ''} ${request.body ?? ''}`
-      const failed = (failure: 'timeout' | 'unreachable' | 'resting', reason: string): SourceAnswer =>
-        (isKept ? lastKnown(copyKey) : undefined) ?? { failure, reason }
-      const until = restsUntil.get(restKey)
-      if (until !== undefined && clock.monotonic() < until)
-        return failed('resting', 'it failed lately and is left alone for a while')
-      restsUntil.delete(restKey)
-      const answer = await peer.exchange({
-        method: request.method,
-        url: registration.endpoint.replace(/\/+$/, '') + localised(request.path, management.localOnly),
+      const { endpoint, management = {} } = registration
+      const wishes = wishesOf(registration, asker.headers)
+      let formed: SourceRequest
+      try {
+        const { jsonldContext } = wishes
+        const wished = jsonldContext === undefined ? undefined : await resolve(jsonldContext, asker.tenant)
+        formed = inForm(request, wishes, wished)
+      } catch (error) {
+        return { failure: 'unreachable', reason: (error as Error).message }
+      }
+      const headers = headersFor(asker, registration, { ...formed.headers, ...wishes.headers })
+      const key = keyOf(asker, registration)
+      const { cacheDuration, localOnly } = management
+      const isKept = cacheDuration !== undefined && isRead(request)
+      // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
+      const { via: _, ...named } = headers
+      const copyKey = `${key}${endpoint} ${formed.method} ${formed.path} ${JSON.stringify(named)} ${formed.body ?? ''}`
+      const fresh = isKept ? copies.fresh(copyKey, cacheDuration) : undefined
+      if (fresh !== undefined) return fresh
+      const lastKnown = (): SourceAnswer | undefined => {
+        const known = isKept ? copies.lastKnown(copyKey) : undefined
+        return known && { ...known, isLastKnown: true }
+      }
+      if (rests(key)) {
+        const reason = 'it failed lately and is left alone for a while'
+        return lastKnown() ?? { failure: 'resting', reason }
+      }
+      if (!isRead(request)) copies.outdate(key)
+      const answer = await exchange(asker, registration, {
+        method: formed.method,
+        url: endpoint.replace(/\/+$/, '') + (localOnly === true ? localised(formed.path) : formed.path),
         headers,
-        body: request.body,
+        body: formed.body,
         timeoutMs: Math.min(
           management.timeout ?? limits.sourceTimeoutMs.value,
           limits.sourceTimeoutMsMax.value,
         ),
       })
-      const isFailure = 'failure' in answer || answer.status >= 500
-      asker.registrations.outcome(id, !isFailure)
-      if (isFailure && management.cooldown !== undefined) {
-        if (restsUntil.size >= limits.registrationsMax.value) restsUntil.clear()
-        restsUntil.set(restKey, clock.monotonic() + management.cooldown)
-      }
-      if ('failure' in answer) return failed(answer.failure, answer.reason)
-      if (answer.status >= 502 && answer.status <= 504)
-        return (isKept ? lastKnown(copyKey) : undefined) ?? answer
-      if (isKept && answer.status === 200) keep(copyKey, answer)
-      return answer
+      if ('failure' in answer) return lastKnown() ?? answer
+      const told = { ...answer, context: formed.contexts[0] }
+      if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? told
+      if (isKept && (answer.status === 200 || answer.status === 206)) copies.keep(copyKey, told)
+      return told
     },
   } satisfies Sources)
 }
 
-function localised(path: string, localOnly: boolean | undefined): string {
-  if (localOnly !== true || /[?&]local=/.test(path)) return path
-  return `${path}${path.includes('?') ? '&' : '?'}local=true`
+/** Of a source, as one tenant registered it. */
+const keyOf = ({ tenant }: Asker, { id }: Registration): string => `${tenant} ${id} `
+
+/** The path with local=true, whatever it said before. */
+function localised(path: string): string {
+  const [place = '', parameters = ''] = path.split('?')
+  const others = parameters.split('&').filter((pair) => pair !== '' && !pair.startsWith('local='))
+  return `${place}?${[...others, 'local=true'].join('&')}`
 }
 
 function headersFor(
-  asker: Asker,
-  registration: Registration,
-  request: SourceRequest,
+  { headers: { via }, alias }: Asker,
+  { tenant }: Registration,
+  headers: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const { via } = asker.headers
   const before = via === undefined ? '' : `${typeof via === 'string' ? via : via.join(', ')}, `
-  const headers: Record<string, string> = { ...request.headers, via: `${before}1.1 ${asker.alias}` }
-  if (registration.tenant !== undefined) headers['ngsild-tenant'] = registration.tenant
-  for (const { key, value } of registration.contextSourceInfo ?? []) {
-    const name = key.toLowerCase()
-    const given = value === 'urn:ngsi-ld:request' ? asker.headers[name] : value
-    if (typeof given === 'string') headers[name] = given
+  return {
+    ...headers,
+    ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
+    via: `${before}1.1 ${alias}`,
   }
-  return headers
 }
 
 /** What an answer to a question makes the asker warn of. */
@@ -178,7 +187,8 @@ export function warningOf(registration: Registration, answer: SourceAnswer): War
     return { code, agent, text: `${registration.id}: ${answer.reason}` }
   }
   if (answer.age !== undefined) {
-    const text = `${registration.id} cannot be reached; this is what it told ${answer.age} s ago`
+    const why = answer.isLastKnown === true ? 'cannot be reached' : 'was not asked again yet'
+    const text = `${registration.id} ${why}; this is what it told ${answer.age} s ago`
     return { code: 110, agent, text, age: answer.age }
   }
   if (answer.status === 200 || answer.status === 206 || answer.status === 404) return undefined

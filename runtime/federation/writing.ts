@@ -46,7 +46,8 @@ function judged(
   answer: SourceAnswer,
 ): Pick<PartOutcome, 'status' | 'error' | 'told' | 'body'> {
   if ('failure' in answer) {
-    const code = answer.failure === 'timeout' ? 'peer.timeout' : 'peer.unavailable'
+    // One that rests after a failure counts as timed out [5.2.34].
+    const code = answer.failure === 'unreachable' ? 'peer.unavailable' : 'peer.timeout'
     const error = new GatewayError(code, `${id}: ${answer.reason}`)
     return { status: error.entry.status, error }
   }

@@ -5,6 +5,7 @@
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
+import type { Context } from '#ngsi-ld/context.ts'
 import { bodyWith, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { isUri } from '#ngsi-ld/name.ts'
@@ -27,6 +28,8 @@ interface Share {
   readonly isOffered: boolean
   readonly items: Json[]
   readonly ids: string[]
+  /** What the names of each item are in. */
+  readonly contexts: [Context, ...Context[]]
 }
 
 /** What came of one share. */
@@ -47,9 +50,11 @@ export function createDistributedBatches({
   function sharesOf({ broker, registrations }: Distributed, ask: BatchAsk, operation: Operation) {
     const shares = new Map<string, Share>()
     const here: { items: Json[]; ids: string[] } = { items: [], ids: [] }
-    const add = (part: WritePart, item: Json, id: string): void => {
+    const add = (part: WritePart, item: Json, id: string, context: Context): void => {
       const { registration, isProxied, isOffered } = part
-      const share = shares.get(registration.id) ?? { registration, isProxied, isOffered, items: [], ids: [] }
+      const known = shares.get(registration.id)
+      const share = known ?? { registration, isProxied, isOffered, items: [], ids: [], contexts: [context] }
+      if (known !== undefined) share.contexts.push(context)
       share.items.push(item)
       share.ids.push(id)
       shares.set(registration.id, share)
@@ -70,7 +75,7 @@ export function createDistributedBatches({
       const { parts, local } = splitWrite(registrations, { operation, id, types, names })
       const reduce = (attributes: WritePart['attributes']): Json =>
         body === undefined ? json : bodyWith(body, attributes, expand)
-      for (const part of parts) add(part, reduce(part.attributes), id)
+      for (const part of parts) add(part, reduce(part.attributes), id, item.context)
       if (local === 'none') continue
       here.items.push(reduce(local))
       here.ids.push(id)
@@ -101,7 +106,8 @@ export function createDistributedBatches({
       const headers = headersOf(c, true)
       const sent = Promise.all(
         shares.map(async (share) => {
-          const request = { method: 'POST', path, headers, body: JSON.stringify(share.items) }
+          const body = JSON.stringify(share.items)
+          const request = { method: 'POST', path, headers, body, contexts: share.contexts }
           return told(share, await sendPart(sources, asker, { part: share, request }))
         }),
       )

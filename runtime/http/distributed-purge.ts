@@ -5,6 +5,7 @@
 
 import type { Json } from '#contract'
 import { sendPart } from '#federation/writing.ts'
+import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, listOf } from '#ngsi-ld/json.ts'
 import { modeOf } from '#ngsi-ld/registration.ts'
 import { type Interest, isOfInterest } from '#ngsi-ld/registration-match.ts'
@@ -15,13 +16,15 @@ import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
 
 interface Purge {
   readonly interests: readonly Interest[]
+  /** What names in the request are in. */
+  readonly context: Context
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
 
 export async function purgeEverywhere(
   { answers, problems, sources }: DistributedWritePorts,
   { c, asker, registrations, path }: Distributed,
-  { interests, local }: Purge,
+  { interests, context, local }: Purge,
 ): Promise<Response> {
   const parts = registrations.flatMap((registration) => {
     const mode = modeOf(registration)
@@ -36,7 +39,12 @@ export async function purgeEverywhere(
   const here = await local(c)
   if (here.status >= 300 || parts.length === 0) return here
   // As the resource is called, with or without a slash at the end here.
-  const request = { method: 'DELETE', path: path.replace(/\/(?=\?|$)/, ''), headers: headersOf(c, false) }
+  const request = {
+    method: 'DELETE',
+    path: path.replace(/\/(?=\?|$)/, ''),
+    headers: headersOf(c, false),
+    contexts: [context],
+  } as const
   const outcomes = await Promise.all(parts.map((part) => sendPart(sources, asker, { part, request })))
   const bad = outcomes.flatMap(({ error, registration, status, body }) => {
     if (error !== undefined) return [{ registrationId: registration.id, error: { ...problems.body(error) } }]

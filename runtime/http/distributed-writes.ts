@@ -230,7 +230,8 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
             path,
             headers: headersOf(c, body !== undefined),
             body: body === undefined ? undefined : JSON.stringify(body),
-          }
+            contexts: [target.ask.context],
+          } as const
           return sendPart(sources, asker, { part, request }).then((outcome) => ({
             ...outcome,
             attributes: part.attributes,

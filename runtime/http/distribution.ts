@@ -56,7 +56,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 
 export function createDistribution(ports: DistributionPorts) {
   const { broker, asks, sources, problems } = ports
-  const reader = createReader({ sources, resolve: (local) => ports.contexts.resolve(local) })
+  const reader = createReader({ sources, resolve: ports.contexts.resolve })
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
   const discovery = createDistributedDiscovery(ports)
@@ -181,7 +181,7 @@ export function createDistribution(ports: DistributionPorts) {
   const purge = async (request: Distributed, local: Route): Promise<Response> => {
     const ask = await asks.read(request.c, anyParameter)
     const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
-    return purgeEverywhere(ports, request, { interests, local })
+    return purgeEverywhere(ports, request, { interests, context: ask.context, local })
   }
 
   const wrap =

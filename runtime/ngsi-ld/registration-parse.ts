@@ -10,10 +10,9 @@ import { checkGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
 import { compilePattern } from './pattern.ts'
-import { badRequestData, notSupported } from './problem.ts'
+import { badRequestData } from './problem.ts'
 import {
   type EntityInfo,
-  type HeaderPair,
   modeOf,
   type Registration,
   type RegistrationInfo,
@@ -22,6 +21,7 @@ import {
   type TimeInterval,
 } from './registration.ts'
 import { areConsumption, isOperation } from './registration-operations.ts'
+import { parseSourceInfo } from './source-info.ts'
 
 export interface ParseRegistrationOptions {
   readonly context: Pick<Context, 'expand' | 'reference'>
@@ -112,7 +112,7 @@ const rules: { readonly [name: string]: Rule } = {
   endpoint: (value) => ({ endpoint: parseEndpoint(value) }),
   mode: (value) => ({ mode: oneOf(value, registrationModes, 'mode') }),
   operations: (value) => ({ operations: parseOperations(value) }),
-  contextSourceInfo: (value) => ({ contextSourceInfo: parsePairs(value) }),
+  contextSourceInfo: (value) => ({ contextSourceInfo: parseSourceInfo(value) }),
   tenant: (value) => ({ tenant: text(value, 'tenant') }),
   scope: (value) => ({ scope: checkScope(value) }),
   datasetId: (value) => ({
@@ -209,30 +209,6 @@ function parseOperations(value: Json): readonly string[] {
   const unknown = found.find((name) => !isOperation(name))
   if (unknown !== undefined) throw badRequestData(`${unknown} is no operation`, 'operations')
   return [...new Set(found)]
-}
-
-const connectionHeaders =
-  /^(?:host|connection|content-length|transfer-encoding|keep-alive|te|trailer|upgrade|expect)$/i
-
-/** What would have requests translated on their way. */
-const translationKeys: ReadonlySet<string> = new Set(['jsonldContext', 'contentType', 'ngsildConformance'])
-
-function parsePairs(value: Json): readonly HeaderPair[] {
-  const field = 'contextSourceInfo'
-  if (!Array.isArray(value)) throw badRequestData('must be an array of {key, value}', field)
-  return (value as readonly Json[]).map((pair) => {
-    if (!isObject(pair)) throw badRequestData('must be an array of {key, value}', field)
-    const key = text(pair['key'], `${field}.key`)
-    const given = text(pair['value'], `${field}.value`)
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(key))
-      throw badRequestData('is not a header name', `${field}.key`)
-    if (translationKeys.has(key))
-      throw notSupported(`${field}: ${key} is not built; names travel as they came`)
-    if (connectionHeaders.test(key)) throw badRequestData(`${key} cannot be set`, `${field}.key`)
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(given))
-      throw badRequestData('is not a header value', `${field}.value`)
-    return { key, value: given }
-  })
 }
 
 function parseInterval(value: Json, field: string): TimeInterval {

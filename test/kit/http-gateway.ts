@@ -127,7 +127,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
       alias: () => options.alias ?? 'selvedge-test',
-      sources: createSources({ peer, clock: systemClock }),
+      sources: createSources({ peer, clock: systemClock, resolve: contexts.resolve }),
       clock: systemClock,
       log,
       metrics,

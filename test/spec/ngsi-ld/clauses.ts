@@ -42,10 +42,11 @@ export const clauses: readonly Clause[] = [
       distribution('02-writing'),
       distribution('04-discovery'),
       distribution('05-histories'),
+      distribution('06-sources'),
       property('distribution'),
       property('history-merge'),
     ],
-    'Not yet for subscriptions; translation by contextSourceInfo is refused.',
+    'Not yet for subscriptions.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),

@@ -160,7 +160,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     })
 
     test('is stood in for by its last known copy, marked with its age, where copies are allowed', async () => {
-      await register({ endpoint: brittle.url, management: { cacheDuration: 'PT1H' } })
+      await register({ endpoint: brittle.url, management: { cacheDuration: 'PT0.001S' } })
       expect((await read(`${entities}/urn:p:9`))['flow']!.value).toBe(1)
       await brittle.close()
       const reply = await here.get(`${entities}/urn:p:9`)

@@ -1,0 +1,76 @@
+/**
+ * A request in the form that a source wants it in (GS CIM 009, 4.3.6.6 to 4.3.6.8): names in its @context, bodies of
+ * its media type, without what its version of the standard does not know. What a source wishes nothing about is passed
+ * on as it came.
+ */
+import type { Json } from '#contract'
+import { amendBody } from '#ngsi-ld/amended-body.ts'
+import { type Context, coreContext } from '#ngsi-ld/context.ts'
+import { isList, isObject } from '#ngsi-ld/json.ts'
+import type { SourceWishes } from '#ngsi-ld/source-info.ts'
+import { translateBody, translatePath } from '#ngsi-ld/translation.ts'
+import type { SourceRequest } from './sources.ts'
+
+const json = 'application/json'
+const ld = 'application/ld+json'
+
+/** `wished` is the context behind the address that the source wants, if it wants one. */
+export function inForm(
+  request: SourceRequest,
+  wishes: SourceWishes,
+  wished: Context | undefined,
+): SourceRequest {
+  const body = request.body === undefined ? undefined : (JSON.parse(request.body) as Json)
+  const target = wished ?? (body === undefined ? undefined : contextToMove(request, wishes))
+  const { minor } = wishes
+  const amended = (whole: Json): Json => (minor === undefined ? whole : amendBody(request.path, whole, minor))
+  if (target === undefined)
+    return body === undefined || minor === undefined
+      ? request
+      : { ...request, body: JSON.stringify(amended(body)) }
+
+  const translations = request.contexts.map((from) => ({ from, to: target }))
+  const { link: _, 'content-type': __, ...headers } = request.headers
+  const moved = {
+    ...request,
+    contexts: [target],
+    path: translatePath(request.path, translations[0]!),
+    headers: { ...headers, ...linkTo(wishes.jsonldContext ?? target.address) },
+  } as const
+  if (body === undefined) return moved
+  const translated = amended(translateBody(request.path, body, translations))
+  const items = isList(translated) ? translated : [translated]
+  if (wishes.contentType !== ld || !items.every(isObject))
+    return {
+      ...moved,
+      headers: { ...moved.headers, 'content-type': json },
+      body: JSON.stringify(translated),
+    }
+  const context = wishes.jsonldContext ?? target.reference
+  const within = items.map((item) => ({ ...item, '@context': context }))
+  return {
+    ...moved,
+    headers: { ...headers, 'content-type': ld },
+    body: JSON.stringify(isList(translated) ? within : within[0]),
+  }
+}
+
+const linkTo = (address: string | undefined): { readonly link?: string } =>
+  address === undefined
+    ? {}
+    : { link: `<${address}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"` }
+
+/**
+ * The context that a body's names are to be in when the body or a header has to name it and did not before: that of
+ * the request, or the core, under which all names are whole, where a header cannot name it.
+ */
+function contextToMove(
+  { contexts, headers }: SourceRequest,
+  { contentType }: SourceWishes,
+): Context | undefined {
+  const isLd = headers['content-type'] === ld
+  if (contentType === undefined || isLd === (contentType === ld)) return undefined
+  const [first] = contexts
+  const isOne = contexts.every((context) => context === first)
+  return isOne && (contentType === ld || first.address !== undefined) ? first : coreContext
+}

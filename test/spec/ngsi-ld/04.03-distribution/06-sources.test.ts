@@ -1,0 +1,312 @@
+/**
+ * How sources are asked, seen from a source that only takes down what it gets and answers as told: the wishes of its
+ * registration (contextSourceInfo), what the registration manages (management), and what is counted.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type HttpGateway, type Reply, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const registrations = '/ngsi-ld/v1/csourceRegistrations'
+const contexts = '/ngsi-ld/v1/jsonldContexts'
+const rel = 'rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"'
+const flow = (value: unknown) => ({ type: 'Property', value })
+const german = { Pumpe: 'http://x.org/Pump', fluss: 'http://x.org/flow', wo: 'http://x.org/place' }
+const english = { Pump: 'http://x.org/Pump', flow: 'http://x.org/flow', place: 'http://x.org/place' }
+
+interface Asked {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: unknown
+}
+
+describe('GS CIM 009, 4.3.6: how sources are asked', () => {
+  let here: HttpGateway
+  let endpoint = ''
+  let asked: Asked[] = []
+  let answer: { status: number; body?: unknown; delayMs?: number } = { status: 404 }
+  let registered: string[] = []
+  const source = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      const { method = '', url = '', headers } = request
+      asked.push({
+        method,
+        path: decodeURIComponent(url),
+        headers,
+        body: text === '' ? undefined : JSON.parse(text),
+      })
+      const { status, body, delayMs = 0 } = answer
+      setTimeout(() => {
+        response.writeHead(status, { 'Content-Type': 'application/json' })
+        response.end(body === undefined ? undefined : JSON.stringify(body))
+      }, delayMs)
+    })
+  })
+  beforeAll(async () => {
+    here = await startHttpGateway({ alias: 'here' })
+    await new Promise<void>((resolve) => source.listen(0, '127.0.0.1', resolve))
+    endpoint = `http://127.0.0.1:${(source.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    source.close()
+    source.closeAllConnections()
+    await here.close()
+  })
+  afterEach(async () => {
+    for (const path of registered) await here.ask('DELETE', path)
+    registered = []
+    asked = []
+  })
+
+  const register = async (members: object): Promise<string> => {
+    const body = {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }] }],
+      operations: ['redirectionOps'],
+      endpoint,
+      '@context': english,
+      ...members,
+    }
+    const made = await here.send('POST', registrations, body)
+    expect([made.status, made.text]).toEqual([201, ''])
+    registered.push(made.headers['location']!)
+    return made.headers['location']!
+  }
+  const hosted = async (context: object, headers = {}): Promise<string> => {
+    const body = { '@context': context }
+    const made = await here.ask('POST', contexts, {
+      body,
+      headers: { 'Content-Type': 'application/json', ...headers },
+    })
+    return here.url + made.headers['location']!
+  }
+  const info = (pairs: Record<string, string>) => ({
+    contextSourceInfo: Object.entries(pairs).map(([key, value]) => ({ key, value })),
+  })
+
+  describe('in the form that a source wishes for', () => {
+    test('jsonldContext: names of requests and answers are in its context', async () => {
+      const [wished, ours] = [await hosted(german), await hosted(english)]
+      await register({ ...info({ jsonldContext: wished }), mode: 'redirect' })
+      answer = { status: 200, body: [{ id: 'urn:p:1', type: 'Pumpe', fluss: flow(3) }] }
+      const found = await here.get(`${entities}?type=Pump&attrs=flow&q=flow%3E1`, {
+        Link: `<${ours}>; ${rel}`,
+      })
+      expect(asked[0]!.path).toBe(`${entities}?attrs=fluss&options=sysAttrs&q=fluss>1&type=Pumpe`)
+      expect(asked[0]!.headers.link).toBe(`<${wished}>; ${rel}`)
+      expect(found.json()).toEqual([{ id: 'urn:p:1', type: 'Pump', flow: flow(3) }])
+    })
+
+    test('jsonldContext: bodies and paths of writes, and each item of a batch', async () => {
+      const wished = await hosted(german)
+      await register({ ...info({ jsonldContext: wished }), mode: 'redirect' })
+      answer = { status: 201 }
+      const pump = { id: 'urn:p:1', type: 'Pump', flow: flow(1), '@context': english }
+      expect((await here.send('POST', entities, pump)).status).toBe(201)
+      expect(asked[0]!.body).toEqual({ id: 'urn:p:1', type: 'Pumpe', fluss: flow(1) })
+      expect(asked[0]!.headers).toMatchObject({
+        'content-type': 'application/json',
+        link: `<${wished}>; ${rel}`,
+      })
+      answer = { status: 204 }
+      const path = `${entities}/urn:p:1/attrs/flow`
+      const patched = await here.send('PATCH', path, { value: 2, '@context': english })
+      expect(patched.status).toBe(204)
+      expect([asked[1]!.path, asked[1]!.body]).toEqual([`${entities}/urn:p:1/attrs/fluss`, { value: 2 }])
+    })
+
+    test('contentType: the context moves into the body, or out of it', async () => {
+      const ours = await hosted(english)
+      await register({ ...info({ contentType: 'application/ld+json' }), mode: 'redirect' })
+      answer = { status: 201 }
+      const pump = { id: 'urn:p:1', type: 'Pump', flow: flow(1) }
+      await here.send('POST', entities, pump, { Link: `<${ours}>; ${rel}` })
+      expect(asked[0]!.headers).toMatchObject({ 'content-type': 'application/ld+json' })
+      expect(asked[0]!.headers).not.toHaveProperty('link')
+      expect(asked[0]!.body).toMatchObject({ flow: flow(1), '@context': [ours, expect.any(String)] })
+      await here.ask('DELETE', registered.pop()!)
+      await register({ ...info({ contentType: 'application/json' }), mode: 'redirect' })
+      await here.send('POST', entities, { ...pump, '@context': ours })
+      expect(asked[1]!.headers).toMatchObject({
+        'content-type': 'application/json',
+        link: `<${ours}>; ${rel}`,
+      })
+      expect(asked[1]!.body).toEqual(pump)
+      await here.send('POST', entities, { ...pump, '@context': english })
+      expect(asked[2]!.body).toEqual({
+        id: 'urn:p:1',
+        type: 'http://x.org/Pump',
+        'http://x.org/flow': flow(1),
+      })
+    })
+
+    test('ngsildConformance: bodies say nothing that the version of the source does not know', async () => {
+      await register({ ...info({ ngsildConformance: '1.6' }), mode: 'redirect' })
+      answer = { status: 201 }
+      const levels = { type: 'ListProperty', valueList: [1, 2] }
+      const pump = { id: 'urn:p:1', type: 'Pump', levels, flow: flow(1), '@context': english }
+      expect((await here.send('POST', entities, pump)).status).toBe(201)
+      expect(asked[0]!.body).toEqual({ ...pump, levels: flow([1, 2]) })
+    })
+
+    test('other keys are headers, of the request where the value says so; those of the connection are left out', async () => {
+      const pairs = { 'X-Plant': 'a', authorization: 'urn:ngsi-ld:request', Host: 'elsewhere', Via: '1.1 x' }
+      await register({ ...info(pairs), tenant: 'plant' })
+      answer = { status: 404 }
+      await here.get(`${entities}/urn:p:1`, { Authorization: 'Bearer t' })
+      expect(asked[0]!.headers).toMatchObject({
+        'x-plant': 'a',
+        authorization: 'Bearer t',
+        'ngsild-tenant': 'plant',
+        via: '1.1 here',
+        host: endpoint.slice('http://'.length),
+      })
+    })
+
+    test('accept: GeoJSON is read too', async () => {
+      await register(info({ accept: 'application/geo+json' }))
+      const properties = { type: 'http://x.org/Pump', 'http://x.org/flow': flow(3) }
+      const feature = { id: 'urn:p:1', type: 'Feature', geometry: null, properties }
+      answer = { status: 200, body: { type: 'FeatureCollection', features: [feature] } }
+      const found = await here.get(`${entities}?type=${encodeURIComponent('http://x.org/Pump')}`)
+      expect(asked[0]!.headers.accept).toBe('application/geo+json')
+      expect(found.json()).toEqual([{ id: 'urn:p:1', ...properties }])
+    })
+
+    test.each([
+      ['jsonldContext', 'nowhere'],
+      ['contentType', 'text/plain'],
+      ['ngsildConformance', 'new'],
+      ['not a header', 'x'],
+      ['X-Empty', ''],
+    ])('%s cannot be %s', async (key, value) => {
+      const body = {
+        type: 'ContextSourceRegistration',
+        information: [{ entities: [{ type: 'Pump' }] }],
+        endpoint,
+        ...info({ [key]: value }),
+      }
+      expect((await here.send('POST', registrations, body)).status).toBe(400)
+    })
+
+    test('a context that cannot be had is a warning', async () => {
+      await register(info({ jsonldContext: 'http://127.0.0.1:1/none.jsonld' }))
+      const reply = await here.get(`${entities}?type=${encodeURIComponent('http://x.org/Pump')}`)
+      expect([reply.status, reply.json()]).toEqual([200, []])
+      expect(reply.headers['ngsild-warning']).toMatch(/^111 /)
+      expect(asked).toEqual([])
+    })
+
+    test('the context of an answer may be hosted in the tenant that asks', async () => {
+      const tenant = { 'NGSILD-Tenant': 'works' }
+      const theirs = await hosted(german, tenant)
+      const body = {
+        type: 'ContextSourceRegistration',
+        information: [{ entities: [{ type: 'http://x.org/Pump' }] }],
+        endpoint,
+      }
+      expect((await here.send('POST', registrations, body, tenant)).status).toBe(201)
+      answer = { status: 200, body: { id: 'urn:p:1', type: 'Pumpe', fluss: flow(3), '@context': theirs } }
+      const found = await here.get(`${entities}/urn:p:1`, tenant)
+      expect(found.json()).toMatchObject({ type: 'http://x.org/Pump', 'http://x.org/flow': flow(3) })
+    })
+  })
+
+  describe('as its registration manages', () => {
+    const path = `${entities}/urn:p:7`
+    const pump = (value: number) => ({
+      status: 200,
+      body: { id: 'urn:p:7', type: 'http://x.org/Pump', flow: flow(value) },
+    })
+    const flowIn = (reply: Reply): unknown => (reply.json() as { flow: { value: unknown } }).flow.value
+
+    test('cacheDuration: a copy stands so long, marked with its age, but not once something was written', async () => {
+      await register({ management: { cacheDuration: 'PT1H' } })
+      answer = pump(1)
+      expect(flowIn(await here.get(path))).toBe(1)
+      answer = pump(2)
+      const copied = await here.get(path)
+      expect([flowIn(copied), copied.headers['age']]).toEqual([1, '0'])
+      expect(copied.headers['ngsild-warning']).toMatch(/^110 /)
+      expect(asked).toHaveLength(1)
+      answer = { status: 204 }
+      expect((await here.send('PATCH', `${path}/attrs/flow`, { value: 2 })).status).toBe(204)
+      answer = pump(2)
+      expect(flowIn(await here.get(path))).toBe(2)
+    })
+
+    test('cacheDuration: when it is over the source is asked again, and its copy only stands in when it is gone', async () => {
+      await register({ management: { cacheDuration: 'PT0.001S' } })
+      answer = pump(1)
+      await here.get(path)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      answer = pump(2)
+      expect(flowIn(await here.get(path))).toBe(2)
+      answer = { status: 503 }
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      const copied = await here.get(path)
+      expect([flowIn(copied), copied.headers['age']]).toEqual([2, '0'])
+      expect(copied.headers['ngsild-warning']).toMatch(/^110 .*cannot be reached/)
+    })
+
+    test('cacheDuration: whoever asks with other credentials is not given the copy', async () => {
+      await register({
+        ...info({ Authorization: 'urn:ngsi-ld:request' }),
+        management: { cacheDuration: 'PT1H' },
+      })
+      answer = pump(1)
+      await here.get(path, { Authorization: 'Bearer a' })
+      answer = { status: 404 }
+      expect((await here.get(path, { Authorization: 'Bearer b' })).status).toBe(404)
+      expect((await here.get(path, { Authorization: 'Bearer a' })).status).toBe(200)
+    })
+
+    test('localOnly: the source is asked for what it holds itself, whatever the client said', async () => {
+      await register({ management: { localOnly: true } })
+      answer = { status: 204 }
+      await here.ask('DELETE', `${entities}/urn:p:7?type=http%3A%2F%2Fx.org%2FPump&local=false`)
+      expect(asked[0]!.path).toBe(`${entities}/urn:p:7?type=http://x.org/Pump&local=true`)
+    })
+
+    test('timeout and cooldown: one that is too slow is 504, and so is one that rests after that', async () => {
+      await register({ mode: 'redirect', management: { timeout: 20, cooldown: 60_000 } })
+      answer = { status: 204, delayMs: 300 }
+      const write = () =>
+        here.send('PATCH', `${path}/attrs/flow?type=http%3A%2F%2Fx.org%2FPump`, { value: 2 })
+      expect((await write()).status).toBe(504)
+      answer = { status: 204 }
+      expect((await write()).status).toBe(504)
+      expect(asked).toHaveLength(1)
+    })
+  })
+
+  test('what registrations count outlives the gateway', async () => {
+    const dataFolder = mkdtempSync(join(tmpdir(), 'selvedge-sources-'))
+    const open = () => startHttpGateway({ dataFolder })
+    const body = {
+      id: 'urn:r:1',
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }] }],
+      endpoint,
+    }
+    const first = await open()
+    expect((await first.send('POST', registrations, body)).status).toBe(201)
+    answer = { status: 404 }
+    await first.get(`${entities}/urn:p:1`)
+    await first.get(`${entities}/urn:p:1`)
+    await first.close()
+    const second = await open()
+    const counted = (await second.get(`${registrations}/urn:r:1`)).json() as object
+    await second.close()
+    rmSync(dataFolder, { recursive: true, force: true })
+    expect(counted).toMatchObject({ status: 'ok', timesSent: 2, lastSuccess: expect.any(String) })
+  })
+})
