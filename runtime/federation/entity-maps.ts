@@ -1,21 +1,27 @@
 /**
  * Entity maps (GS CIM 009, 5.2.39 and 5.14): which entities a query found, and where each of them is held, so that its
- * pages can be had later without asking everybody again. They live in memory, for a while and up to a bound.
+ * pages can be had later without asking everybody again. They live in memory, for a while and up to bounds on their
+ * number and on the entities that they name together; the oldest goes first.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 
-export interface EntityMap {
-  readonly id: string
+export interface EntityMapContent {
   /** Ids of registrations, or `@none` for what is held here, by entity id; in the order of the query. */
   readonly origins: ReadonlyMap<string, readonly string[]>
+  /** Maps that sources made of the same query, by the id of the registration. */
+  readonly linked: ReadonlyMap<string, string>
+}
+
+export interface EntityMap extends EntityMapContent {
+  readonly id: string
   /** Milliseconds UTC. */
   readonly expiresAt: number
 }
 
 export interface EntityMaps {
-  create(tenant: string, origins: EntityMap['origins'], lifetimeMs: number): EntityMap
+  create(tenant: string, content: EntityMapContent, lifetimeMs: number): EntityMap
   get(tenant: string, id: string): EntityMap | undefined
   /** False when there is none. */
   extend(tenant: string, id: string, expiresAt: number): boolean
@@ -25,20 +31,35 @@ export interface EntityMaps {
 export function createEntityMaps(clock: Clock): EntityMaps {
   /** Oldest first. */
   const maps = new Map<string, EntityMap>()
+  let named = 0
   const keyOf = (tenant: string, id: string): string => `${tenant} ${id}`
+  const drop = (key: string): boolean => {
+    named -= maps.get(key)?.origins.size ?? 0
+    return maps.delete(key)
+  }
   function get(tenant: string, id: string): EntityMap | undefined {
-    const found = maps.get(keyOf(tenant, id))
+    const key = keyOf(tenant, id)
+    const found = maps.get(key)
     if (found === undefined || found.expiresAt > clock.now()) return found
-    maps.delete(keyOf(tenant, id))
+    drop(key)
     return undefined
+  }
+  /** Makes room for a map that names so many entities. */
+  function makeRoom(size: number): void {
+    for (const [key, { expiresAt }] of maps) if (expiresAt <= clock.now()) drop(key)
+    for (const key of maps.keys()) {
+      if (maps.size < limits.entityMapsMax.value && named + size <= limits.entityMapsIdsMax.value) return
+      drop(key)
+    }
   }
 
   return Object.freeze({
-    create(tenant, origins, lifetimeMs) {
-      if (maps.size >= limits.entityMapsMax.value) maps.delete(maps.keys().next().value!)
+    create(tenant, content, lifetimeMs) {
+      makeRoom(content.origins.size)
       const id = `urn:ngsi-ld:EntityMap:${randomUUID()}`
-      const map = { id, origins, expiresAt: clock.now() + lifetimeMs }
+      const map = { id, ...content, expiresAt: clock.now() + lifetimeMs }
       maps.set(keyOf(tenant, id), map)
+      named += content.origins.size
       return map
     },
     get,
@@ -48,6 +69,6 @@ export function createEntityMaps(clock: Clock): EntityMaps {
       maps.set(keyOf(tenant, id), { ...found, expiresAt })
       return true
     },
-    delete: (tenant, id) => get(tenant, id) !== undefined && maps.delete(keyOf(tenant, id)),
+    delete: (tenant, id) => get(tenant, id) !== undefined && drop(keyOf(tenant, id)),
   } satisfies EntityMaps)
 }

@@ -31,6 +31,8 @@ export interface Told {
   readonly warnings: Warning[]
   /** The Content-Range of every page that did not hold all of its histories. */
   readonly ranges: readonly string[]
+  /** Location of the entity map that the source made. */
+  readonly map: string | undefined
 }
 
 /** Entities of one source; none with a warning where it fails. */
@@ -44,12 +46,20 @@ export async function entitiesOf(
   const entities: JsonObject[] = []
   const warnings: Warning[] = []
   let { context } = read
-  let next: SourceRequest | undefined = request
+  let map: string | undefined
+  let next: SourceRequest | undefined = withWish(request, read)
   while (next !== undefined) {
     const answer: SourceAnswer = await sources.ask(read.asker, registration, next)
+    // One that knows no entity maps is asked without.
+    if (entities.length === 0 && next !== request && 'status' in answer && answer.status === 400) {
+      next = request
+      continue
+    }
     const warning = warningOf(registration, answer)
     if (warning !== undefined) warnings.push(warning)
     if ('failure' in answer || (answer.status !== 200 && answer.status !== 206)) break
+    const location = answer.headers['ngsild-entitymap']
+    if (typeof location === 'string') map ??= location
     const range = answer.headers['content-range']
     if (answer.status === 206 && typeof range === 'string') ranges.push(range)
     try {
@@ -68,7 +78,15 @@ export async function entitiesOf(
     }
     next = nextPage({ ...next, contexts: [answer.context] }, registration, answer.headers['link'])
   }
-  return { entities, context, warnings, ranges }
+  return { entities, context, warnings, ranges, map }
+}
+
+/** A query that makes an entity map too, where one is wished for. */
+function withWish(request: SourceRequest, { mapWish }: ReadRequest): SourceRequest {
+  if (mapWish === undefined || request.method !== 'GET') return request
+  const { path } = request
+  const wish = new URLSearchParams({ entityMap: 'true', ...mapWish })
+  return { ...request, path: `${path}${path.includes('?') ? '&' : '?'}${wish}` }
 }
 
 /** The entities of an answer: one, a list, or those of a collection in GeoJSON, whose properties they are. */

@@ -26,6 +26,7 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
+import { linkedMaps } from './reading.ts'
 import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
 import { agentOf, type Warning } from './sources.ts'
 
@@ -38,6 +39,10 @@ export interface HistoryQuestion extends Question {
 
 export interface GatheredHistories {
   readonly broker: TenantBroker
+  /** Who has something of which entity. */
+  readonly copies: readonly { readonly source: string; readonly entity: { readonly id: string } }[]
+  /** Locations of the entity maps that sources made, by the id of their registration. */
+  readonly linked: ReadonlyMap<string, string>
   readonly warnings: readonly Warning[]
 }
 
@@ -58,7 +63,14 @@ export async function gatherHistories(
   for (const { copies } of told)
     for (const copy of copies) byId.set(copy.history.id, [...(byId.get(copy.history.id) ?? []), copy])
   const broker = byId.size === 0 ? read.broker : overlay(read.broker, byId)
-  return { broker, warnings: told.flatMap(({ warnings }) => warnings) }
+  return {
+    broker,
+    copies: told.flatMap(({ source, copies }) =>
+      copies.map(({ history: { id } }) => ({ source, entity: { id } })),
+    ),
+    linked: linkedMaps(told),
+    warnings: told.flatMap(({ warnings }) => warnings),
+  }
 }
 
 interface Wanted {
@@ -72,19 +84,21 @@ async function historiesOf(
   ports: ReaderPorts,
   read: ReadRequest,
   { registration, question, one }: Wanted,
-): Promise<{ copies: HistoryCopy[]; warnings: Warning[] }> {
+): Promise<{ source: string; copies: HistoryCopy[]; warnings: Warning[]; map: string | undefined }> {
   const { query } = question
   const isBackwards = query.lastN !== undefined
   const parts = new Map<string, HistoryCopy[]>()
   const warnings: Warning[] = []
   let times: HistoryQuestion['times'] | undefined = question.times
   let end: number | undefined
+  let map: string | undefined
   let instances = 0
   while (times !== undefined) {
     const request = historyRequestFor(registration, { ...question, times }, one, read)
     if (request === undefined) break
     const told = await entitiesOf(ports, read, registration, request)
     warnings.push(...told.warnings)
+    map ??= told.map
     for (const json of told.entities) {
       try {
         const copy = copyOf(registration, readEvolution(json, told.context), query)
@@ -107,7 +121,7 @@ async function historiesOf(
     history: same.length === 1 ? same[0]!.history : mergeHistories(same, selection),
     end,
   }))
-  return { copies, warnings }
+  return { source: registration.id, copies, warnings, map }
 }
 
 /** What a source may say of it; undefined when that is nothing. */

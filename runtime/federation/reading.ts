@@ -24,6 +24,8 @@ export interface SourcedCopy extends EntityCopy {
 export interface Gathered {
   readonly broker: TenantBroker
   readonly copies: readonly SourcedCopy[]
+  /** Locations of the entity maps that sources made, by the id of their registration. */
+  readonly linked: ReadonlyMap<string, string>
   /** Entities held here that matched by what is held here alone, although others may have newer copies of them. */
   uncertain(): readonly string[]
   readonly warnings: readonly Warning[]
@@ -34,8 +36,8 @@ export function createReader(ports: ReaderPorts) {
     read: ReadRequest,
     registration: Registration,
     request: SourceRequest,
-  ): Promise<{ copies: SourcedCopy[]; warnings: Warning[] }> {
-    const { entities, context, warnings } = await entitiesOf(ports, read, registration, request)
+  ): Promise<{ source: string; copies: SourcedCopy[]; warnings: Warning[]; map: string | undefined }> {
+    const { entities, context, warnings, map } = await entitiesOf(ports, read, registration, request)
     const copies = entities.flatMap((json): SourcedCopy[] => {
       try {
         const { '@context': _, ...body } = json
@@ -57,7 +59,7 @@ export function createReader(ports: ReaderPorts) {
         return []
       }
     })
-    return { copies, warnings }
+    return { source: registration.id, copies, warnings, map }
   }
 
   /** All that these sources have for a question. */
@@ -72,7 +74,7 @@ export function createReader(ports: ReaderPorts) {
       return request === undefined ? [] : [copiesOf(read, registration, request)]
     })
     if (asked.length === 0 && before.length === 0)
-      return { broker: read.broker, copies: [], uncertain: () => [], warnings: [] }
+      return { broker: read.broker, copies: [], linked: new Map(), uncertain: () => [], warnings: [] }
     const told = await Promise.all(asked)
     const copies = [...before, ...told.flatMap((each) => each.copies)]
     const byId = new Map<string, EntityCopy[]>()
@@ -85,12 +87,20 @@ export function createReader(ports: ReaderPorts) {
     return {
       broker: overlay(read.broker, byId, seen),
       copies,
+      linked: linkedMaps(told),
       uncertain: () => [...seen].filter((id) => !byId.has(id)),
       warnings: told.flatMap(({ warnings }) => warnings),
     }
   }
 
   return Object.freeze({ gather })
+}
+
+/** Locations of the entity maps that sources made. */
+export function linkedMaps(
+  told: readonly { readonly source: string; readonly map: string | undefined }[],
+): ReadonlyMap<string, string> {
+  return new Map(told.flatMap(({ source, map }) => (map === undefined ? [] : [[source, map]])))
 }
 
 /** A broker that knows copies of others beside its own entities; `matched` takes down which of its own it finds. */

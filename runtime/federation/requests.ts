@@ -25,6 +25,8 @@ export interface ReadRequest {
   readonly context: Context
   /** Headers that name the context. */
   readonly headers: Readonly<Record<string, string>>
+  /** Parameters with which sources that know entity maps make one of what they find. */
+  readonly mapWish?: Readonly<Record<string, string>> | undefined
 }
 
 const sysAttrs = { options: 'sysAttrs' }

@@ -29,6 +29,7 @@ import { createEntityMapTable } from './entity-maps.ts'
 import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
 import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
+import { createMappedQueries, type MappedQueries } from './mapped-queries.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
 import { openApiOf } from './openapi.ts'
 import { withSlashesEncoded } from './path.ts'
@@ -40,7 +41,7 @@ import { createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
-import { createTemporalRoutes, type TemporalRoutePorts, temporalPath, temporalQueryPath } from './temporal.ts'
+import { createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
 
 export interface AppPorts {
@@ -105,10 +106,10 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     answers,
     problems,
     sources,
-    maps,
-    clock,
     alias,
   })
+  const mapped = createMappedQueries({ broker, bodies, maps, clock })
+  const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
   const entities = createEntityRoutes({ asks, answers, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const purge = createPurgeRoutes({ asks, answers, problems })
@@ -124,23 +125,23 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   const app = serve(
     {
-      ...entityTable({ entities, writes, operations, purge, snapshot }, distribution),
+      ...entityTable({ entities, writes, operations, purge, snapshot }, distribution, mapped),
       ...snapshotTable(snapshot),
       ...createSubscriptionTable({ asks, answers, contexts, clock, rules }),
-      ...createEntityMapTable({ asks, answers, maps, clock }),
+      ...createEntityMapTable({ asks, answers, maps, clock }, mapped, {
+        query: distribution.query(entities.query),
+        queryByBody: distribution.queryByBody(entities.queryByBody),
+        queryHistories: distribution.histories(temporal.query),
+        queryHistoriesByBody: distribution.historiesByBody(temporal.queryByBody),
+      }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules }),
-      ...temporalTable({ asks, answers }, settings, distribution),
-      [typesPath]: { GET: snapshot.within(discovery.types, distribution.discover('types', discovery.types)) },
-      [`${typesPath}/:type`]: {
-        GET: snapshot.within(discovery.type, distribution.discover('type', discovery.type)),
-      },
-      [attributesPath]: {
-        GET: snapshot.within(discovery.attributes, distribution.discover('attributes', discovery.attributes)),
-      },
-      [`${attributesPath}/:attribute`]: {
-        GET: snapshot.within(discovery.attribute, distribution.discover('attribute', discovery.attribute)),
-      },
+      ...temporalTable(
+        { temporal, history: createTemporalWriteRoutes({ asks, answers }) },
+        distribution,
+        mapped,
+      ),
+      ...discoveryTable(discovery, snapshot, distribution),
       [hostedContextsPath]: { GET: stored.list, POST: stored.add },
       [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
       [sourceIdentityPath]: { GET: identity.retrieve },
@@ -170,6 +171,26 @@ function described(table: Table): Table {
   return whole
 }
 
+/** Paths of what is known of types and attributes. */
+function discoveryTable(
+  discovery: ReturnType<typeof createDiscoveryRoutes>,
+  snapshot: EntityRoutes['snapshot'],
+  shared: Distribution,
+): Table {
+  return {
+    [typesPath]: { GET: snapshot.within(discovery.types, shared.discover('types', discovery.types)) },
+    [`${typesPath}/:type`]: {
+      GET: snapshot.within(discovery.type, shared.discover('type', discovery.type)),
+    },
+    [attributesPath]: {
+      GET: snapshot.within(discovery.attributes, shared.discover('attributes', discovery.attributes)),
+    },
+    [`${attributesPath}/:attribute`]: {
+      GET: snapshot.within(discovery.attribute, shared.discover('attribute', discovery.attribute)),
+    },
+  }
+}
+
 function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
   return {
     [snapshotsPath]: { POST: snapshot.create, DELETE: snapshot.purge },
@@ -178,22 +199,25 @@ function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
   }
 }
 
+interface TemporalRoutes {
+  readonly temporal: ReturnType<typeof createTemporalRoutes>
+  readonly history: ReturnType<typeof createTemporalWriteRoutes>
+}
+
 /** Paths of temporal entities, which context sources may have a part in. */
 function temporalTable(
-  ports: TemporalRoutePorts,
-  settings: AppSettings,
+  { temporal, history }: TemporalRoutes,
   shared: Distribution,
-): Readonly<Record<string, Methods>> {
-  const temporal = createTemporalRoutes(ports, { instancesMax: settings.temporalInstancesMax })
-  const history = createTemporalWriteRoutes(ports)
+  mapped: MappedQueries,
+): Table {
   return {
-    [temporalQueryPath]: { POST: shared.historiesByBody(temporal.queryByBody) },
+    [temporalQueryPath]: { POST: mapped.aroundBody(shared.historiesByBody(temporal.queryByBody)) },
     [temporalPath]: {
-      GET: shared.histories(temporal.query),
+      GET: mapped.around(shared.histories(temporal.query)),
       POST: shared.write('upsertTemporal', 'entity', history.create),
     },
     [`${temporalPath}/:id`]: {
-      GET: shared.history(temporal.retrieve),
+      GET: mapped.around(shared.history(temporal.retrieve)),
       DELETE: shared.write('deleteTemporal', 'whole', history.remove),
     },
     [`${temporalPath}/:id/attrs`]: { POST: shared.write('appendAttrsTemporal', 'fragment', history.append) },
@@ -219,15 +243,16 @@ interface EntityRoutes {
 function entityTable(
   { entities, writes, operations, purge, snapshot }: EntityRoutes,
   shared: Distribution,
+  mapped: MappedQueries,
 ): Table {
   return {
     [entitiesPath]: {
-      GET: snapshot.within(entities.query, shared.query(entities.query)),
+      GET: snapshot.within(entities.query, mapped.around(shared.query(entities.query))),
       POST: shared.write('createEntity', 'entity', entities.create),
       DELETE: shared.purge(purge.purge),
     },
     [`${entitiesPath}/:id`]: {
-      GET: snapshot.within(entities.retrieve, shared.retrieve(entities.retrieve)),
+      GET: snapshot.within(entities.retrieve, mapped.around(shared.retrieve(entities.retrieve))),
       PATCH: shared.write('mergeEntity', 'fragment', writes.merge),
       PUT: shared.write('replaceEntity', 'entity', writes.replace),
       DELETE: shared.write('deleteEntity', 'whole', writes.remove),
@@ -244,7 +269,10 @@ function entityTable(
     [`${entityOperationsPath}/create`]: { POST: shared.batch('createBatch', operations.create) },
     [`${entityOperationsPath}/upsert`]: { POST: shared.batch('upsertBatch', operations.upsert) },
     [`${entityOperationsPath}/query`]: {
-      POST: snapshot.within(entities.queryByBody, shared.queryByBody(entities.queryByBody)),
+      POST: snapshot.within(
+        entities.queryByBody,
+        mapped.aroundBody(shared.queryByBody(entities.queryByBody)),
+      ),
     },
     [`${entityOperationsPath}/update`]: { POST: shared.batch('updateBatch', operations.update) },
     [`${entityOperationsPath}/merge`]: { POST: shared.batch('mergeBatch', operations.merge) },

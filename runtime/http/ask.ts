@@ -254,12 +254,12 @@ function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
 
 /** Headers that would make the answer another one. @throws ngsi-ld.not-supported */
 function refuseUnbuilt(c: HttpContext): void {
-  const { broker, isSnapshot = false } = c.env
+  const { map, isSnapshot = false } = c.env
   if (headerOf(c, 'ngsild-snapshot') !== undefined && !isSnapshot) {
     throw notSupported('NGSILD-Snapshot: only entities, types and attributes are read from snapshots')
   }
-  if (headerOf(c, 'ngsild-entitymap') !== undefined && (broker === undefined || isSnapshot)) {
-    throw notSupported('NGSILD-EntityMap: only queries of entities by GET go by a map')
+  if (headerOf(c, 'ngsild-entitymap') !== undefined && map === undefined) {
+    throw notSupported('NGSILD-EntityMap: only queries and retrievals of entities and histories go by a map')
   }
 }
 

@@ -10,7 +10,7 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/temporal.ts'
 import type { AskHead } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, runOn, warned } from './distributed.ts'
+import { anyParameter, type Distributed, mappedQuestion, runOn, warned } from './distributed.ts'
 import type { DistributedWritePorts } from './distributed-writes.ts'
 import { type Parameters, wholeNumber } from './negotiate.ts'
 import { readQueryBody } from './query-body.ts'
@@ -38,9 +38,11 @@ export function createDistributedHistories({
   ): Promise<Response> {
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
-    const read = { asker, broker, registrations, context, headers }
-    const gathered = await gatherHistories(ports, read, question, one)
-    return warned(await runOn(problems, c, gathered.broker, local), gathered.warnings)
+    const { map } = c.env
+    const read = { asker, broker, registrations, context, headers, mapWish: map?.wish }
+    const gathered = await gatherHistories(ports, read, mappedQuestion(question, map), one)
+    const at = map?.through(gathered.broker, gathered) ?? gathered.broker
+    return warned(await runOn(problems, c, at, local), gathered.warnings)
   }
 
   return Object.freeze({

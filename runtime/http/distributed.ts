@@ -2,10 +2,12 @@
  * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
  */
 import type { TenantBroker } from '#broker/types.ts'
+import type { Question } from '#federation/requests.ts'
 import type { Asker, Warning } from '#federation/sources.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import type { HttpContext } from './body.ts'
 import type { Problems } from './problem.ts'
+import type { MapUse } from './server.ts'
 
 /** A request that other brokers may have a part in. */
 export interface Distributed {
@@ -19,6 +21,13 @@ export interface Distributed {
 
 /** What takes any parameter: the route that runs afterwards knows which there are. */
 export const anyParameter = { has: () => true, *[Symbol.iterator]() {} } as unknown as ReadonlySet<string>
+
+/** The question where an entity map has a part in it: for nothing but what the map names. */
+export function mappedQuestion<Asked extends Question>(question: Asked, map: MapUse | undefined): Asked {
+  if (map?.page === undefined) return question
+  const { ids } = map.page
+  return { ...question, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
+}
 
 /** A route on another broker than that of the tenant. */
 export async function runOn(

@@ -3,30 +3,25 @@
  * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
-import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
-import type { EntityMaps } from '#federation/entity-maps.ts'
 import { createReader, type Gathered } from '#federation/reading.ts'
 import type { Question } from '#federation/requests.ts'
 import { pseudonymsOf, type Sources } from '#federation/sources.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
-import { notFound } from '#ngsi-ld/problem.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks } from './ask.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, runOn, warned } from './distributed.ts'
+import { anyParameter, type Distributed, mappedQuestion, runOn, warned } from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { createDistributedHistories } from './distributed-histories.ts'
 import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
-import { concernsEntityMap, goingBy, lifetimeAsked, recording } from './entity-maps.ts'
-import { pagingOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
 import { attrsWanted, questionOf, questionOfBody } from './question.ts'
 
@@ -38,18 +33,15 @@ export interface DistributionPorts {
   readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
-  readonly maps: EntityMaps
-  readonly clock: Clock
   /** What this gateway calls itself in Via. */
   readonly alias: () => string
 }
 
-/** What is asked of others first; `through` makes of what they told the broker that the route runs on. */
+/** What is asked of others first. */
 interface Reading {
   readonly question: Question
   readonly one?: string
   readonly local: Route
-  readonly through?: (gathered: Gathered) => TenantBroker
 }
 
 type Route = (c: HttpContext) => Response | Promise<Response>
@@ -78,7 +70,9 @@ export function createDistribution(ports: DistributionPorts) {
       .live()
       .map(({ registration }) => registration)
       .filter(
-        ({ contextSourceAlias }) => contextSourceAlias === undefined || !via.includes(contextSourceAlias),
+        ({ id, contextSourceAlias }) =>
+          (contextSourceAlias === undefined || !via.includes(contextSourceAlias)) &&
+          (c.env.map?.page?.sources.has(id) ?? true),
       )
     if (registrations.length === 0) return undefined
     const asker = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
@@ -88,11 +82,15 @@ export function createDistribution(ports: DistributionPorts) {
   async function readFirst(
     { c, broker: at, asker, registrations }: Distributed,
     ask: Pick<AskHead, 'context'>,
-    { question, one, local, through = ({ broker: whole }) => whole }: Reading,
+    { question: asked, one, local }: Reading,
   ): Promise<Response> {
+    const { map } = c.env
+    const question = mappedQuestion(asked, map)
+    const through = (gathered: Gathered): TenantBroker =>
+      map?.through(gathered.broker, gathered) ?? gathered.broker
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
-    const read = { asker, broker: at, registrations, context: ask.context, headers }
+    const read = { asker, broker: at, registrations, context: ask.context, headers, mapWish: map?.wish }
     const first = await reader.gather(read, question, one)
     const answer = await runOn(problems, c, through(first), local)
     // Sources judge conditions by what they hold: what matches here may not match with their newer copies of it.
@@ -102,50 +100,10 @@ export function createDistribution(ports: DistributionPorts) {
     const parameters = { ...(type === undefined ? {} : { type }), id: uncertain.join(',') }
     const again = { interests: [{ ids: uncertain }], parameters, looksAt: [] }
     const second = await reader.gather(read, again, undefined, first.copies)
-    return warned(await runOn(problems, c, through(second), local), [...first.warnings, ...second.warnings])
-  }
-
-  /** A query that makes an entity map, or goes by one. */
-  async function mapped(c: HttpContext, local: Route): Promise<Response> {
-    const tenant = headerOf(c, 'ngsild-tenant') ?? ''
-    const at = broker.tenant(tenant)
-    if (at !== undefined) c.env = { ...c.env, broker: at }
-    const request = distributed(c)
-    const ask = await asks.readEntities(c, anyParameter)
-    const lifetimeMs = lifetimeAsked(ask.parameters, ports.clock.now())
-    const used = headerOf(c, 'ngsild-entitymap')
-    if (at === undefined || (used === undefined && lifetimeMs === undefined)) return query(c, local)
-    if (used !== undefined) {
-      const map = ports.maps.get(tenant, used)
-      if (map === undefined) throw notFound(`no entity map ${used}`)
-      const { limit, offset } = pagingOf(ask.parameters)
-      const ids = [...map.origins.keys()].slice(offset, offset + limit)
-      const named = new Set(ids.flatMap((id) => map.origins.get(id)!))
-      const registrations = (request?.registrations ?? []).filter(({ id }) => named.has(id))
-      const page = { total: map.origins.size, more: map.origins.size > offset + limit }
-      const question = { interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
-      const through = ({ broker: whole }: Pick<Gathered, 'broker'>) => goingBy(whole, ids, page)
-      const answer =
-        request === undefined
-          ? await runOn(problems, c, through({ broker: at }), local)
-          : await readFirst({ ...request, registrations }, ask, { question, local, through })
-      return withMap(answer, map.id)
-    }
-    let made: string | undefined
-    const through = ({ broker: whole, copies }: Pick<Gathered, 'broker' | 'copies'>) =>
-      recording(whole, copies, {
-        found: (origins) => {
-          if (made !== undefined) ports.maps.delete(tenant, made)
-          made = ports.maps.create(tenant, origins, lifetimeMs!).id
-        },
-        isHeld: (id) => at.retrieve(id) !== undefined,
-      })
-    const question = () => questionOf(Object.fromEntries(ask.parameters), ask)
-    const answer =
-      request === undefined
-        ? await runOn(problems, c, through({ broker: at, copies: [] }), local)
-        : await readFirst(request, ask, { question: question(), local, through })
-    return made === undefined ? answer : withMap(answer, made)
+    return warned(await runOn(problems, c, through({ ...second, linked: first.linked }), local), [
+      ...first.warnings,
+      ...second.warnings,
+    ])
   }
 
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
@@ -163,11 +121,6 @@ export function createDistribution(ports: DistributionPorts) {
     const ask = await asks.readEntities(request.c, anyParameter)
     const given = Object.fromEntries(ask.parameters)
     return readFirst(request, ask, { question: questionOf(given, ask), local })
-  }
-
-  const query = (c: HttpContext, local: Route): Response | Promise<Response> => {
-    const request = distributed(c)
-    return request === undefined ? local(c) : queried(request, local)
   }
 
   const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
@@ -194,10 +147,7 @@ export function createDistribution(ports: DistributionPorts) {
 
   return Object.freeze({
     retrieve: wrap(retrieve),
-    query:
-      (local: Route): Route =>
-      (c) =>
-        concernsEntityMap(c) ? mapped(c, local) : query(c, local),
+    query: wrap(queried),
     queryByBody: wrap(queryByBody),
     purge: wrap(purge),
     history: wrap(histories.retrieve),
@@ -213,11 +163,3 @@ export function createDistribution(ports: DistributionPorts) {
 }
 
 export type Distribution = ReturnType<typeof createDistribution>
-
-/** The answer with the id of its entity map. */
-function withMap(answer: Response, id: string): Response {
-  if (!answer.ok) return answer
-  const headers = new Headers(answer.headers)
-  headers.set('NGSILD-EntityMap', id)
-  return new Response(answer.body, { status: answer.status, headers })
-}

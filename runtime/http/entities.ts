@@ -27,14 +27,14 @@ export interface EntityRoutePorts {
 }
 
 const localParameters = new Set(['local'])
-const retrieveParameters = new Set<string>([...renderingParameters, 'type', 'local'])
-const queryParameters = new Set<string>([
-  ...retrieveParameters,
-  ...searchParameters,
-  ...pageParameters,
+const retrieveParameters = new Set<string>([
+  ...renderingParameters,
+  'type',
+  'local',
   'entityMap',
   'entityMapLifetime',
 ])
+const queryParameters = new Set<string>([...retrieveParameters, ...searchParameters, ...pageParameters])
 const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
@@ -67,7 +67,9 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
   const list = (c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response => {
     const context = answers.contextFor(ask)
     const rendering = renderingFor(ask)
-    const query = entityQueryOf(ask, rendering.attrs, chosen)
+    // What goes by a map is chosen already.
+    const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
+    const query = entityQueryOf(ask, rendering.attrs, selectors)
     const { entities, count, more, next } = ask.broker.query(query)
     const texts = entities.flatMap((view: EntityView) => rendering.text(view) ?? [])
     const linked = rendering.linked?.(entities) ?? []

@@ -1,21 +1,17 @@
 /**
- * Queries that make an entity map or go by one, and the maps themselves as resources (GS CIM 009, 6.3.22 and 6.35).
- * With `entityMap=true` an answer names a map in NGSILD-EntityMap; a later request that names it there gets its page of
- * what the first query found, whatever came or went since.
+ * Entity maps as resources (GS CIM 009, 6.22, since 1.9 6.34 and 6.35): made by a query that answers with the map instead
+ * of entities, shown, given another end, deleted. How queries make maps and go by them is in `mapped-queries.ts`.
  */
 import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage, TenantBroker } from '#broker/types.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { EntityCopy } from '#ngsi-ld/distribution.ts'
-import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import type { Asks } from './ask.ts'
-import { type HttpContext, headerOf } from './body.ts'
-import { type Parameters, truthOf } from './negotiate.ts'
+import type { HttpContext } from './body.ts'
+import { anyParameter } from './distributed.ts'
+import { entityMapLocation, entityMapsPath, type MappedQueries, mapIdOf } from './mapped-queries.ts'
 import { idOf } from './path.ts'
 
 export interface EntityMapPorts {
@@ -25,11 +21,25 @@ export interface EntityMapPorts {
   readonly clock: Clock
 }
 
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+/** The queries that a map can be made of, each with its map already. */
+export interface MappedRoutes {
+  readonly query: Route
+  readonly queryByBody: Route
+  readonly queryHistories: Route
+  readonly queryHistoriesByBody: Route
+}
+
 const nothing: ReadonlySet<string> = new Set()
 const retrieveParameters = new Set(['local', 'options'])
 
 /** Paths of entity maps; the standard has had both names. */
-export function createEntityMapTable({ asks, answers, maps, clock }: EntityMapPorts) {
+export function createEntityMapTable(
+  { asks, answers, maps, clock }: EntityMapPorts,
+  mapped: MappedQueries,
+  queries: MappedRoutes,
+) {
   const routes = {
     async GET(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, retrieveParameters)
@@ -61,74 +71,40 @@ export function createEntityMapTable({ asks, answers, maps, clock }: EntityMapPo
       return answers.noContent(ask)
     },
   }
-  return { '/ngsi-ld/v1/entityMap/:id': routes, '/ngsi-ld/v1/entityMaps/:id': routes }
+  /** 201 with the map of a query, in the place of what it found. */
+  const create =
+    (query: Route): Route =>
+    async (c) => {
+      const ask = await asks.read(c, anyParameter)
+      const answer = await mapped.making(c, query)
+      const id = mapIdOf(answer.headers.get('NGSILD-EntityMap') ?? undefined)
+      const map = id === undefined ? undefined : maps.get(ask.tenant, id)
+      if (!answer.ok || map === undefined) return answer
+      const shown = answers.entity(ask, JSON.stringify(render(map)), answers.contextFor(ask))
+      const headers = new Headers(shown.headers)
+      headers.set('NGSILD-EntityMap', entityMapLocation(map.id))
+      headers.set('Location', entityMapLocation(map.id))
+      const warning = answer.headers.get('NGSILD-Warning')
+      if (warning !== null) headers.set('NGSILD-Warning', warning)
+      return new Response(shown.body, { status: 201, headers })
+    }
+  return {
+    [entityMapsPath]: { GET: create(queries.query), POST: create(queries.queryByBody) },
+    '/ngsi-ld/v1/temporal/entityMaps': {
+      GET: create(queries.queryHistories),
+      POST: create(queries.queryHistoriesByBody),
+    },
+    '/ngsi-ld/v1/entityMap/:id': routes,
+    [`${entityMapsPath}/:id`]: routes,
+  }
 }
 
-function render({ id, origins, expiresAt }: EntityMap) {
+function render({ id, origins, linked, expiresAt }: EntityMap) {
   return {
     id,
     type: 'EntityMap',
     expiresAt: msToDateTime(expiresAt),
     entityMap: Object.fromEntries(origins),
-    linkedMaps: {},
-  }
-}
-
-/** Whether a query has to do with entity maps; asked before every query. */
-export function concernsEntityMap(c: HttpContext): boolean {
-  return headerOf(c, 'ngsild-entitymap') !== undefined || c.req.url.includes('entityMap')
-}
-
-/** How long a map that is asked for is to live; undefined when none is. */
-export function lifetimeAsked(parameters: Parameters, nowMs: number): number | undefined {
-  const text = parameters.get('entityMapLifetime')
-  const duration = text === undefined ? undefined : parseDuration(text)
-  if (text !== undefined && duration === undefined)
-    throw badRequestData('must be a duration such as PT10M', 'entityMapLifetime')
-  if (truthOf(parameters, 'entityMap') !== true) return undefined
-  const asked =
-    duration === undefined ? limits.entityMapLifetimeMs.value : addDuration(nowMs, duration, 1) - nowMs
-  return Math.min(asked, limits.entityMapLifetimeMsMax.value)
-}
-
-/** A broker that tells what the next query finds, all of it, before it answers with the page. */
-export function recording(
-  broker: TenantBroker,
-  copies: readonly (EntityCopy & { readonly source: string })[],
-  on: { readonly found: (origins: EntityMap['origins']) => void; readonly isHeld: (id: string) => boolean },
-): TenantBroker {
-  const sources = new Map<string, string[]>()
-  for (const { entity, source } of copies) sources.set(entity.id, [...(sources.get(entity.id) ?? []), source])
-  return {
-    ...broker,
-    query(query: EntityQuery): QueryPage {
-      const { limit, offset, count } = query
-      const max = limits.entityMapIdsMax.value
-      const all = broker.query({ ...query, limit: max, offset: 0, after: undefined, count: false }).entities
-      on.found(
-        new Map(all.map(({ id }) => [id, [...(on.isHeld(id) ? ['@none'] : []), ...(sources.get(id) ?? [])]])),
-      )
-      return {
-        entities: all.slice(offset, offset + limit),
-        more: all.length > offset + limit,
-        ...(count ? { count: all.length } : {}),
-      }
-    },
-  }
-}
-
-/** A broker whose next query answers with these entities of a map. */
-export function goingBy(
-  broker: TenantBroker,
-  ids: readonly string[],
-  { total, more }: { total: number; more: boolean },
-): TenantBroker {
-  return {
-    ...broker,
-    query: ({ count }) => ({
-      entities: ids.flatMap((id) => broker.retrieve(id) ?? []),
-      more,
-      ...(count ? { count: total } : {}),
-    }),
+    linkedMaps: Object.fromEntries(linked),
   }
 }

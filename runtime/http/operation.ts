@@ -56,6 +56,8 @@ export const chosen = [
   'jsonKeys',
 ]
 export const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation']
+/** Entity maps. */
+export const mapping = ['entityMap', 'entityMapLifetime']
 export const one = ['local', 'type']
 export const source = [
   'attrs',

@@ -7,6 +7,7 @@ import {
   chosen,
   done,
   made,
+  mapping,
   ngsiLd,
   type Operation,
   one,
@@ -23,16 +24,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
     'Query entities',
     { 200: ['Entity'] },
     {
-      parameters: [
-        ...shown,
-        'type',
-        ...chosen,
-        ...ordered,
-        'pageKey',
-        ...page,
-        'entityMap',
-        'entityMapLifetime',
-      ],
+      parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping],
     },
   ),
   [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', made, {
@@ -46,7 +38,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
     'Entities',
     'Retrieve an entity',
     { 200: 'Entity' },
-    { parameters: [...shown, 'type'] },
+    { parameters: [...shown, 'type', ...mapping] },
   ),
   [`PATCH ${ngsiLd}/entities/:id`]: op('Entities', 'Merge into an entity', done, {
     parameters: [...one, 'options', 'format', 'lang', 'observedAt'],

@@ -2,14 +2,14 @@
  * What the routes of histories do; operations.ts gathers it.
  */
 
-import { chosen, done, evolved, ngsiLd, type Operation, op, ordered, page } from './operation.ts'
+import { chosen, done, evolved, mapping, ngsiLd, type Operation, op, ordered, page } from './operation.ts'
 
 export const historyOperations: Readonly<Record<string, Operation>> = {
   [`GET ${ngsiLd}/temporal/entities/:id`]: op(
     'History',
     'Retrieve the history of an entity',
     { 200: 'EntityTemporal', 206: 'EntityTemporal' },
-    { parameters: evolved },
+    { parameters: [...evolved, ...mapping] },
   ),
   [`DELETE ${ngsiLd}/temporal/entities/:id`]: op('History', 'Delete an entity with its history', done, {
     parameters: ['local'],
@@ -18,7 +18,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
     'History',
     'Query the history of entities',
     { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
-    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page] },
+    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page, ...mapping] },
   ),
   [`POST ${ngsiLd}/temporal/entities`]: op(
     'History',

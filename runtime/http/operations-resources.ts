@@ -2,7 +2,21 @@
  * What the routes of the other resources of NGSI-LD do; operations.ts gathers it.
  */
 
-import { done, made, ngsiLd, type Operation, op, page, source, times } from './operation.ts'
+import {
+  chosen,
+  done,
+  evolved,
+  made,
+  mapping,
+  ngsiLd,
+  type Operation,
+  op,
+  ordered,
+  page,
+  shown,
+  source,
+  times,
+} from './operation.ts'
 
 export const resourceOperations: Readonly<Record<string, Operation>> = {
   [`GET ${ngsiLd}/subscriptions`]: op(
@@ -116,6 +130,30 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   [`GET ${ngsiLd}/info/sourceIdentity`]: op('Information', 'Retrieve who this gateway is', {
     200: 'ContextSourceIdentity',
   }),
+  [`GET ${ngsiLd}/entityMaps`]: op(
+    'Entity maps',
+    'Make an entity map of a query of entities',
+    { 201: 'Object' },
+    { parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping] },
+  ),
+  [`POST ${ngsiLd}/entityMaps`]: op(
+    'Entity maps',
+    'Make an entity map of a query of entities by a body',
+    { 201: 'Object' },
+    { parameters: ['local', 'format', 'options', 'pageKey', ...page], body: 'Query' },
+  ),
+  [`GET ${ngsiLd}/temporal/entityMaps`]: op(
+    'Entity maps',
+    'Make an entity map of a query of histories',
+    { 201: 'Object' },
+    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page, ...mapping] },
+  ),
+  [`POST ${ngsiLd}/temporal/entityMaps`]: op(
+    'Entity maps',
+    'Make an entity map of a query of histories by a body',
+    { 201: 'Object' },
+    { parameters: [...evolved, ...page], body: 'Query' },
+  ),
   ...entityMapOperations('entityMap'),
   ...entityMapOperations('entityMaps'),
 }

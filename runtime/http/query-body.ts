@@ -27,6 +27,7 @@ const texts: ReadonlySet<string> = new Set([
   'geometryProperty',
   'orderGeometry',
   'collation',
+  'entityMapLifetime',
 ])
 const geoMembers: ReadonlySet<string> = new Set(['georel', 'geometry', 'coordinates', 'geoproperty'])
 
@@ -80,6 +81,7 @@ export function readQueryBody(
 }
 
 function readMember(member: string, value: Json): string {
+  if (member === 'entityMap' && typeof value === 'boolean') return String(value)
   if (member === 'joinLevel' && typeof value === 'number') return String(value)
   if (member === 'orderFrom' && isList(value)) return JSON.stringify(value)
   const isText = texts.has(member) || lists.has(member) || member === 'joinLevel' || member === 'orderFrom'

@@ -26,8 +26,27 @@ export interface HttpEnv {
   readonly broker?: TenantBroker
   /** Whether that broker is the snapshot that the request names. */
   readonly isSnapshot?: boolean
+  /** There when an entity map has a part in the request. */
+  readonly map?: MapUse
   /** There when the request asks for WebSocket. */
   readonly upgrade?: Upgrade
+}
+
+/** What sources told that matters to an entity map. */
+export interface Told {
+  readonly copies: readonly { readonly source: string; readonly entity: { readonly id: string } }[]
+  /** Locations of the maps that they made, by registration. */
+  readonly linked: ReadonlyMap<string, string>
+}
+
+/** How an entity map has a part in a request. */
+export interface MapUse {
+  /** What the map names for this page, and the sources that hold it: nobody else is asked, and for nothing else. */
+  readonly page?: { readonly ids: readonly string[]; readonly sources: ReadonlySet<string> }
+  /** Parameters with which sources make maps of their own. */
+  readonly wish?: Readonly<Record<string, string>>
+  /** The broker that the route is to run on. */
+  through(broker: TenantBroker, told: Told): TenantBroker
 }
 
 export interface Upgrade {

@@ -34,10 +34,12 @@ export interface TemporalRouteSettings {
   readonly instancesMax: number
 }
 
-const retrieveParameters = new Set<string>([...historyParameters, 'local'])
+const mapParameters = ['entityMap', 'entityMapLifetime']
+const retrieveParameters = new Set<string>([...historyParameters, ...mapParameters, 'local'])
 const queryParameters = new Set<string>([
   ...historyParameters,
   ...searchParameters,
+  ...mapParameters,
   'local',
   'limit',
   'offset',
@@ -72,7 +74,7 @@ export function createTemporalRoutes(
 
   function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response {
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
-    const search = entityQueryOf(ask, wish.attrs, chosen)
+    const search = entityQueryOf(ask, wish.attrs, chosen ?? (c.env.map?.page === undefined ? undefined : []))
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }

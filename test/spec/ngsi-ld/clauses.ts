@@ -115,11 +115,11 @@ export const clauses: readonly Clause[] = [
   done('5.13', 'Storing, listing, serving, deleting and reloading contexts', [
     contexts('02-stored-contexts'),
   ]),
-  partial(
+  done(
     '5.14',
-    'Entity maps',
+    'Entity maps: of entities and histories, one or many, by GET and by POST',
     [distribution('03-entity-maps')],
-    'Of queries by GET; they live in memory, and maps of sources are not linked.',
+    'They live in memory. Maps of sources are linked; pages are asked of these by id.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
   partial(

@@ -1,0 +1,254 @@
+/**
+ * Queries that make an entity map or go by one (GS CIM 009, 5.5.14 since 1.9, 6.3.18). With `entityMap=true` an answer
+ * names a map in NGSILD-EntityMap; a later request that names it there gets its page of what the first query found,
+ * whatever came or went since. A map that is gone is made anew. This stands around a route, distributed or not: the route
+ * runs on a broker that takes down what it finds, or that finds what the map names.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Broker, EntityQuery, TemporalPage, TemporalQuery, TenantBroker } from '#broker/types.ts'
+import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
+import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
+import { isObject } from '#ngsi-ld/json.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
+import { type Parameters, pagingOf, truthOf } from './negotiate.ts'
+import { pathSegment } from './path.ts'
+import type { MapUse, Told } from './server.ts'
+
+export const entityMapsPath = '/ngsi-ld/v1/entityMaps'
+export const entityMapLocation = (id: string): string => `${entityMapsPath}/${pathSegment(id)}`
+
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+export interface MappedQueryPorts {
+  readonly broker: Broker
+  readonly bodies: Bodies
+  readonly maps: EntityMaps
+  readonly clock: Clock
+}
+
+/** The map of one request: what it was made with, or what it is gone by. */
+interface Use extends MapUse {
+  readonly id: () => string | undefined
+}
+
+/** Id of a map named by its location or by its id. */
+export function mapIdOf(text: string | undefined): string | undefined {
+  const [, segment] = /([^/]+)\/?$/.exec(text ?? '') ?? []
+  if (segment === undefined) return undefined
+  return segment.includes('%') ? decodeURIComponent(segment) : segment
+}
+
+export function createMappedQueries({ broker, bodies, maps, clock }: MappedQueryPorts) {
+  const makingUse = (tenant: string, at: TenantBroker, parameters: Parameters): Use => {
+    const lifetimeMs = lifetimeOf(parameters, clock.now())
+    const lifetime = parameters.get('entityMapLifetime')
+    let made: string | undefined
+    return {
+      wish: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
+      id: () => made,
+      through: (whole, told) =>
+        recording(whole, (ids) => {
+          if (made !== undefined) maps.delete(tenant, made)
+          made = maps.create(
+            tenant,
+            { origins: originsOf(at, ids, told), linked: told.linked },
+            lifetimeMs,
+          ).id
+        }),
+    }
+  }
+  const goingUse = (map: EntityMap, parameters: Parameters, one: string | undefined): Use => {
+    const { limit, offset } = pagingOf(parameters)
+    const ids = one === undefined ? [...map.origins.keys()].slice(offset, offset + limit) : [one]
+    const page = { total: map.origins.size, more: map.origins.size > offset + limit }
+    return {
+      page: { ids, sources: new Set(ids.flatMap((id) => map.origins.get(id) ?? [])) },
+      id: () => map.id,
+      through: (whole) => goingBy(whole, ids, page),
+    }
+  }
+
+  async function run(c: HttpContext, route: Route, parameters: Parameters): Promise<Response> {
+    const tenant = headerOf(c, 'ngsild-tenant') ?? ''
+    const at = broker.tenant(tenant)
+    if (at === undefined) {
+      c.env = { ...c.env, map: { through: (whole) => whole } }
+      return route(c)
+    }
+    const named = mapIdOf(headerOf(c, 'ngsild-entitymap'))
+    const map = named === undefined ? undefined : maps.get(tenant, named)
+    const use =
+      map === undefined ? makingUse(tenant, at, parameters) : goingUse(map, parameters, c.req.param('id'))
+    c.env = { ...c.env, map: use, broker: use.through(at, { copies: [], linked: new Map() }) }
+    const answer = await route(c)
+    const id = use.id()
+    if (id === undefined || !answer.ok) return answer
+    const headers = new Headers(answer.headers)
+    headers.set('NGSILD-EntityMap', entityMapLocation(id))
+    return new Response(answer.body, { status: answer.status, headers })
+  }
+
+  const around =
+    (route: Route): Route =>
+    (c) => {
+      const named = headerOf(c, 'ngsild-entitymap')
+      if (named === undefined && !c.req.url.includes('entityMap')) return route(c)
+      const parameters = looseParameters(c)
+      const isMapped = truthOf(parameters, 'entityMap') === true
+      return named === undefined && !isMapped ? route(c) : run(c, route, parameters)
+    }
+
+  const aroundBody =
+    (route: Route): Route =>
+    async (c) => {
+      const body = await bodies.raw(c)
+      c.env = { ...c.env, body }
+      const named = headerOf(c, 'ngsild-entitymap')
+      const asked = body.includes('"entityMap') ? membersOf(body) : []
+      const parameters = new Map([...looseParameters(c), ...asked])
+      const isMapped = truthOf(parameters, 'entityMap') === true
+      return named === undefined && !isMapped ? route(c) : run(c, route, parameters)
+    }
+
+  /** A query whose answer always names a new map. */
+  const making = async (c: HttpContext, route: Route): Promise<Response> => {
+    if (c.req.method === 'GET') return run(c, route, looseParameters(c))
+    const body = await bodies.raw(c)
+    c.env = { ...c.env, body }
+    return run(c, route, new Map([...looseParameters(c), ...membersOf(body)]))
+  }
+
+  return Object.freeze({ around, aroundBody, making })
+}
+
+export type MappedQueries = ReturnType<typeof createMappedQueries>
+
+/** The parameters as they stand there; the route that runs afterwards says which may. */
+function looseParameters({ req: { url } }: HttpContext): ReadonlyMap<string, string> {
+  const start = url.indexOf('?')
+  return new Map(start === -1 ? [] : new URLSearchParams(url.slice(start + 1)))
+}
+
+/** The same of a Query in a body; one that cannot be read is refused by the route. */
+function membersOf(body: Buffer): (readonly [string, string])[] {
+  try {
+    const query: unknown = JSON.parse(body.toString())
+    if (!isObject(query)) return []
+    return (['entityMap', 'entityMapLifetime'] as const).flatMap((name) => {
+      const value = query[name]
+      return value === undefined ? [] : [[name, String(value)] as const]
+    })
+  } catch {
+    return []
+  }
+}
+
+/** How long a map is to live; up to a bound it is as the client says. */
+function lifetimeOf(parameters: Parameters, nowMs: number): number {
+  const text = parameters.get('entityMapLifetime')
+  if (text === undefined) return limits.entityMapLifetimeMs.value
+  const duration = parseDuration(text)
+  if (duration === undefined) throw badRequestData('must be a duration such as PT10M', 'entityMapLifetime')
+  return Math.min(addDuration(nowMs, duration, 1) - nowMs, limits.entityMapLifetimeMsMax.value)
+}
+
+function originsOf(at: TenantBroker, ids: readonly string[], { copies }: Told): EntityMap['origins'] {
+  const sources = new Map<string, string[]>()
+  for (const { entity, source } of copies) sources.set(entity.id, [...(sources.get(entity.id) ?? []), source])
+  return new Map(
+    ids.map((id) => {
+      const others = sources.get(id) ?? []
+      return [id, others.length === 0 || at.retrieve(id) !== undefined ? ['@none', ...others] : others]
+    }),
+  )
+}
+
+/** A broker that tells what the next question finds, all of it, before it answers with the page. */
+function recording(broker: TenantBroker, found: (ids: readonly string[]) => void): TenantBroker {
+  const max = limits.entityMapIdsMax.value
+  const tell = (ids: readonly string[], more: boolean): void => {
+    if (more) {
+      throw new GatewayError('ngsi-ld.too-many-results', `an entity map names at most ${max} entities`)
+    }
+    found(ids)
+  }
+  let isTold = false
+  const one = <Found>(id: string, view: Found | undefined): Found | undefined => {
+    if (!isTold && view !== undefined) tell([id], false)
+    isTold = true
+    return view
+  }
+  const { temporal } = broker
+  const tellFound = (search: EntityQuery, query: TemporalQuery): void => {
+    const ids: string[] = []
+    for (let more = true; more && ids.length <= max; ) {
+      const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
+      // Of each attribute one instance is enough to know that there is something.
+      const page = temporal.search(part, { ...query, limit: 1 })
+      ids.push(...page.found.map(({ id }) => id))
+      more = page.more
+    }
+    tell(ids, ids.length > max)
+  }
+  return {
+    ...broker,
+    query(query) {
+      isTold = true
+      const { limit, offset, count } = query
+      const all = broker.query({ ...query, limit: max, offset: 0, after: undefined, count: false })
+      tell(
+        all.entities.map(({ id }) => id),
+        all.more,
+      )
+      return {
+        entities: all.entities.slice(offset, offset + limit),
+        more: all.entities.length > offset + limit,
+        ...(count ? { count: all.entities.length } : {}),
+      }
+    },
+    retrieve: (id) => one(id, broker.retrieve(id)),
+    history: (id, query) => one(id, broker.history(id, query)),
+    temporal: {
+      ...temporal,
+      aggregate: (id, query) => one(id, temporal.aggregate(id, query)),
+      search(search, query) {
+        tellFound(search, query)
+        return temporal.search(search, query)
+      },
+      searchAggregates(search, query) {
+        tellFound(search, query)
+        return temporal.searchAggregates(search, query)
+      },
+    },
+  }
+}
+
+/** A broker whose next query answers with these entities of a map. */
+function goingBy(
+  broker: TenantBroker,
+  ids: readonly string[],
+  { total, more }: { total: number; more: boolean },
+): TenantBroker {
+  const { temporal } = broker
+  const paged = <Found>(count: boolean, read: (id: string) => Found | undefined): TemporalPage<Found> => ({
+    found: ids.flatMap((id) => read(id) ?? []),
+    more,
+    ...(count ? { count: total } : {}),
+  })
+  return {
+    ...broker,
+    query: ({ count }) => ({
+      entities: ids.flatMap((id) => broker.retrieve(id) ?? []),
+      more,
+      ...(count ? { count: total } : {}),
+    }),
+    temporal: {
+      ...temporal,
+      search: ({ count }, query) => paged(count, (id) => broker.history(id, query)),
+      searchAggregates: ({ count }, query) => paged(count, (id) => temporal.aggregate(id, query)),
+    },
+  }
+}
