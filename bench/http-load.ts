@@ -2,7 +2,7 @@
  * The HTTP load: keep-alive connections with one request in flight each, written to plain sockets, as a process of its
  * own so that it never competes for the server's core. One argument, JSON: port, kind, connections, seconds, stations,
  * rate (0 = closed loop), from (number of the first request). Prints one JSON line: answers per second and latency
- * percentiles in ms. An answer that is no success ends it.
+ * percentiles in ms, and how many writes were answered in all. An answer that is no success ends it.
  */
 import { connect, type Socket } from 'node:net'
 import { bodyOf, pathOf, type RequestKind } from './site.ts'
@@ -22,6 +22,8 @@ interface Connection {
   readonly socket: Socket
   sentAt: number
   busy: boolean
+  /** What is in flight is a write. */
+  isWrite: boolean
   /** Bytes of the answer that are still to come; -1 while its head is not whole. */
   missing: number
   head: Buffer
@@ -32,13 +34,16 @@ const startedAt = Date.now()
 /** Requests begin elsewhere with each process, so that no write repeats one before it. */
 let next = startedAt % 1_000_000_000
 let done = 0
+/** Writes answered, from the first to the last. */
+let writes = 0
 let measuring = false
 let stopped = false
 /** Times at which requests of an open loop were due and found no free connection. */
 const overdue: number[] = []
+const startOfPatch = 'P'.charCodeAt(0)
 const endOfHead = Buffer.from('\r\n\r\n')
 const prebuilt =
-  kind === 'observe' || kind === 'write' ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
+  bodyOf(kind, 1, startedAt) !== undefined ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
 
 function requestText(n: number): Buffer {
   const path = encodeURI(pathOf(kind, n, stations))
@@ -53,7 +58,9 @@ function send(connection: Connection, at: number): void {
   connection.busy = true
   connection.sentAt = at
   const n = next++
-  connection.socket.write(prebuilt.length > 0 ? prebuilt[n % prebuilt.length]! : requestText(n))
+  const request = prebuilt.length > 0 ? prebuilt[n % prebuilt.length]! : requestText(n)
+  connection.isWrite = request[0] === startOfPatch
+  connection.socket.write(request)
 }
 
 function receive(connection: Connection, data: Buffer): void {
@@ -79,6 +86,7 @@ function finish(connection: Connection): void {
   const now = performance.now()
   connection.missing = -1
   connection.busy = false
+  if (connection.isWrite) writes++
   if (measuring) {
     done++
     if (latencies.length < 1_000_000) latencies.push(now - connection.sentAt)
@@ -91,7 +99,14 @@ function finish(connection: Connection): void {
 const all: Connection[] = await Promise.all(
   Array.from({ length: connections }, async () => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    const connection: Connection = { socket, sentAt: 0, busy: false, missing: -1, head: Buffer.alloc(0) }
+    const connection: Connection = {
+      socket,
+      sentAt: 0,
+      busy: false,
+      isWrite: false,
+      missing: -1,
+      head: Buffer.alloc(0),
+    }
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
     socket.on('data', (data) => receive(connection, data))
     socket.on('close', () => {
@@ -126,7 +141,10 @@ measuring = false
 const elapsed = (performance.now() - from) / 1000
 process.stdout.write('measured\n')
 stopped = true
+// What is in flight is waited for: each write that was answered is counted.
+while (all.some(({ busy }) => busy)) await new Promise((resolve) => setTimeout(resolve, 10))
 latencies.sort((a, b) => a - b)
 const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
-process.stdout.write(`${JSON.stringify({ perSecond: done / elapsed, done, p50: at(0.5), p99: at(0.99) })}\n`)
+const figures = { perSecond: done / elapsed, done, p50: at(0.5), p99: at(0.99), writes }
+process.stdout.write(`${JSON.stringify(figures)}\n`)
 setTimeout(() => process.exit(0), 200)

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- ingest|stages|http|query|history|footprint [--quick]`: each prints our figure, the raw floor of the same
- * machine measured in the same run, and the ratio. Absolute figures of a shared machine mean little; ratios do.
+ * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint [--quick]`: each prints our figure, the raw
+ * floor of the same machine measured in the same run, and the ratio. Absolute figures of a shared machine mean little;
+ * ratios do.
  */
 const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean }) => Promise<void>>>> = {
   ingest: async () => (await import('./ingest.ts')).benchIngest,
@@ -8,6 +9,7 @@ const benches: Readonly<Record<string, () => Promise<(options: { quick: boolean 
   http: async () => (await import('./http.ts')).benchHttp,
   query: async () => (await import('./query.ts')).benchQuery,
   history: async () => (await import('./history.ts')).benchHistory,
+  subscriptions: async () => (await import('./subscriptions.ts')).benchSubscriptions,
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }
 

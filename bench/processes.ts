@@ -79,6 +79,8 @@ export interface LoadFigures {
   readonly bytesEach: number
   /** 99th percentile of the event-loop delay; NaN for a server that does not tell. */
   readonly lagP99: number
+  /** Writes answered, before and after the measured span too; only HTTP loads tell. */
+  readonly writes?: number
 }
 
 /**
@@ -111,7 +113,10 @@ export function underLoad(
           lag = loopLag(httpPort)
         } else if (line.startsWith('{')) {
           isTold = true
-          const { done, ...result } = JSON.parse(line) as Record<'perSecond' | 'done' | 'p50' | 'p99', number>
+          const { done, ...result } = JSON.parse(line) as Record<
+            'perSecond' | 'done' | 'p50' | 'p99' | 'writes',
+            number
+          >
           const each = (span: number): number => span / done
           void lag.then((lagP99) =>
             resolve({
@@ -140,7 +145,8 @@ async function loopLag(httpPort: number): Promise<number> {
 
 /** The median of each figure. */
 export function medians(all: readonly LoadFigures[]): LoadFigures {
-  const of = (name: keyof LoadFigures): number => median(all.map((figures) => figures[name]))
+  const of = (name: Exclude<keyof LoadFigures, 'writes'>): number =>
+    median(all.map((figures) => figures[name]))
   return {
     perSecond: of('perSecond'),
     p50: of('p50'),

@@ -56,6 +56,8 @@ export const requestKinds = [
   'near',
   'mixed',
   'hours',
+  'write-read',
+  'observe-read',
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
@@ -87,9 +89,18 @@ export function pathOf(kind: RequestKind, n: number, count: number): string {
       return pathOf((['equal', 'range', 'near'] as const)[n % 3]!, n, count)
     case 'hours':
       return hoursOf(n, count)
+    case 'write-read':
+    case 'observe-read':
+      return pathOf(writeOf(kind, n) ?? 'get', n, count)
     default:
       return `${entities}/${stationId(any)}/attrs`
   }
+}
+
+/** Of kinds that mix: the kind of write that request number `n` is, four in five; undefined for a read. */
+function writeOf(kind: 'write-read' | 'observe-read', n: number): RequestKind | undefined {
+  if (n % 5 === 0) return undefined
+  return kind === 'write-read' ? 'write' : 'observe'
 }
 
 /** Body of write number `n`: a value of its own, at a time of its own where it is an observation. */
@@ -101,6 +112,10 @@ export function bodyOf(kind: RequestKind, n: number, startedAt: number): string 
   }
   if (kind === 'write') {
     return `{"humidity":{"type":"Property","value":${(spread(n, 41, 900_000) / 1e4 + 10).toFixed(4)},"unitCode":"P1"}}`
+  }
+  if (kind === 'write-read' || kind === 'observe-read') {
+    const write = writeOf(kind, n)
+    return write === undefined ? undefined : bodyOf(write, n, startedAt)
   }
   return undefined
 }

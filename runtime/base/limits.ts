@@ -229,6 +229,12 @@ export const limits = {
     'the longest unused is forgotten',
   ),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
+  candidatesRememberedMax: limit(
+    50_000,
+    'subscriptions',
+    'Found for the entities written lately, per tenant; 10 MB at most',
+    'all are found anew',
+  ),
   periodEntitiesMax: limit(
     10_000,
     'entities',

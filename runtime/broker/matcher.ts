@@ -2,7 +2,7 @@
  * The matcher: which subscriptions does this change concern? It runs while a work is decided, on exact values before
  * and after, and stages one delivery per match in the same commit, so that a match and what it owes are one fact.
  *
- * Subscriptions are indexed by id, type and watched attribute; each stream remembers its candidates until the set of subscriptions
+ * Candidates come from the index of subscriptions; each stream remembers its own until the set of subscriptions
  * changes. Where nobody subscribes, an observation costs one comparison.
  */
 import type { Clock } from '#base/clock.ts'
@@ -11,13 +11,13 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
-import { matchesEntity, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { isActive, type NotificationTrigger, type Subscription, streamUri } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
 import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
+import { createSubscriptionIndex } from './subscription-index.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import type { SystemTimes } from './types.ts'
 
@@ -61,12 +61,7 @@ export interface MatcherPorts {
 
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
-  const shelves = new Map<string, Set<Registered>>()
-  /** Subscriptions that no id, type or attribute can find. */
-  const broad = new Set<Registered>()
-  /** How many subscriptions were looked at more closely. */
-  let looked = 0
-  let version = 0
+  const index = createSubscriptionIndex<Registered>()
   let lastDelivery = ports.lastDelivery
   /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
   let deciding: Stage | undefined
@@ -99,8 +94,7 @@ export function createMatcher(ports: MatcherPorts) {
     unregister(registered.i)
     all.set(registered.i, registered)
     // Time alone makes periodic ones speak.
-    if (registered.subscription.timeInterval === undefined) shelve(registered)
-    version++
+    if (registered.subscription.timeInterval === undefined) index.add(registered)
   }
 
   /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */
@@ -114,53 +108,19 @@ export function createMatcher(ports: MatcherPorts) {
     const registered = all.get(i)
     if (registered === undefined) return
     all.delete(i)
-    broad.delete(registered)
-    for (const key of shelvesOf(registered.subscription) ?? []) {
-      const shelf = shelves.get(key)
-      shelf?.delete(registered)
-      if (shelf?.size === 0) shelves.delete(key)
-    }
-    version++
-  }
-
-  function shelve(registered: Registered): void {
-    const keys = shelvesOf(registered.subscription)
-    if (keys === undefined) broad.add(registered)
-    for (const key of keys ?? []) {
-      const shelf = shelves.get(key)
-      if (shelf === undefined) shelves.set(key, new Set([registered]))
-      else shelf.add(registered)
-    }
-  }
-
-  /** Subscriptions whose selectors take this entity and that watch one of these attributes. */
-  function candidates(id: string, types: readonly string[], names: readonly string[]): Registered[] {
-    const found = new Set<Registered>(broad)
-    const take = (key: string): void => {
-      for (const registered of shelves.get(key) ?? []) found.add(registered)
-    }
-    take(idShelf(id))
-    for (const type of types) take(typeShelf(type))
-    for (const name of names) {
-      take(nameShelf(name))
-      for (const type of types) take(typeShelf(type, name))
-    }
-    looked += found.size
-    return [...found].filter(
-      ({ subscription }) => selects(subscription, id, types) && watches(subscription, names),
-    )
+    index.remove(registered)
   }
 
   /** `previous` is the value that this one took the place of. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
-    if (stream.candidatesVersion !== version) {
+    if (stream.candidatesVersion !== index.version()) {
       const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
       const { id, types } = stream.entity
-      stream.candidates = candidates(id, types, names).filter(({ subscription }) =>
-        triggeredBy(subscription, 'attributeUpdated', 'entityUpdated'),
-      )
-      stream.candidatesVersion = version
+      stream.candidates = index
+        .candidates(id, types, names)
+        .filter(({ subscription }) => triggeredBy(subscription, 'attributeUpdated', 'entityUpdated'))
+      stream.candidatesVersion = index.version()
     }
     let draft: Draft | undefined
     for (const candidate of stream.candidates as readonly Registered[]) {
@@ -182,7 +142,7 @@ export function createMatcher(ports: MatcherPorts) {
     const names = happened.changes.map(({ name }) => name)
     const triggers = triggersOf(happened)
     const bodies = new Map<boolean, string>()
-    for (const candidate of candidates(happened.id, typesOf(entity), names)) {
+    for (const candidate of index.candidates(happened.id, typesOf(entity), names)) {
       if (
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )
@@ -270,7 +230,7 @@ export function createMatcher(ports: MatcherPorts) {
     all: () => all.values(),
     count: () => all.size,
     /** Subscriptions looked at one by one so far; what the index leaves out is not among them. */
-    looked: () => looked,
+    looked: index.looked,
     observation,
     change,
     owe,
@@ -284,20 +244,6 @@ export type Matcher = ReturnType<typeof createMatcher>
 function endpointOf({ notification }: Subscription, i: number): string {
   const { uri } = notification.endpoint
   return uri === streamUri ? `${streamUri}:${i}` : uri
-}
-
-function selects(subscription: Subscription, id: string, types: readonly string[]): boolean {
-  const selectors = subscription.entities
-  return (
-    selectors === undefined ||
-    selectors.length === 0 ||
-    selectors.some((selector) => matchesEntity(selector, id, types))
-  )
-}
-
-function watches(subscription: Subscription, names: readonly string[]): boolean {
-  const watched = subscription.watchedAttributes
-  return watched === undefined || names.some((name) => watched.includes(name))
 }
 
 function testOf({ q, geoQ, scopeQ }: Subscription, follow: Follow): QueryPredicate | undefined {
@@ -346,45 +292,3 @@ function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsCha
     ...(isDeleted ? { isDeleted } : {}),
   }
 }
-
-/**
- * Where a selection of types can be found: under each of these names. Undefined when no list of names covers it. Of
- * types that must come together, the shortest list will do.
- */
-function namesCovering(selection: TypeSelection | undefined): readonly string[] | undefined {
-  switch (selection?.kind) {
-    case 'type':
-      return [selection.name]
-    case 'and': {
-      const lists = selection.parts.map(namesCovering).filter((list) => list !== undefined)
-      return lists.toSorted((a, b) => a.length - b.length)[0]
-    }
-    case 'or': {
-      const lists = selection.parts.map(namesCovering)
-      return lists.includes(undefined) ? undefined : lists.flatMap((list) => list!)
-    }
-    default:
-      return undefined
-  }
-}
-
-/**
- * The shelves on which a subscription stands: for each selector its ids, else its types, each with the attributes that
- * are watched. Undefined when a selector has neither and nothing is watched.
- */
-function shelvesOf({ entities, watchedAttributes: watched }: Subscription): readonly string[] | undefined {
-  if (entities === undefined || entities.length === 0) return watched?.map(nameShelf)
-  const shelves = entities.map(({ ids, types }) => {
-    if (ids !== undefined) return ids.map(idShelf)
-    const names = namesCovering(types)
-    return names === undefined
-      ? watched?.map(nameShelf)
-      : names.flatMap((type) => watched?.map((name) => typeShelf(type, name)) ?? [typeShelf(type)])
-  })
-  return shelves.includes(undefined) ? undefined : [...new Set(shelves.flatMap((list) => list!))]
-}
-
-const idShelf = (id: string): string => `i ${id}`
-const nameShelf = (name: string): string => `n ${name}`
-const typeShelf = (type: string, name?: string): string =>
-  name === undefined ? `t ${type}` : `t ${type} ${name}`

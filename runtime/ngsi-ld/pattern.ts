@@ -12,6 +12,8 @@ export interface Pattern {
   test(text: string): boolean
   /** Literal characters that every matching text begins with; empty when nothing is certain. */
   readonly prefix: string
+  /** Literal characters that every matching text ends with; empty when nothing is certain. */
+  readonly suffix: string
 }
 
 /**
@@ -27,7 +29,8 @@ export function compilePattern(source: string, field = 'pattern'): Pattern {
   const { node, ignoreCase } = parsePattern(source, field)
   const program = compileProgram(node, ignoreCase, field)
   const prefix = ignoreCase ? '' : literalPrefix(node)
-  return Object.freeze({ test: createMatcher(program, prefix), prefix })
+  const suffix = ignoreCase ? '' : literalSuffix(node)
+  return Object.freeze({ test: createMatcher(program, prefix), prefix, suffix })
 }
 
 function literalPrefix(node: PatternNode): string {
@@ -38,6 +41,16 @@ function literalPrefix(node: PatternNode): string {
     prefix += part.literal
   }
   return prefix
+}
+
+function literalSuffix(node: PatternNode): string {
+  if (node.kind !== 'sequence' || node.parts.at(-1)?.kind !== 'end') return ''
+  let suffix = ''
+  for (const part of node.parts.slice(0, -1).toReversed()) {
+    if (part.kind !== 'character' || part.literal === undefined) break
+    suffix = part.literal + suffix
+  }
+  return suffix
 }
 
 /** One state of the automaton; it goes on to the next in line, a split to its targets. */

@@ -6,7 +6,7 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { isObject, listOf, own } from './json.ts'
 import { checkName, checkUri } from './name.ts'
-import { compilePattern } from './pattern.ts'
+import { compilePattern, type Pattern } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 /** `*`, one type, or all or any of at least two parts. */
@@ -111,9 +111,24 @@ export function matchesEntity(
   id: string,
   types: string | readonly string[],
 ): boolean {
-  if (selector.types !== undefined && !matchesType(selector.types, types)) return false
-  if (selector.ids !== undefined) return selector.ids.includes(id)
-  return selector.idPattern === undefined || compilePattern(selector.idPattern).test(id)
+  return compileSelector(selector)(id, types)
+}
+
+/** The same as a test, for selectors that are asked again and again: their pattern is read once. */
+export function compileSelector({
+  ids,
+  idPattern,
+  types: wanted,
+}: EntitySelector): (id: string, types: string | readonly string[]) => boolean {
+  const known = ids === undefined ? undefined : new Set(ids)
+  let pattern: Pattern | undefined
+  return (id, types) => {
+    if (wanted !== undefined && !matchesType(wanted, types)) return false
+    if (known !== undefined) return known.has(id)
+    if (idPattern === undefined) return true
+    pattern ??= compilePattern(idPattern)
+    return pattern.test(id)
+  }
 }
 
 /**
