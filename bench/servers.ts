@@ -63,6 +63,10 @@ export async function startGateway(
     },
   })
   const readyMs = (await Promise.race([isReady, deathOf(child)])) - startedAt
+  let isStopping = false
+  child.once('exit', (code, signal) => {
+    if (!isStopping) process.stderr.write(`the gateway ended by itself: ${code ?? signal}\n`)
+  })
   return {
     pid: child.pid!,
     port,
@@ -70,6 +74,7 @@ export async function startGateway(
     folder,
     readyMs,
     async stop({ keep } = { keep: false }) {
+      isStopping = true
       await end(child)
       if (!keep) removeFolder(folder)
     },

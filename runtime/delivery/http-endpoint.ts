@@ -11,6 +11,7 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
+import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
@@ -33,6 +34,14 @@ export interface HttpEndpoint {
   close(): void
 }
 
+/** What a URI says, once it is read. */
+interface Target {
+  readonly options: ReturnType<typeof urlToHttpOptions>
+  readonly isSecure: boolean
+  /** It is this machine, which may not be sent to. */
+  readonly isForbidden: boolean
+}
+
 /** How long an answer may take to end once its status is known. */
 const drainMs = 1000
 const idleMs = 15_000
@@ -50,41 +59,55 @@ export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boo
     keepAlive: true,
     timeout: idleMs,
     maxSockets: limits.deliveriesInFlightTotalMax.value,
-    maxFreeSockets: limits.deliveriesInFlightMax.value,
+    // As many as one host is sent to at once; fewer would be closed and opened again all the time.
+    maxFreeSockets: limits.deliveriesInFlightHostMax.value,
     autoSelectFamilyAttemptTimeout: 1000,
     ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
   }
   const http = new HttpAgent(connections)
   const https = new HttpsAgent({ ...connections, rejectUnauthorized: true })
 
-  function open(url: URL, outgoing: OutgoingRequest): ClientRequest {
+  /** Where lately used URIs lead to, so that each is read once. */
+  const known = new Map<string, Target>()
+  function targetOf(uri: string): Target | undefined {
+    const found = known.get(uri)
+    if (found !== undefined) return found
+    if (!URL.canParse(uri)) return undefined
+    const url = new URL(uri)
+    if (!/^https?:$/.test(url.protocol)) return undefined
+    if (known.size >= limits.deliveryTargetsMax.value) known.clear()
+    const isForbidden = !settings.allowsLoopback && isLoopback(url.hostname)
+    const target = { options: urlToHttpOptions(url), isSecure: url.protocol === 'https:', isForbidden }
+    known.set(uri, target)
+    return target
+  }
+
+  function open({ options, isSecure }: Target, outgoing: OutgoingRequest, length: number): ClientRequest {
     const headers: Record<string, string | number> = { 'User-Agent': productToken }
-    for (const [name, value] of Object.entries(outgoing.headers)) {
-      if (!ownHeaders.has(name.toLowerCase())) headers[name] = value
+    for (const name of Object.keys(outgoing.headers)) {
+      if (!ownHeaders.has(name.toLowerCase())) headers[name] = outgoing.headers[name]!
     }
-    headers['Content-Length'] = Buffer.byteLength(outgoing.body)
-    const options = { method: 'POST', headers }
-    const request =
-      url.protocol === 'https:'
-        ? httpsRequest(url, { ...options, agent: https })
-        : httpRequest(url, { ...options, agent: http })
+    headers['Content-Length'] = length
+    const request = isSecure
+      ? httpsRequest({ ...options, method: 'POST', headers, agent: https })
+      : httpRequest({ ...options, method: 'POST', headers, agent: http })
     return request.end(outgoing.body)
   }
   return Object.freeze({
     async send(outgoing) {
-      const url = URL.canParse(outgoing.uri) ? new URL(outgoing.uri) : undefined
-      if (url === undefined || !/^https?:$/.test(url.protocol)) return failure('unsendable', 'no HTTP URI')
-      if (Buffer.byteLength(outgoing.body) > limits.deliveryBytesMax.value) {
+      const target = targetOf(outgoing.uri)
+      if (target === undefined) return failure('unsendable', 'no HTTP URI')
+      const length = Buffer.byteLength(outgoing.body)
+      if (length > limits.deliveryBytesMax.value) {
         return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
       }
-      if (!settings.allowsLoopback && isLoopback(url.hostname)) {
-        return failure('forbidden', `${url.hostname} is this machine`)
-      }
+      if (target.isForbidden) return failure('forbidden', `${target.options.hostname} is this machine`)
       const timeoutMs = Math.min(
         outgoing.timeoutMs ?? limits.deliveryTimeoutMs.value,
         limits.deliveryTimeoutMsMax.value,
       )
-      const once = (): Promise<Exchanged> => exchange(() => open(url, outgoing), { clock, timeoutMs })
+      const once = (): Promise<Exchanged> =>
+        exchange(() => open(target, outgoing, length), { clock, timeoutMs })
       const first = await once()
       // Most likely the peer closed an idle connection just when it was used again.
       return first.isStale ? (await once()).sent : first.sent

@@ -1,5 +1,6 @@
 /** Whose fault a failure is, and how fast an endpoint is sent to after it. The clock moves when told. */
 import { describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { createPace } from './pace.ts'
 import { createQueue, type Flight } from './queue.ts'
 import type { Failure } from './verdict.ts'
@@ -34,7 +35,7 @@ const failure = (status: number, retryAfterMs?: number): Failure => ({
 describe('the pace of an endpoint', () => {
   it('drops to one at a time with its first failure, and pauses', () => {
     const { pace, start, wait, now } = scene()
-    expect(pace.width()).toBe(8)
+    expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     const flight = start('a')
     wait(10)
     expect(pace.failed(flight, failure(500))).toBeUndefined()
@@ -59,7 +60,7 @@ describe('the pace of an endpoint', () => {
     expect(pauses).toEqual([250, 500, 1000, 1500, 1500])
     wait(2000)
     pace.succeeded()
-    expect(pace.width()).toBe(8)
+    expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     expect(pace.failingSince()).toBeUndefined()
   })
   it('is not touched by a pair that fails while others are taken', () => {
@@ -69,13 +70,13 @@ describe('the pace of an endpoint', () => {
     pace.succeeded()
     wait(5)
     expect(pace.failed(flight, failure(500))).toBe(now() + 250)
-    expect(pace.width()).toBe(8)
+    expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     expect(pace.pausedUntil()).toBeLessThanOrEqual(now())
   })
   it('is not touched by an answer that calls the delivery wrong', () => {
     const { pace, start, now } = scene()
     expect(pace.failed(start('a'), failure(400))).toBe(now() + 250)
-    expect(pace.width()).toBe(8)
+    expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
   })
   it('obeys Retry-After as a whole, even when others are taken, but not for ever', () => {
     const { pace, start, wait, now } = scene()

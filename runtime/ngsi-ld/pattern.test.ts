@@ -102,6 +102,15 @@ describe('a pattern', () => {
     expect(codeOf(pattern)).toBe(code)
   })
 
+  it('says which suffix every match has', () => {
+    expect(compilePattern('.*:Sensor:7$').suffix).toBe(':Sensor:7')
+    expect(compilePattern('b*a$').suffix).toBe('a')
+    expect(compilePattern('^abc$').suffix).toBe('abc')
+    expect(compilePattern('ab|c$').suffix).toBe('')
+    expect(compilePattern('abc').suffix).toBe('')
+    expect(compilePattern('(?i)abc$').suffix).toBe('')
+  })
+
   it('says which prefix every match has', () => {
     expect(compilePattern('^urn:ngsi-ld:Sensor:.*').prefix).toBe('urn:ngsi-ld:Sensor:')
     expect(compilePattern('^ab*').prefix).toBe('a')

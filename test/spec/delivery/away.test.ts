@@ -43,7 +43,7 @@ describe('notifications to an endpoint that is down', () => {
       inFlight: 0,
       lastError: expect.stringContaining('ECONNREFUSED'),
     })
-    expect(status!.held).toBeLessThanOrEqual(8)
+    expect(status!.held).toBeLessThanOrEqual(limits.deliveriesInFlightMax.value)
     await new Promise((resolve) => setTimeout(resolve, 2500))
     expect(receiver.received).toHaveLength(0)
     expect(outbox.metrics.expose()).toContain('selvedge_deliveries_waiting 700')
@@ -55,7 +55,9 @@ describe('notifications to an endpoint that is down', () => {
     expectEachOnceInOrder(receiver.taken(), 700)
     expect(outbox.logged.filter((line) => line.includes('delivery.endpoint-down'))).toHaveLength(1)
     expect(outbox.logged.filter((line) => line.includes('delivery.endpoint-up'))).toHaveLength(1)
-    expect(outbox.outcomes.filter(({ outcome }) => !outcome.ok).length).toBeLessThanOrEqual(8)
+    expect(outbox.outcomes.filter(({ outcome }) => !outcome.ok).length).toBeLessThanOrEqual(
+      limits.deliveriesInFlightMax.value,
+    )
   })
 
   it('survive its going away and coming back again and again', async () => {
@@ -81,7 +83,7 @@ describe('notifications to an endpoint that is down', () => {
     await receiver.up()
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(10_000), { timeout: 25_000, interval: 100 })
     expectEachOnceInOrder(receiver.taken(), 10_000)
-    expect(mostHeld).toBeGreaterThan(8)
+    expect(mostHeld).toBeGreaterThan(limits.deliveriesInFlightMax.value)
     expect(mostHeld).toBeLessThanOrEqual(limits.deliveriesWindow.value)
   })
 

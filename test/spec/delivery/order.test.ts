@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'
@@ -43,8 +44,8 @@ describe('notifications to an endpoint that takes them', () => {
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(400), { timeout: 10_000 })
     expectEachOnceInOrder(receiver.taken(), 400)
     expect(receiver.mostAtOnce()).toBeGreaterThan(4)
-    expect(receiver.mostAtOnce()).toBeLessThanOrEqual(8)
-    expect(receiver.connections()).toBeLessThanOrEqual(8)
+    expect(receiver.mostAtOnce()).toBeLessThanOrEqual(limits.deliveriesInFlightMax.value)
+    expect(receiver.connections()).toBeLessThanOrEqual(limits.deliveriesInFlightMax.value)
     await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
     expect(outbox.dispatcher.stats()).toEqual([])
   })
@@ -60,7 +61,7 @@ describe('notifications to an endpoint that takes them', () => {
     await outbox.owe([...owed(slow.url()), ...owed(receiver.url())])
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50), { timeout: 900 })
     expect(slow.taken()).toHaveLength(0)
-    expect(slow.received).toHaveLength(8)
+    expect(slow.received).toHaveLength(limits.deliveriesInFlightMax.value)
     await slow.down()
   })
 

@@ -1,0 +1,94 @@
+/** The index finds what going through all subscriptions one by one finds, whatever comes and goes in between. */
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type EntitySelector, matchesEntity } from '#ngsi-ld/selection.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { createSubscriptionIndex } from './subscription-index.ts'
+
+type Selecting = Pick<Subscription, 'entities' | 'watchedAttributes'>
+
+const ids = ['urn:x:a:1', 'urn:x:a:12', 'urn:x:b:2', 'urn:y:b:12', 'urn:y'] as const
+const types = ['A', 'B', 'C'] as const
+const names = ['t', 'h'] as const
+const patterns = [
+  '^urn:x:a:1$',
+  '^urn:x:',
+  '12$',
+  ':2$',
+  'x:.',
+  '^urn:y(:b)?',
+  '(?i)^URN:Y$',
+  '.*',
+  '^urn:x:a:12?$',
+]
+
+const selector: fc.Arbitrary<EntitySelector> = fc.oneof(
+  fc.record({
+    ids: fc.subarray([...ids], { minLength: 1 }),
+    types: fc.record({ kind: fc.constant('type' as const), name: fc.constantFrom(...types) }),
+  }),
+  fc.record({
+    idPattern: fc.constantFrom(...patterns),
+    types: fc.oneof(
+      fc.record({ kind: fc.constant('type' as const), name: fc.constantFrom(...types) }),
+      fc.constant({ kind: 'any' as const }),
+    ),
+  }),
+  fc.record({ types: fc.record({ kind: fc.constant('type' as const), name: fc.constantFrom(...types) }) }),
+)
+const subscription: fc.Arbitrary<Selecting> = fc.record(
+  {
+    entities: fc.array(selector, { minLength: 1, maxLength: 2 }),
+    watchedAttributes: fc.subarray([...names], { minLength: 1 }),
+  },
+  { requiredKeys: [] },
+)
+const question = fc.record({
+  id: fc.constantFrom(...ids),
+  types: fc.subarray([...types], { minLength: 1 }),
+  names: fc.subarray([...names]),
+})
+const step = fc.oneof(
+  fc.record({ add: subscription }),
+  fc.record({ remove: fc.nat(9) }),
+  fc.record({ ask: question }),
+)
+
+it('finds what a walk over all of them finds', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const index = createSubscriptionIndex()
+      const all: { subscription: Selecting }[] = []
+      for (const one of steps) {
+        if ('add' in one) {
+          const holder = { subscription: one.add }
+          all.push(holder)
+          index.add(holder)
+        } else if ('remove' in one) {
+          for (const holder of all.splice(one.remove, 1)) index.remove(holder)
+        } else {
+          const { id, types: of, names: changed } = one.ask
+          const expected = all.filter(
+            ({ subscription: { entities, watchedAttributes } }) =>
+              (entities === undefined || entities.some((each) => matchesEntity(each, id, of))) &&
+              (watchedAttributes === undefined || changed.some((name) => watchedAttributes.includes(name))),
+          )
+          expect(new Set(index.candidates(id, of, changed))).toEqual(new Set(expected))
+        }
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+it('looks at one of ten thousand whose patterns begin or end with different letters', () => {
+  const index = createSubscriptionIndex()
+  for (let i = 0; i < 10_000; i++) {
+    const idPattern = i % 2 === 0 ? `^urn:x:${i}$` : `:${i}-$`
+    index.add({ subscription: { entities: [{ idPattern, types: { kind: 'type', name: 'A' } }] } })
+  }
+  expect(index.candidates('urn:x:4242', ['A'], ['t'])).toHaveLength(1)
+  expect(index.candidates('urn:x:4243-', ['A'], ['t'])).toHaveLength(1)
+  // Shorter beginnings of the same id stand in the way, a few at most.
+  expect(index.looked()).toBeLessThanOrEqual(10)
+})
