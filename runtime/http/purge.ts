@@ -23,13 +23,16 @@ export interface PurgeRoutePorts {
 const filters = [...selecting, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 
+/** Ids are enough here: what they mean is never too wide. */
+const sufficient = ['type', 'id', 'attrs', 'q', 'georel']
+
 export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
   return Object.freeze({
     async purge(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, purgeParameters)
       const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
       if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
-      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined)
+      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
       if (query.q !== undefined && hasLinked(query.q))
         throw badRequestData('a purge follows no relationships', 'q')
       const result = await ask.broker.purge(query, { by: 'http', keep, drop })
