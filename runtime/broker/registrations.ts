@@ -141,8 +141,9 @@ export function createRegistrations(ports: RegistrationPorts) {
       if (view === undefined) return
       const now = clock.now()
       const { statistics } = view
+      // Failed attempts are attempts too.
+      statistics.timesSent++
       if (isSuccess) {
-        statistics.timesSent++
         statistics.lastSuccess = now
       } else {
         statistics.timesFailed++

@@ -4,7 +4,7 @@
  */
 import { contextMember } from '#ngsi-ld/context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { renderRegistration } from '#ngsi-ld/registration.ts'
+import { renderRegistration, spokenIn } from '#ngsi-ld/registration.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { contextOf, headersOf, type NotifyPorts, type RenderedNotification, requestTo } from './notify.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
@@ -25,10 +25,11 @@ export function renderSourceNotification(
   if (subscribed === undefined || delivery.body === null) return undefined
   const { reason, views } = JSON.parse(delivery.body) as OwedSources
   const { subscription } = subscribed.one
+  const { lang } = subscription
   const { endpoint, sysAttrs } = subscription.notification
   const context = contextOf(subscription, contexts, tenant.name)
   const isLd = endpoint.accept === 'application/ld+json'
-  const data = views.map((view) => ({
+  const data = (lang === undefined ? views : spokenIn(lang, views)).map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),
     ...(isLd ? { '@context': contextMember(context) } : {}),
   }))

@@ -8,7 +8,7 @@ import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { renderRegistration } from '#ngsi-ld/registration.ts'
+import { renderRegistration, spokenIn } from '#ngsi-ld/registration.ts'
 import { attributesOf, type Discovery } from '#ngsi-ld/registration-match.ts'
 import { parseRegistration, patchRegistration } from '#ngsi-ld/registration-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
@@ -31,6 +31,9 @@ const discoverySelectors = [
   'idPattern',
   'type',
   'attrs',
+  'pick',
+  'omit',
+  'lang',
   'q',
   'csf',
   'scopeQ',
@@ -40,6 +43,9 @@ const discoverySelectors = [
   'geoproperty',
 ]
 
+/** What pick and omit may name beside attributes. */
+const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope'])
+
 /** All routes of context sources by path and method. */
 export function createContextSourceTable(ports: ResourceRoutePorts) {
   return {
@@ -48,7 +54,11 @@ export function createContextSourceTable(ports: ResourceRoutePorts) {
       noun: 'registration',
       idPrefix: 'urn:ngsi-ld:ContextSourceRegistration:',
       storeOf: ({ registrations }) => registrations,
-      page: (ask, paging) => ask.broker.registrations.discover(discoveryOf(ask), paging),
+      page(ask, paging) {
+        const { views, count } = ask.broker.registrations.discover(discoveryOf(ask), paging)
+        const lang = ask.parameters.get('lang')
+        return lang === undefined ? { views, count } : { views: spokenIn(lang, views), count }
+      },
       selectors: discoverySelectors,
       parse: parseRegistration,
       patch: patchRegistration,
@@ -92,14 +102,22 @@ function discoveryOf({ parameters, context }: Ask): Discovery {
   const named = Object.fromEntries(temporalParameters.map((name) => [name, given(name)]))
   const isTemporal = temporalParameters.some((name) => given(name) !== undefined)
   const time = isTemporal ? parseTime(named) : undefined
+  const namesIn = (name: string): string[] | undefined =>
+    listOf(parameters, name)
+      ?.filter((term) => name === 'attrs' || !entityMembers.has(term))
+      .map((term) => checkName(context.expand(term), name))
+  if (given('attrs') !== undefined && given('pick') !== undefined)
+    throw badRequestData('says the same as attrs; one of them is enough', 'pick')
+  const picked = namesIn('pick')
   const attrs =
-    listOf(parameters, 'attrs')?.map((term) => checkName(context.expand(term), 'attrs')) ??
+    namesIn('attrs') ??
+    (picked === undefined || picked.length === 0 ? undefined : picked) ??
     (tree === undefined ? undefined : attributesOf(tree))
   if (type === undefined && attrs === undefined && geo === undefined)
     throw badRequestData('one of type, attrs, q or georel is needed')
   const types = type === undefined ? undefined : parseTypeSelection(type, context.expand)
   return {
-    interests: [{ ids, idPattern, types, attrs }],
+    interests: [{ ids, idPattern, types, attrs, omit: namesIn('omit') }],
     geo,
     time,
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),

@@ -10,7 +10,7 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/temporal.ts'
 import type { AskHead } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, mappedQuestion, runOn, warned } from './distributed.ts'
+import { anyParameter, type Distributed, filtered, mappedQuestion, runOn, warned } from './distributed.ts'
 import type { DistributedWritePorts } from './distributed-writes.ts'
 import { type Parameters, wholeNumber } from './negotiate.ts'
 import { readQueryBody } from './query-body.ts'
@@ -60,7 +60,8 @@ export function createDistributedHistories({
     async query(request: Distributed, local: Route): Promise<Response> {
       const ask = await asks.read(request.c, anyParameter)
       const question = { ...questionOf(Object.fromEntries(ask.parameters), ask), ...timeOf(ask.parameters) }
-      return tell(request, ask, { question, local })
+      const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
+      return tell(concerned, ask, { question, local })
     },
 
     async queryByBody(request: Distributed, local: Route): Promise<Response> {
@@ -70,7 +71,8 @@ export function createDistributedHistories({
       if (!isObject(ask.body)) return local(c)
       const { parameters } = readQueryBody(ask.body, ask.context.expand, { temporal: true })
       const question = { ...questionOfBody(ask.body, ask), ...timeOf(parameters) }
-      return tell(request, ask, { question, local })
+      const concerned = filtered(request, parameters.get('csf'), ask.context)
+      return tell(concerned, ask, { question, local })
     },
   })
 }

@@ -2,9 +2,13 @@
  * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
  */
 import type { TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import type { Asker, Warning } from '#federation/sources.ts'
+import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
+import { passes } from '#ngsi-ld/registration-match.ts'
+import { parseFilter } from '#ngsi-ld/source-subscription.ts'
 import type { HttpContext } from './body.ts'
 import type { Problems } from './problem.ts'
 import type { MapUse } from './server.ts'
@@ -17,6 +21,17 @@ export interface Distributed {
   readonly registrations: readonly Registration[]
   /** Path and query as they came. */
   readonly path: string
+}
+
+/** The request with only the sources that pass a filter of the client's (csf). */
+export function filtered(
+  request: Distributed,
+  csf: Json | undefined,
+  { expand }: Pick<Context, 'expand'>,
+): Distributed {
+  if (csf === undefined) return request
+  const filter = parseFilter(csf, expand)
+  return { ...request, registrations: request.registrations.filter((one) => passes(filter, one)) }
 }
 
 /** What takes any parameter: the route that runs afterwards knows which there are. */

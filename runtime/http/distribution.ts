@@ -16,7 +16,7 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks } from './ask.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, mappedQuestion, runOn, warned } from './distributed.ts'
+import { anyParameter, type Distributed, filtered, mappedQuestion, runOn, warned } from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { createDistributedHistories } from './distributed-histories.ts'
@@ -120,7 +120,8 @@ export function createDistribution(ports: DistributionPorts) {
   const queried = async (request: Distributed, local: Route): Promise<Response> => {
     const ask = await asks.readEntities(request.c, anyParameter)
     const given = Object.fromEntries(ask.parameters)
-    return readFirst(request, ask, { question: questionOf(given, ask), local })
+    const concerned = filtered(request, given['csf'], ask.context)
+    return readFirst(concerned, ask, { question: questionOf(given, ask), local })
   }
 
   const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
@@ -128,13 +129,15 @@ export function createDistribution(ports: DistributionPorts) {
     c.env = { ...c.env, body: await ports.bodies.raw(c) }
     const ask = await asks.body(c, { known: anyParameter })
     if (!isObject(ask.body)) return local(c)
-    return readFirst(request, ask, { question: questionOfBody(ask.body, ask), local })
+    const concerned = filtered(request, ask.body['csf'], ask.context)
+    return readFirst(concerned, ask, { question: questionOfBody(ask.body, ask), local })
   }
 
   const purge = async (request: Distributed, local: Route): Promise<Response> => {
     const ask = await asks.read(request.c, anyParameter)
     const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
-    return purgeEverywhere(ports, request, { interests, context: ask.context, local })
+    const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
+    return purgeEverywhere(ports, concerned, { interests, context: ask.context, local })
   }
 
   const wrap =

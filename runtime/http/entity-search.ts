@@ -11,6 +11,7 @@ import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ngsi-ld/selection.ts'
+import { parseFilter } from '#ngsi-ld/source-subscription.ts'
 import type { Ask } from './ask.ts'
 import { listOf, pagingOf, truthOf } from './negotiate.ts'
 
@@ -21,6 +22,7 @@ export const selecting = [
   'idPattern',
   'q',
   'scopeQ',
+  'csf',
   'georel',
   'geometry',
   'coordinates',
@@ -68,6 +70,9 @@ export function entityQueryOf(
   const idPattern = given('idPattern') ?? alone?.idPattern
   const q = given('q')
   const scopeQ = given('scopeQ')
+  // Which sources are asked is decided before; here it only has to be a filter.
+  const csf = given('csf')
+  if (csf !== undefined) parseFilter(csf, context.expand)
   return {
     selection: typesOf(ask) ?? alone?.types,
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,

@@ -22,6 +22,7 @@ const lists: ReadonlySet<string> = new Set([
 const texts: ReadonlySet<string> = new Set([
   'q',
   'scopeQ',
+  'csf',
   'lang',
   'join',
   'geometryProperty',

@@ -21,7 +21,8 @@ export function attrsWanted({ parameters, context }: AskHead): readonly string[]
   return wanted.length === 0 ? undefined : wanted.map(context.expand)
 }
 
-const passedOn: ReadonlySet<string> = new Set(selecting)
+/** A filter of our sources says nothing to them. */
+const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !== 'csf'))
 
 export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Question {
   const { expand } = ask.context

@@ -2,7 +2,8 @@
  * Choosing one language of a LanguageProperty (GS CIM 009, 4.5.18 and 6.3.12): ranges as in Accept-Language
  * (RFC 4647, 3.4), best first.
  */
-import { type JsonObject, own } from './json.ts'
+import type { AttributeInstance } from './entity.ts'
+import { isObject, type JsonObject, own } from './json.ts'
 
 /** Language ranges of a `lang` parameter such as `en-GB,fr;q=0.5,*;q=0.1`, in lower case, best first. */
 export function languageRanges(text: string): readonly string[] {
@@ -19,7 +20,7 @@ export function languageRanges(text: string): readonly string[] {
 }
 
 /** Key of the language map that suits the ranges best: without any match the default, else the first. */
-export function pickLanguage(languageMap: JsonObject, ranges: readonly string[]): string | undefined {
+function pickLanguage(languageMap: JsonObject, ranges: readonly string[]): string | undefined {
   const languages = Object.keys(languageMap)
   for (const range of ranges) {
     if (range === '*') break
@@ -31,4 +32,13 @@ export function pickLanguage(languageMap: JsonObject, ranges: readonly string[])
     }
   }
   return own(languageMap, '@none') === undefined ? languages[0] : '@none'
+}
+
+/** A LanguageProperty as a Property with one text and its language. */
+export function inLanguage(instance: AttributeInstance, lang: readonly string[]): AttributeInstance {
+  const { languageMap, type, ...members } = instance
+  if (type !== 'LanguageProperty' || !isObject(languageMap)) return instance
+  const language = pickLanguage(languageMap, lang)
+  if (language === undefined) return instance
+  return { type: 'Property', value: languageMap[language]!, ...members, lang: language }
 }

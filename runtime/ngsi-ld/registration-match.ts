@@ -16,6 +16,7 @@ import {
   type Registration,
   type RegistrationInfo,
   type RegistrationView,
+  renderRegistration,
   type TimeInterval,
 } from './registration.ts'
 import { matchesScope, type ScopeQuery } from './scope-query.ts'
@@ -29,6 +30,8 @@ export interface Interest {
   readonly types?: TypeSelection | undefined
   /** At least one of them. */
   readonly attrs?: readonly string[] | undefined
+  /** These do not count. */
+  readonly omit?: readonly string[] | undefined
 }
 
 /** Which time the sources are to speak of. Milliseconds UTC. */
@@ -53,16 +56,22 @@ export function discovered(discovery: Discovery, registration: Registration): Re
   if (!matchesTime(discovery.time, registration)) return undefined
   if (discovery.geo !== undefined && !matchesGeo(discovery.geo, registration)) return undefined
   if (discovery.scope !== undefined && !matchesScope(discovery.scope, registration.scope)) return undefined
-  if (discovery.csf !== undefined && !compileQuery(discovery.csf)(asEntity(registration))) return undefined
+  if (discovery.csf !== undefined && !passes(discovery.csf, registration)) return undefined
   const information = registration.information.filter((info) =>
     discovery.interests.some((interest) => isOfInterest(interest, info)),
   )
   return information.length === 0 ? undefined : { ...registration, information }
 }
 
+/** Whether a context source filter lets a registration through. */
+export const passes = (csf: QueryTree, registration: Registration): boolean =>
+  compileQuery(csf)(asEntity(registration))
+
 /** Whether the information has something for the interest. */
 export function isOfInterest(interest: Interest, info: RegistrationInfo): boolean {
   const named = namesOf(info)
+  if (named !== undefined && named.size > 0 && [...named].every((name) => interest.omit?.includes(name)))
+    return false
   if (named !== undefined && interest.attrs !== undefined && !interest.attrs.some((name) => named.has(name)))
     return false
   return info.entities?.some((entity) => mayHave(interest, entity)) ?? true
@@ -178,19 +187,17 @@ function matchesGeo(geo: GeoQuery, registration: Registration): boolean {
   return compileGeometryTest(geo)(geometry)
 }
 
-/** A registration as an entity whose properties are its members, for filters. */
+/** A registration as an entity whose properties are its members, as a client reads them, for filters. */
 function asEntity(registration: Registration): Entity {
-  const { id, properties, context: _, ...members } = registration
+  const view = { registration, statistics: { createdAt: 0, modifiedAt: 0, timesSent: 0, timesFailed: 0 } }
+  const { id, type, ...members } = renderRegistration(view, {
+    context: { compact: (name) => name },
+    sysAttrs: false,
+  })
   const property = (value: Json) =>
     isObject(value) && typeof value['type'] === 'string' ? value : { type: 'Property', value }
-  return Object.fromEntries([
-    ['id', id],
-    ['type', 'ContextSourceRegistration'],
-    ...Object.entries({ ...members, ...properties }).map(([name, value]) => [
-      name === 'name' ? 'registrationName' : name,
-      property(value as Json),
-    ]),
-  ]) as Entity
+  const properties = Object.entries(members).map(([name, value]) => [name, property(value)])
+  return { id, type, ...Object.fromEntries(properties) } as Entity
 }
 
 /** Views whose registration matches, each with its matching information only. */

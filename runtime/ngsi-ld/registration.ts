@@ -6,7 +6,9 @@
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
-import type { JsonObject } from './json.ts'
+import type { AttributeInstance } from './entity.ts'
+import { isObject, type JsonObject } from './json.ts'
+import { inLanguage, languageRanges } from './language.ts'
 
 export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
 export type RegistrationMode = (typeof registrationModes)[number]
@@ -75,7 +77,7 @@ export interface Registration {
   readonly context: readonly Json[]
 }
 
-/** What became of the requests forwarded to a source; times are ms UTC, absent until they happen. */
+/** What became of the requests forwarded to a source; `timesSent` counts failed ones too. Times are ms UTC, absent until they happen. */
 export interface RegistrationStatistics {
   createdAt: number
   modifiedAt: number
@@ -93,6 +95,19 @@ export const isExpired = ({ expiresAt }: Registration, nowMs: number): boolean =
 export interface RegistrationView {
   readonly registration: Registration
   readonly statistics: RegistrationStatistics
+}
+
+/** Views whose own members say what they say in several languages in that which suits best. */
+export function spokenIn(lang: string, views: readonly RegistrationView[]): RegistrationView[] {
+  const ranges = languageRanges(lang)
+  return views.map(({ registration, statistics }) => {
+    if (registration.properties === undefined) return { registration, statistics }
+    const spoken = Object.entries(registration.properties).map(([name, value]) => [
+      name,
+      isObject(value) ? inLanguage(value as unknown as AttributeInstance, ranges) : value,
+    ])
+    return { registration: { ...registration, properties: Object.fromEntries(spoken) }, statistics }
+  })
 }
 
 /** The registration as a client reads it, without @context. */
@@ -127,7 +142,7 @@ export function renderRegistration(
     contextSourceAlias: registration.contextSourceAlias,
     management: registration.management as unknown as Json,
     ...Object.fromEntries(Object.entries(properties ?? {}).map(([name, value]) => [show(name), value])),
-    status: timesSent + timesFailed === 0 ? undefined : failed ? 'failed' : 'ok',
+    status: timesSent === 0 ? undefined : failed ? 'failed' : 'ok',
     timesSent: timesSent > 0 ? timesSent : undefined,
     timesFailed: timesFailed > 0 ? timesFailed : undefined,
     lastSuccess: time(lastSuccess),

@@ -12,7 +12,7 @@ import { msToDateTime } from './datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { pickLanguage } from './language.ts'
+import { inLanguage } from './language.ts'
 import type { Projection } from './projection.ts'
 
 export type Format = 'normalized' | 'concise' | 'simplified'
@@ -222,12 +222,3 @@ function simplified(instance: AttributeInstance, context: Context): Json {
 /** Targets of a ListRelationship without the objects around them, which go without saying (4.5.22.3). */
 const urisIn = (objectList: Json): Json =>
   listOf(objectList).map((item) => (isObject(item) ? (own(item, 'object') ?? item) : item))
-
-/** A LanguageProperty as a Property with one text and its language. */
-function inLanguage(instance: AttributeInstance, lang: readonly string[]): AttributeInstance {
-  const { languageMap, type, ...members } = instance
-  if (type !== 'LanguageProperty' || !isObject(languageMap)) return instance
-  const language = pickLanguage(languageMap, lang)
-  if (language === undefined) return instance
-  return { type: 'Property', value: languageMap[language]!, ...members, lang: language }
-}

@@ -57,11 +57,15 @@ function sendable(subscription: Subscription): Subscription {
   return subscription
 }
 
-/** What a subscription wants to know of. */
+/** What a subscription wants to know of: attributes that it watches or would be sent. */
 export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription): Discovery {
-  const { entities, watchedAttributes, q, geoQ, scopeQ } = subscription
-  const attrs = watchedAttributes ?? (q === undefined ? undefined : attributesOf(q))
-  const interests: readonly Interest[] = (entities ?? [{}]).map((selector) => ({ ...selector, attrs }))
+  const { entities, watchedAttributes, q, geoQ, scopeQ, notification } = subscription
+  const isAttribute = (name: string): boolean => !/^(?:id|type|scope)$/.test(name)
+  const shown = [...(notification.attributes ?? []), ...(notification.pick ?? []).filter(isAttribute)]
+  const named = [...(watchedAttributes ?? []), ...shown]
+  const attrs = named.length > 0 ? named : q === undefined ? undefined : attributesOf(q)
+  const omit = notification.omit?.filter(isAttribute)
+  const interests: readonly Interest[] = (entities ?? [{}]).map((selector) => ({ ...selector, attrs, omit }))
   return { interests, geo: geoQ, scope: scopeQ, time: temporalQ, csf }
 }
 
@@ -90,8 +94,8 @@ function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeIntere
 const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
 
 /** Members that are about entities and their values, which are not what is told here. */
-const meaningless = ['lang', 'datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
-const meaninglessThere = ['attributes', 'pick', 'omit', 'showChanges', 'join', 'joinLevel']
+const meaningless = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
+const meaninglessThere = ['showChanges', 'join', 'joinLevel']
 
 function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
   const found = names.find((name) => json[name] !== undefined && json[name] !== null)

@@ -135,6 +135,27 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(Object.keys(reply.json() as object).sort()).toEqual(['flow', 'id', 'there', 'type'])
   })
 
+  test('csf says which sources are asked, by GET and by POST', async () => {
+    await hold(there, 'urn:p:csf', { flow: at(1) })
+    await register({ hall: 7 })
+    const found = async (csf: string) => [
+      ((await here.get(`${entities}?type=Pump&csf=${encodeURIComponent(csf)}`)).json() as object[]).length,
+      (
+        (
+          await here.send('POST', '/ngsi-ld/v1/entityOperations/query', {
+            type: 'Query',
+            entities: [{ type: 'Pump' }],
+            csf,
+          })
+        ).json() as object[]
+      ).length,
+    ]
+    expect(await found('hall==7')).toEqual([1, 1])
+    expect(await found('hall==8')).toEqual([0, 0])
+    expect((await here.get(`${entities}?type=Pump&csf=(`)).status).toBe(400)
+    expect((await here.get(`${entities}?type=Pump&csf=(&local=true`)).status).toBe(400)
+  })
+
   test('what registrations count is told, and what costs nothing is not asked', async () => {
     await hold(there, 'urn:p:8', { flow: at(1) })
     await register({ id: 'urn:r:counted' })
@@ -177,7 +198,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       const reply = await here.get(`${entities}?type=Pump`)
       expect(reply.headers['ngsild-warning']).toMatch(/^199 /)
       const shown = (await here.get(`${registrations}/urn:r:cool`)).json() as object
-      expect(shown).toMatchObject({ status: 'failed', timesFailed: 1 })
+      expect(shown).toMatchObject({ status: 'failed', timesSent: 1, timesFailed: 1 })
     })
   })
 })

@@ -138,6 +138,38 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     expect(await idsOf(near('[9,49]'))).toEqual([])
   })
 
+  test('filters by members that are left to their defaults, and by times as they are shown', async () => {
+    expect(await idsOf('type=Lamp&csf=mode==%22inclusive%22;hallNumber==7')).toEqual(['urn:d:1'])
+    expect(await idsOf('type=Lamp&csf=mode==%22redirect%22')).toEqual([])
+    await register({
+      id: 'urn:d:5',
+      information: [{ entities: [{ type: 'Kiln' }] }],
+      expiresAt: '2060-01-01T00:00:00Z',
+    })
+    expect(await idsOf('type=Kiln&csf=expiresAt%3E2059-01-01T00:00:00Z')).toEqual(['urn:d:5'])
+    expect(await idsOf('type=Kiln&csf=expiresAt%3E2061-01-01T00:00:00Z')).toEqual([])
+  })
+
+  test('pick and omit say which attributes count, lang in which language own members are told', async () => {
+    const title = { type: 'LanguageProperty', languageMap: { de: 'Ofen', en: 'kiln' } }
+    const information = [
+      { entities: [{ type: 'Oven' }], propertyNames: ['heat', 'load'] },
+      { entities: [{ type: 'Oven' }], propertyNames: ['smoke'] },
+    ]
+    await register({ id: 'urn:d:6', information, title1: title })
+    const informationOf = async (query: string): Promise<unknown> => {
+      const found: { information: unknown }[] = (await gateway.get(`${path}?type=Oven&${query}`)).json()
+      return found[0]?.information
+    }
+    expect(await informationOf('pick=id,heat')).toEqual([information[0]])
+    expect(await informationOf('pick=id,other')).toBeUndefined()
+    expect(await informationOf('omit=smoke,heat')).toEqual([information[0]])
+    expect(await informationOf('omit=smoke,heat,load')).toBeUndefined()
+    expect((await gateway.get(`${path}?type=Oven&pick=heat&attrs=heat`)).status).toBe(400)
+    const [spoken]: object[] = (await gateway.get(`${path}?type=Oven&lang=en`)).json()
+    expect(spoken).toMatchObject({ title1: { type: 'Property', value: 'kiln', lang: 'en' } })
+  })
+
   test('filters by the scope of the registration', async () => {
     await register({ id: 'urn:d:3', information: [{ entities: [{ type: 'Gate' }] }], scope: '/plant/hall' })
     await register({ id: 'urn:d:4', information: [{ entities: [{ type: 'Gate' }] }] })

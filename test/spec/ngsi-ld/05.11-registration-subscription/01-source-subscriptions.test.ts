@@ -112,7 +112,39 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect(toldTo('urn:s:4')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:fan1']]])
     const showing = { entities: [{ type: 'Fan' }], notification: { endpoint, showChanges: true } }
     expect((await subscribe('urn:s:6', showing)).status).toBe(422)
-    expect((await subscribe('urn:s:6', { entities: [{ type: 'Fan' }], lang: 'de' })).status).toBe(422)
+    expect((await subscribe('urn:s:6', { entities: [{ type: 'Fan' }], datasetId: 'urn:d:1' })).status).toBe(
+      422,
+    )
+  })
+
+  test('that name what they would be sent are told of sources of that', async () => {
+    const oven = (id: string, propertyNames: string[]) => ({
+      id,
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Oven' }], propertyNames }],
+      endpoint: 'http://source.example',
+    })
+    const notification = { attributes: ['heat'], endpoint: { uri: receiver.url() } }
+    expect((await subscribe('urn:s:8', { entities: [{ type: 'Oven' }], notification })).status).toBe(201)
+    await gateway.send('POST', registrations, oven('urn:r:smoke', ['smoke']))
+    await gateway.send('POST', registrations, oven('urn:r:heat', ['heat']))
+    await vi.waitFor(() => expect(toldTo('urn:s:8')).toHaveLength(1), { timeout: 5000 })
+    expect(toldTo('urn:s:8')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:heat']]])
+  })
+
+  test('are told of a registration that has expired', async () => {
+    const expiresAt = new Date(Date.now() + 1200).toISOString()
+    await gateway.send('POST', registrations, {
+      id: 'urn:r:brief',
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Comet' }] }],
+      endpoint: 'http://source.example',
+      expiresAt,
+    })
+    expect((await subscribe('urn:s:9', { entities: [{ type: 'Comet' }] })).status).toBe(201)
+    await vi.waitFor(() => expect(toldTo('urn:s:9')).toHaveLength(2), { timeout: 6000 })
+    expect(toldTo('urn:s:9').map(([, reason]) => reason)).toEqual(['newlyMatching', 'noLongerMatching'])
+    expect((await gateway.get(`${registrations}/urn:r:brief`)).status).toBe(404)
   })
 
   test('that were changed are told of everything that matches them now', async () => {
