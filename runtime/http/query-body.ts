@@ -130,6 +130,7 @@ function readOrdering(value: Json, parameters: Map<string, string>): void {
 
 function readGeo(value: Json, parameters: Map<string, string>): void {
   if (!isObject(value)) throw badRequestData('must be an object', 'geoQ')
+  if (value['georel'] === undefined) throw badRequestData('is missing', 'geoQ.georel')
   for (const [member, part] of Object.entries(value satisfies JsonObject)) {
     if (!geoMembers.has(member)) throw badRequestData('is not a member of a geo-query', `geoQ.${member}`)
     if (member === 'coordinates' && isList(part)) parameters.set(member, JSON.stringify(part))

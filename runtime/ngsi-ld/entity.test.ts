@@ -68,7 +68,7 @@ describe('an entity', () => {
     ['with no types', { id: 'urn:e', type: [] }, /type: must be a name/],
     ['with a type that is a number', { id: 'urn:e', type: 5 }, /type: must be a name/],
     ['with a type with a blank', { id: 'urn:e', type: 'a b' }, /type: a name is/],
-    ['with a scope that is no path', { id: 'urn:e', type: 'T', scope: 'a' }, /scope: must be a path/],
+    ['with a scope that is no path', { id: 'urn:e', type: 'T', scope: 'a//b' }, /scope: must be a path/],
     ['with no scopes', { id: 'urn:e', type: 'T', scope: [] }, /scope: must be a path/],
     ['that expires on some day', { id: 'urn:e', type: 'T', expiresAt: '2030-01-01' }, /expiresAt/],
     ['with a name with a blank', { id: 'urn:e', type: 'T', 'a b': 1 }, /a b: a name is/],

@@ -8,7 +8,7 @@ import { badRequestData } from './problem.ts'
 
 const shortName = /^\p{L}[\p{L}\p{N}_]*$/u
 const uri = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
-const scopePath = /^(?:\/[\p{L}\p{N}_-]+)+$/u
+const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
 
 /** A scheme, a colon, and no character that RFC 3986 (and 3987 beyond ASCII) excludes. */
 export const isUri = (text: string): boolean => uri.test(text)
@@ -34,10 +34,14 @@ export function checkName(name: string, field: string): string {
   throw badRequestData('a name is a letter followed by letters, digits and underscores, or a URI', field)
 }
 
-/** @throws ngsi-ld.bad-request-data unless `value` is a path such as `/building/floor`, or a list of them. */
+/**
+ * A scope or several; the slash in front may be left out (4.18) and is kept with it.
+ * @throws ngsi-ld.bad-request-data unless `value` is a path such as `/building/floor`, or a list of them.
+ */
 export function checkScope(value: Json, field = 'scope'): string | readonly string[] {
   const paths = Array.isArray(value) ? (value as readonly Json[]) : [value]
   const valid = paths.length > 0 && paths.every((path) => typeof path === 'string' && scopePath.test(path))
   if (!valid) throw badRequestData('must be a path such as /building/floor, or a list of them', field)
-  return paths.length === 1 ? (paths[0] as string) : (value as readonly string[])
+  const scopes = (paths as readonly string[]).map((path) => (path.startsWith('/') ? path : `/${path}`))
+  return scopes.length === 1 ? scopes[0]! : scopes
 }

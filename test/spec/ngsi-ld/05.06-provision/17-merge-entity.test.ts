@@ -58,6 +58,8 @@ describe('PATCH of an entity', () => {
     const id = await room({ scope: '/a/b' })
     await gateway.send('PATCH', `${path}/${id}`, { type: 'Office', scope: ['/c', '/d'] })
     expect(await read(id)).toEqual({ id, type: ['Room', 'Office'], scope: ['/c', '/d'] })
+    await gateway.send('PATCH', `${path}/${id}`, { scope: 'e/f' })
+    expect(await read(id)).toHaveProperty('scope', '/e/f')
     await gateway.send('PATCH', `${path}/${id}`, { scope: nothing })
     expect(await read(id)).not.toHaveProperty('scope')
   })

@@ -75,6 +75,7 @@ describe('a Query in a body', () => {
     [{ entities: [] }, /^entities/],
     [{ entities: [{ id: lamp(1) }] }, /^entities\[0\]\.type/],
     [{ q: 'a', geoQ: { georel: 'within' } }, /^geometry/],
+    [{ q: 'a', geoQ: {} }, /^geoQ.georel/],
     [{ attrs: [1] }, /^attrs/],
   ])('%j shall be 400', async (body, detail) => {
     const answer = await post(body)
