@@ -20,7 +20,13 @@ import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Broker } from '#broker/types.ts'
-import { isLoopbackListener, readAuthorities, readOrCreateToken, requireSecretFile } from '#config/access.ts'
+import {
+  isLoopbackListener,
+  readAuthorities,
+  readOrCreateToken,
+  requireSecretFile,
+  trustedWith,
+} from '#config/access.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
@@ -40,7 +46,7 @@ import type { SourceAddress } from '#intake/site-model.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import type { BridgeIn, BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
-import type { Publisher } from '#mqtt/publisher.ts'
+import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
@@ -74,15 +80,19 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const metrics = createMetrics()
   watchProcess(metrics)
   const { profile } = settings.conformance
-  const { allowLoopback, fetchContexts } = settings.outbound
+  const { allowLoopback, caFile, fetchContexts } = settings.outbound
   const isLocal = isLoopbackListener(settings.host)
 
   opened.defer(lockFolder(settings.data))
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const publisher = openPublisher(clock, { allowsLoopback: allowLoopback })
+  const sending = {
+    allowsLoopback: allowLoopback,
+    ca: caFile === undefined ? undefined : trustedWith(caFile),
+  }
+  const publisher = openPublisher(clock, sending)
   opened.defer(publisher.close)
-  const sender = createSender({ clock, publish: publisher.send }, { allowsLoopback: allowLoopback })
+  const sender = createSender({ clock, publish: publisher.send }, sending)
   opened.defer(() => sender.close())
 
   const connect = (tenant: Inside): Outside =>
@@ -234,7 +244,7 @@ async function openMqtt(
 /** The MQTT client library, a tenth of the time to start, is loaded with the first notification that goes by MQTT. */
 function openPublisher(
   clock: Clock,
-  settings: { allowsLoopback: boolean },
+  settings: PublisherSettings,
 ): { readonly send: Publisher['send']; readonly close: () => Promise<void> } {
   let opened: Promise<Publisher> | undefined
   const open = async (): Promise<Publisher> =>

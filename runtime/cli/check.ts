@@ -77,7 +77,7 @@ function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
   return { findings: [{ what, ok: true, text: folder + use }, ...tenants, ...unreadable], inUse: facts.inUse }
 }
 
-function credentials({ host, http, mqtt, bridgeIn }: Settings): Finding[] {
+function credentials({ host, http, mqtt, bridgeIn, outbound }: Settings): Finding[] {
   const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be made at the first start'
   const { tokenFile } = http
   const { passwordFile } = mqtt
@@ -87,16 +87,18 @@ function credentials({ host, http, mqtt, bridgeIn }: Settings): Finding[] {
   return [
     ...(http.port === 'off' ? [] : [finding('HTTP token', token)]),
     ...(mqtt.port === 'off' ? [] : [finding('MQTT passwords', users)]),
+    ...(outbound.caFile === undefined ? [] : [authorities('outbound', outbound.caFile)]),
     ...bridgeIn.flatMap(({ passwordFile, caFile }, i) => [
       ...(passwordFile === undefined
         ? []
         : [finding(`password of bridgeIn[${i}]`, () => requireSecretFile(passwordFile) && passwordFile)]),
-      ...(caFile === undefined
-        ? []
-        : [finding(`authorities of bridgeIn[${i}]`, () => readAuthorities(caFile) && caFile)]),
+      ...(caFile === undefined ? [] : [authorities(`bridgeIn[${i}]`, caFile)]),
     ]),
   ]
 }
+
+const authorities = (of: string, caFile: string): Finding =>
+  finding(`authorities of ${of}`, () => readAuthorities(caFile) && caFile)
 
 /** What `look` returns is fine; what it throws is not. */
 function finding(what: string, look: () => string): Finding {

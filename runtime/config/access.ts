@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { getCACertificates } from 'node:tls'
 import { GatewayError } from '#base/errors.ts'
 import { isLoopback } from '#base/loopback.ts'
 
@@ -87,6 +88,11 @@ export function readAuthorities(file: string): string {
   }
   if (!text.includes('-----BEGIN CERTIFICATE-----')) throw invalid('holds no certificate in PEM')
   return text
+}
+
+/** Those of a file beside those of the system. */
+export function trustedWith(file: string): readonly string[] {
+  return [...getCACertificates('default'), readAuthorities(file)]
 }
 
 /** @throws config.invalid when anybody but the owner has any right. */

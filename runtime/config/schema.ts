@@ -215,6 +215,11 @@ const outbound = section('Requests to others', {
     defaultText: 'true while all listeners are loopback, else false',
     description: 'Whether notifications and context documents may be at addresses of this machine.',
   }),
+  caFile: maybe(kind.fileName(), {
+    title: 'Certificate authorities of receivers',
+    description:
+      'PEM file. Who is notified by https or mqtts is trusted by these as well as by those of the system.',
+  }),
   fetchContexts: setting(kind.flag(), true, {
     title: 'Fetch context documents',
     description: 'Whether a user @context that is not kept may be fetched. The core contexts never are.',

@@ -53,8 +53,14 @@ const ownHeaders = new Set(
   ),
 )
 
-/** `allowsLoopback`: whether endpoints on this machine may be sent to. */
-export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boolean }): HttpEndpoint {
+export interface HttpEndpointSettings {
+  /** Whether endpoints on this machine may be sent to. */
+  readonly allowsLoopback: boolean
+  /** Certificates, in PEM, of those who vouch for endpoints; undefined: those of the system. */
+  readonly ca?: readonly string[] | undefined
+}
+
+export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings): HttpEndpoint {
   const connections = {
     keepAlive: true,
     timeout: idleMs,
@@ -65,7 +71,11 @@ export function createHttpEndpoint(clock: Clock, settings: { allowsLoopback: boo
     ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
   }
   const http = new HttpAgent(connections)
-  const https = new HttpsAgent({ ...connections, rejectUnauthorized: true })
+  const https = new HttpsAgent({
+    ...connections,
+    rejectUnauthorized: true,
+    ...(settings.ca === undefined ? {} : { ca: [...settings.ca] }),
+  })
 
   /** Where lately used URIs lead to, so that each is read once. */
   const known = new Map<string, Target>()

@@ -3,7 +3,7 @@
  * protocol, so that the dispatcher treats all endpoints alike.
  */
 import type { Clock } from '#base/clock.ts'
-import { createHttpEndpoint, type OutgoingRequest } from './http-endpoint.ts'
+import { createHttpEndpoint, type HttpEndpointSettings, type OutgoingRequest } from './http-endpoint.ts'
 import type { Sent } from './verdict.ts'
 
 export interface Outgoing extends OutgoingRequest {
@@ -23,8 +23,7 @@ export interface Sender {
   close(): void
 }
 
-/** `allowsLoopback`: whether endpoints on this machine may be sent to. */
-export function createSender({ clock, publish }: SenderPorts, settings: { allowsLoopback: boolean }): Sender {
+export function createSender({ clock, publish }: SenderPorts, settings: HttpEndpointSettings): Sender {
   const http = createHttpEndpoint(clock, settings)
   return Object.freeze({
     send: ({ mqtt: wishes, ...request }) =>

@@ -14,12 +14,12 @@ import { parseRegistration, patchRegistration } from '#ngsi-ld/registration-pars
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import {
-  parseFilter,
   parseSourceSubscription,
   parseTime,
   patchSourceSubscription,
   renderSourceSubscription,
 } from '#ngsi-ld/source-subscription.ts'
+import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import type { Ask } from './ask.ts'
 import { listOf } from './negotiate.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
@@ -121,6 +121,6 @@ function discoveryOf({ parameters, context }: Ask): Discovery {
     geo,
     time,
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
-    csf: csf === undefined ? undefined : parseFilter(csf, context.expand),
+    csf: csf === undefined ? undefined : parseSourceFilter(csf, context),
   }
 }

@@ -74,7 +74,14 @@ interface Target {
   readonly version: 4 | 5
 }
 
-export function createPublisher(clock: Clock, settings: { allowsLoopback: boolean }): Publisher {
+export interface PublisherSettings {
+  /** Whether brokers on this machine may be published to. */
+  readonly allowsLoopback: boolean
+  /** Certificates, in PEM, of those who vouch for brokers; undefined: those of the system. */
+  readonly ca?: readonly string[] | undefined
+}
+
+export function createPublisher(clock: Clock, settings: PublisherSettings): Publisher {
   const lines = new Map<string, Line>()
   /** Brokers that do not speak MQTT 5. */
   const old = new Set<string>()
@@ -157,7 +164,7 @@ export function createPublisher(clock: Clock, settings: { allowsLoopback: boolea
 /** The broker was reached and did not take the greeting: perhaps it is older than MQTT 5. */
 const speaksOlder = (sent: Failure): boolean => sent.kind === 'protocol'
 
-function open({ url, host, port, version }: Target, settings: { allowsLoopback: boolean }): Line {
+function open({ url, host, port, version }: Target, settings: PublisherSettings): Line {
   let isConnected = false
   let isTaken = false
   const socket = openSocket(url, { host, port }, settings)
@@ -197,11 +204,7 @@ function open({ url, host, port, version }: Target, settings: { allowsLoopback: 
   return line
 }
 
-function openSocket(
-  url: URL,
-  address: { host: string; port: number },
-  settings: { allowsLoopback: boolean },
-): Socket {
+function openSocket(url: URL, address: { host: string; port: number }, settings: PublisherSettings): Socket {
   const options = {
     ...address,
     autoSelectFamilyAttemptTimeout: 1000,
@@ -209,7 +212,8 @@ function openSocket(
   }
   if (url.protocol !== 'mqtts:') return connectTcp(options)
   const servername = /^[\d.]+$|:/.test(address.host) ? {} : { servername: address.host }
-  return connectTls({ ...options, ...servername, rejectUnauthorized: true })
+  const ca = settings.ca === undefined ? {} : { ca: [...settings.ca] }
+  return connectTls({ ...options, ...servername, ...ca, rejectUnauthorized: true })
 }
 
 function publishOn(

@@ -8,11 +8,14 @@ import { msToDateTime } from './datetime.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { badRequestData, notSupported } from './problem.ts'
 import { printQuery, type QueryTree } from './query.ts'
-import { compileQuery } from './query-match.ts'
-import { parseQuery } from './query-parse.ts'
 import { attributesOf, type Discovery, type Interest, type TimeInterest } from './registration-match.ts'
 import { type RenderOptions, renderSubscription, type Subscription, streamUri } from './subscription.ts'
-import { type ParseSubscriptionOptions, parseSubscription, patchSubscription } from './subscription-parse.ts'
+import {
+  type ParseSubscriptionOptions,
+  parseSourceFilter,
+  parseSubscription,
+  patchSubscription,
+} from './subscription-parse.ts'
 import { parseTemporalSelection } from './temporal.ts'
 
 export interface SourceSubscription {
@@ -127,19 +130,10 @@ function parseOwn(
     throw badRequestData('must be a number above 0', 'timeInterval')
   if (temporalQ !== undefined && !isObject(temporalQ)) throw badRequestData('must be an object', 'temporalQ')
   return {
-    ...(csf === undefined ? {} : { csf: parseFilter(csf, context.expand) }),
+    ...(csf === undefined ? {} : { csf: parseSourceFilter(csf, context) }),
     ...(temporalQ === undefined ? {} : { temporalQ: parseTime(temporalQ) }),
     ...(timeInterval === undefined ? {} : { timeInterval }),
   }
-}
-
-/** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
-export function parseFilter(value: Json, expand: (term: string) => string): QueryTree {
-  if (typeof value !== 'string' || value === '')
-    throw badRequestData('must be a query over members of registrations', 'csf')
-  const tree = parseQuery(value, expand)
-  compileQuery(tree)
-  return tree
 }
 
 /** A temporal query. @throws GatewayError ngsi-ld.bad-request-data */

@@ -1,6 +1,6 @@
 /**
  * Requests to subscriptions [NGSI-LD 5.8.1, 5.8.2]. Every member is either understood, read-only (ignored, as the
- * standard says), in the standard but not built (422), or unknown (400): none is dropped in silence. A fragment
+ * standard says), or refused (400): none is dropped in silence. A fragment
  * replaces whole members, null removes them. What stands under `notification` is read in notification-parse.ts.
  */
 import type { Json } from '#contract/pipeline.ts'
@@ -12,7 +12,8 @@ import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { languageRanges } from './language.ts'
 import { checkUri } from './name.ts'
 import { flag, names, oneOf, parseNotification, positive, text } from './notification-parse.ts'
-import { badRequestData, notSupported } from './problem.ts'
+import { badRequestData } from './problem.ts'
+import type { QueryTree } from './query.ts'
 import { compileQuery } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
 import { parseScopeQuery } from './scope-query.ts'
@@ -99,7 +100,7 @@ function subscriptionBody(json: unknown, isFragment = false): JsonObject {
 }
 
 /** How a member becomes parts; read-only ones become nothing. */
-type MemberRule = 'ignored' | 'unbuilt' | ((value: Json, options: PartOptions) => Partial<SubscriptionParts>)
+type MemberRule = 'ignored' | 'foreign' | ((value: Json, options: PartOptions) => Partial<SubscriptionParts>)
 type PartOptions = Omit<ParseSubscriptionOptions, 'newId'> & {
   /** Names whose values in q are names. */
   readonly expandValues?: readonly string[] | undefined
@@ -126,14 +127,14 @@ const subscriptionMembers: { readonly [name: string]: MemberRule } = {
   q: parseFilter,
   geoQ: (value, { context }) => parseGeo(value, context),
   scopeQ: (value) => ({ scopeQ: parseScopeQuery(text(value, 'scopeQ')) }),
-  csf: 'unbuilt',
+  csf: (value, { context }) => ({ csf: parseSourceFilter(value, context) }),
   lang: parseLanguages,
   datasetId: parseDatasets,
-  temporalQ: 'unbuilt',
+  temporalQ: 'foreign',
   jsonldContext: parseContextUrl,
   expandValues: (value, { context }) => ({ expandValues: names(value, 'expandValues', context) }),
   jsonKeys: (value, { context }) => ({ jsonKeys: names(value, 'jsonKeys', context) }),
-  splitEntities: 'unbuilt',
+  splitEntities: (value) => ({ splitEntities: flag(value, 'splitEntities') }),
   ngsildConformance: parseConformance,
   localOnly: (value) => ({ localOnly: flag(value, 'localOnly') }),
   isActive: (value) => ({ isActive: flag(value, 'isActive') }),
@@ -166,7 +167,8 @@ function checkMembers(body: JsonObject): void {
   for (const [name, value] of Object.entries(body)) {
     const rule = own(subscriptionMembers, name)
     if (rule === undefined) throw badRequestData('is not a member of a subscription', name)
-    if (rule === 'unbuilt' && value !== null) throw notSupported(`${name} is not built yet`)
+    if (rule === 'foreign' && value !== null)
+      throw badRequestData('belongs to subscriptions to registrations', name)
   }
 }
 
@@ -188,6 +190,15 @@ function parseFilter(value: Json, { context, expandValues }: PartOptions): Parti
   const q = parseQuery(text(value, 'q'), context.expand, { expandValues: new Set(expandValues) })
   compileQuery(q, () => undefined)
   return { q }
+}
+
+/** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
+export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand'>): QueryTree {
+  if (typeof value !== 'string' || value === '')
+    throw badRequestData('must be a query over members of registrations', 'csf')
+  const tree = parseQuery(value, expand)
+  compileQuery(tree)
+  return tree
 }
 
 function parseLanguages(value: Json): Partial<SubscriptionParts> {

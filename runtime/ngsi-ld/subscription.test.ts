@@ -217,13 +217,14 @@ describe('a subscription', () => {
     }
   })
 
-  it.each([{ csf: 'a==1' }, { splitEntities: true }])('says that %j is not built', (change) => {
-    try {
-      parse({ ...small, ...change })
-      expect.unreachable()
-    } catch (error) {
-      expect(isGatewayError(error, 'ngsi-ld.not-supported')).toBe(true)
-    }
+  it('keeps what it says of sources: a filter of them, and whether they hold parts of entities', () => {
+    const said = { csf: 'region=="north"', splitEntities: true }
+    expect(render(parse({ ...small, ...said }))).toMatchObject(said)
+    expect(render(patch(parse({ ...small, ...said }), { csf: null, splitEntities: null }))).toEqual(
+      render(parse(small)),
+    )
+    for (const wrong of [{ csf: 7 }, { csf: 'a==' }, { splitEntities: 'yes' }, { temporalQ: {} }])
+      expect(() => parse({ ...small, ...wrong })).toThrow(/^(csf|q|splitEntities|temporalQ): /)
   })
 
   it.each([[undefined], [null], [[]], ['text'], [7]])('is no %j', (json) => {

@@ -56,6 +56,8 @@ export interface Subscription {
   readonly q?: QueryTree
   readonly geoQ?: GeoQuery
   readonly scopeQ?: ScopeQuery
+  /** What registrations of context sources have to meet, where sources are asked. */
+  readonly csf?: QueryTree
   /** Names whose values in `q` are names too; `q` is read accordingly. */
   readonly expandValues?: readonly string[]
   /** Names whose JSON has keys that are no names; none are here. */
@@ -67,6 +69,8 @@ export interface Subscription {
   /** Address of the @context of what is sent, in the place of the one it was made with. */
   readonly jsonldContext?: string
   readonly localOnly?: boolean
+  /** Parts of one entity may lie at several sources. */
+  readonly splitEntities?: boolean
   /** The version of the standard that what is sent conforms to (since 1.9). */
   readonly ngsildConformance?: string
   readonly isActive?: boolean
@@ -157,7 +161,7 @@ export interface RenderOptions {
 export function renderSubscription(subscription: Subscription, options: RenderOptions): JsonObject {
   const { context, nowMs, statistics, sysAttrs } = options
   const show = (name: string): string => context.compact(name)
-  const { entities, watchedAttributes, q, geoQ, expiresAt } = subscription
+  const { entities, watchedAttributes, q, geoQ, csf, expiresAt } = subscription
   return present({
     id: subscription.id,
     type: 'Subscription',
@@ -171,12 +175,14 @@ export function renderSubscription(subscription: Subscription, options: RenderOp
     q: q === undefined ? undefined : printQuery(q, show),
     geoQ: geoQ === undefined ? undefined : renderGeoQuery(geoQ, show),
     scopeQ: subscription.scopeQ === undefined ? undefined : printScopeQuery(subscription.scopeQ),
+    csf: csf === undefined ? undefined : printQuery(csf, show),
     expandValues: subscription.expandValues?.map(show),
     jsonKeys: subscription.jsonKeys?.map(show),
     lang: subscription.lang,
     datasetId: subscription.datasetId,
     jsonldContext: subscription.jsonldContext,
     localOnly: subscription.localOnly,
+    splitEntities: subscription.splitEntities,
     ngsildConformance: subscription.ngsildConformance,
     isActive: subscription.isActive,
     expiresAt: expiresAt === undefined ? undefined : msToDateTime(expiresAt),

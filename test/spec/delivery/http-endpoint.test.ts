@@ -167,6 +167,10 @@ describe('an attempt by TLS', () => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
     expect(await send(`https://127.0.0.1:${port}/`)).toMatchObject({ kind: 'tls' })
     delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+    const trusting = createHttpEndpoint(systemClock, { allowsLoopback: true, ca: [certificate] })
+    const request = { uri: `https://127.0.0.1:${port}/`, headers: {}, body: '{}' }
+    expect(await trusting.send(request)).toEqual({ ok: true, status: 204 })
+    trusting.close()
     setDefaultCACertificates([certificate])
     expect(await send(`https://127.0.0.1:${port}/`)).toEqual({ ok: true, status: 204 })
     server.closeAllConnections()

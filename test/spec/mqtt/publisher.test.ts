@@ -4,7 +4,10 @@
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { connectAsync } from 'mqtt'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -42,6 +45,27 @@ describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
     await client.subscribeAsync('#', { qos: 2 })
     return { lines, end: () => client.endAsync() }
   }
+
+  it('arrives by TLS where the settings name who vouches for the broker', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'selvedge-tls-'))
+    const [certfile, keyfile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+    writeFileSync(certfile, certificate)
+    writeFileSync(keyfile, key)
+    const secure = await createMosquitto(path, [`certfile ${certfile}`, `keyfile ${keyfile}`])
+    await secure.start()
+    const uri = `mqtts://127.0.0.1:${secure.port}`
+    const trusting = createPublisher(systemClock, { allowsLoopback: true, ca: [certificate] })
+    const client = await connectAsync(uri, { ca: certificate })
+    await client.subscribeAsync('site/#')
+    const topic = new Promise((resolve) => client.once('message', resolve))
+    expect(await endpoint.send(request(`${uri}/site/a`))).toMatchObject({ ok: false, kind: 'tls' })
+    expect(await trusting.send(request(`${uri}/site/b`, { qos: 1 }))).toMatchObject({ ok: true })
+    expect(await topic).toBe('site/b')
+    trusting.close()
+    await client.endAsync()
+    await secure.remove()
+    rmSync(folder, { recursive: true })
+  })
 
   it.each([
     [0, undefined],
