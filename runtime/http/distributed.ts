@@ -8,7 +8,7 @@ import type { Asker, Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { passes } from '#ngsi-ld/registration-match.ts'
-import { parseFilter } from '#ngsi-ld/source-subscription.ts'
+import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import type { HttpContext } from './body.ts'
 import type { Problems } from './problem.ts'
 import type { MapUse } from './server.ts'
@@ -30,7 +30,7 @@ export function filtered(
   { expand }: Pick<Context, 'expand'>,
 ): Distributed {
   if (csf === undefined) return request
-  const filter = parseFilter(csf, expand)
+  const filter = parseSourceFilter(csf, { expand })
   return { ...request, registrations: request.registrations.filter((one) => passes(filter, one)) }
 }
 

@@ -11,7 +11,7 @@ import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ngsi-ld/selection.ts'
-import { parseFilter } from '#ngsi-ld/source-subscription.ts'
+import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import type { Ask } from './ask.ts'
 import { listOf, pagingOf, truthOf } from './negotiate.ts'
 
@@ -72,7 +72,7 @@ export function entityQueryOf(
   const scopeQ = given('scopeQ')
   // Which sources are asked is decided before; here it only has to be a filter.
   const csf = given('csf')
-  if (csf !== undefined) parseFilter(csf, context.expand)
+  if (csf !== undefined) parseSourceFilter(csf, context)
   return {
     selection: typesOf(ask) ?? alone?.types,
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
