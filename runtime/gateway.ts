@@ -86,10 +86,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(lockFolder(settings.data))
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const sending = {
-    allowsLoopback: allowLoopback,
-    ca: caFile === undefined ? undefined : trustedWith(caFile),
-  }
+  const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
   const publisher = openPublisher(clock, sending)
   opened.defer(publisher.close)
   const sender = createSender({ clock, publish: publisher.send }, sending)

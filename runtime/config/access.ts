@@ -90,9 +90,9 @@ export function readAuthorities(file: string): string {
   return text
 }
 
-/** Those of a file beside those of the system. */
-export function trustedWith(file: string): readonly string[] {
-  return [...getCACertificates('default'), readAuthorities(file)]
+/** Those of a file beside those of the system; undefined where there is no file: those of the system alone. */
+export function trustedWith(file: string | undefined): readonly string[] | undefined {
+  return file === undefined ? undefined : [...getCACertificates('default'), readAuthorities(file)]
 }
 
 /** @throws config.invalid when anybody but the owner has any right. */
