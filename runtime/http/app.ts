@@ -135,7 +135,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         queryHistoriesByBody: distribution.historiesByBody(temporal.queryByBody),
       }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
-      ...createContextSourceTable({ asks, answers, clock, rules }),
+      ...createContextSourceTable({ asks, answers, clock, rules, contexts }),
       ...temporalTable(
         { temporal, history: createTemporalWriteRoutes({ asks, answers }) },
         distribution,

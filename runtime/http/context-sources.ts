@@ -22,7 +22,8 @@ import {
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import type { Ask } from './ask.ts'
 import { listOf } from './negotiate.ts'
-import { type ResourceRoutePorts, resourceTable } from './resources.ts'
+import { resourceTable } from './resources.ts'
+import { checkContext, named, type SubscriptionRoutePorts } from './subscriptions.ts'
 
 const temporalParameters = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
 const discoverySelectors = [
@@ -47,7 +48,7 @@ const discoverySelectors = [
 const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope'])
 
 /** All routes of context sources by path and method. */
-export function createContextSourceTable(ports: ResourceRoutePorts) {
+export function createContextSourceTable({ contexts, ...ports }: SubscriptionRoutePorts) {
   return {
     ...resourceTable(ports, {
       path: '/ngsi-ld/v1/csourceRegistrations',
@@ -75,6 +76,8 @@ export function createContextSourceTable(ports: ResourceRoutePorts) {
       patch: patchSourceSubscription,
       idOf: ({ subscription }) => subscription.id,
       render: ({ one, statistics }, options) => renderSourceSubscription(one, { ...options, statistics }),
+      check: (ask) => checkContext(contexts, ask),
+      complete: async (c, one, of) => ({ ...one, subscription: await named(c, one.subscription, of) }),
     }),
   }
 }

@@ -3,10 +3,12 @@
  * be there, and one that has no address gets one, since notifications name it in a Link header.
  */
 import type { Contexts } from '#broker/contexts.ts'
+import type { TenantBroker } from '#broker/types.ts'
 import { isObject } from '#ngsi-ld/json.ts'
-import { renderSubscription } from '#ngsi-ld/subscription.ts'
+import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
-import { nameable } from './ask.ts'
+import { type BodyAsk, nameable } from './ask.ts'
+import type { HttpContext } from './body.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
@@ -28,14 +30,27 @@ export function createSubscriptionTable({ contexts, ...ports }: SubscriptionRout
     idOf: ({ id }) => id,
     render: ({ subscription, stats }, options) =>
       renderSubscription(subscription, { ...options, statistics: stats }),
-    async check({ body, tenant }) {
-      const url = isObject(body) ? body['jsonldContext'] : undefined
-      if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
-    },
-    async complete(c, subscription, { ask, broker }) {
-      const { address } = await nameable(c, broker, ask.context)
-      const isNamed = address === undefined || address === ask.context.address
-      return isNamed ? subscription : { jsonldContext: address, ...subscription }
-    },
+    check: (ask) => checkContext(contexts, ask),
+    complete: named,
   })
+}
+
+/** @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when the context to write in cannot be had. */
+export async function checkContext(
+  contexts: SubscriptionRoutePorts['contexts'],
+  { body, tenant }: BodyAsk,
+): Promise<void> {
+  const url = isObject(body) ? body['jsonldContext'] : undefined
+  if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
+}
+
+/** The subscription with an address of the context that its notifications are written in. */
+export async function named(
+  c: HttpContext,
+  subscription: Subscription,
+  { ask, broker }: { ask: BodyAsk; broker: TenantBroker },
+): Promise<Subscription> {
+  const { address } = await nameable(c, broker, ask.context)
+  const isNamed = address === undefined || address === ask.context.address
+  return isNamed ? subscription : { jsonldContext: address, ...subscription }
 }

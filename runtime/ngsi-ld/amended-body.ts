@@ -5,7 +5,6 @@
 import type { Json } from '#contract/pipeline.ts'
 import { inferKind } from './attribute-kind.ts'
 import { type Amendment, createAmendment } from './conformance.ts'
-import type { AttributeInstance } from './entity.ts'
 import { isList, isObject, type JsonObject, listOf } from './json.ts'
 
 const own: ReadonlySet<string> = new Set([
@@ -50,8 +49,5 @@ function amendInstance(one: Json, amendment: Amendment): Json {
   if (!isObject(one)) return one
   const type = typeof one['type'] === 'string' ? one['type'] : inferKind(one)?.name
   if (type === undefined) return one
-  return amendment.instance(
-    { ...one, type } as unknown as AttributeInstance,
-    (name) => name,
-  ) as unknown as Json
+  return amendment.instance({ ...one, type }, (name) => name) as unknown as Json
 }

@@ -102,11 +102,12 @@ export function spokenIn(lang: string, views: readonly RegistrationView[]): Regi
   const ranges = languageRanges(lang)
   return views.map(({ registration, statistics }) => {
     if (registration.properties === undefined) return { registration, statistics }
-    const spoken = Object.entries(registration.properties).map(([name, value]) => [
+    const spoken = Object.entries(registration.properties).map(([name, value]): [string, Json] => [
       name,
-      isObject(value) ? inLanguage(value as unknown as AttributeInstance, ranges) : value,
+      isObject(value) ? (inLanguage(value as unknown as AttributeInstance, ranges) as JsonObject) : value,
     ])
-    return { registration: { ...registration, properties: Object.fromEntries(spoken) }, statistics }
+    const properties: { readonly [name: string]: Json } = Object.fromEntries(spoken)
+    return { registration: { ...registration, properties }, statistics }
   })
 }
 

@@ -53,8 +53,10 @@ export function patchSourceSubscription(
   }
 }
 
-/** What tells of sources is sent; nobody can come for it. */
+/** What tells of sources is sent, and not as GeoJSON; nobody can come for it. */
 function sendable(subscription: Subscription): Subscription {
+  if (subscription.notification.endpoint.accept === 'application/geo+json')
+    throw badRequestData('cannot be GeoJSON, which registrations are not', 'notification.endpoint.accept')
   if (subscription.notification.endpoint.uri === streamUri)
     throw badRequestData('cannot be a stream here', 'notification.endpoint.uri')
   return subscription

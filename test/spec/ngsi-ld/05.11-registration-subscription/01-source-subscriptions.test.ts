@@ -132,6 +132,19 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect(toldTo('urn:s:8')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:heat']]])
   })
 
+  test('have a context that can be had and named, as other subscriptions do', async () => {
+    const entities = [{ type: 'Fan' }]
+    const none = 'http://127.0.0.1:1/none.jsonld'
+    expect((await subscribe('urn:s:10', { entities, jsonldContext: none })).status).toBe(504)
+    expect((await subscribe('urn:s:10', { entities, '@context': { Fan: 'http://x.org/Fan' } })).status).toBe(
+      201,
+    )
+    const shown: { jsonldContext: string } = (await gateway.get(`${subscriptions}/urn:s:10`)).json()
+    expect(shown.jsonldContext).toMatch(/\/ngsi-ld\/v1\/jsonldContexts\//)
+    const geo = { endpoint: { uri: receiver.url(), accept: 'application/geo+json' } }
+    expect((await subscribe('urn:s:11', { entities, notification: geo })).status).toBe(400)
+  })
+
   test('are told of a registration that has expired', async () => {
     const expiresAt = new Date(Date.now() + 1200).toISOString()
     await gateway.send('POST', registrations, {
