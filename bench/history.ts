@@ -10,9 +10,11 @@ import { keySql, slotMax, slotOf } from '#store/chunk-key.ts'
 import { createMeters, daySeconds, fillMeters, hoursOf, meters } from './meters.ts'
 import { type LoadFigures, medians, memory, percentile, underLoad } from './processes.ts'
 import { layOutGateway, removeFolder, type Server, startGateway } from './servers.ts'
+import type { RequestKind } from './site.ts'
 
 const load = new URL('./http-load.ts', import.meta.url).pathname
-const values = meters * daySeconds
+/** Looks at days before memory is measured, so that what differs is how much history there is. */
+const looks = 240
 
 export async function benchHistory(options: { quick: boolean }): Promise<void> {
   const command = layOutGateway()
@@ -20,42 +22,51 @@ export async function benchHistory(options: { quick: boolean }): Promise<void> {
   const { folder } = first
   try {
     await createMeters(first.httpPort)
+    await fillMeters(first.httpPort, 0, 1)
     await first.stop({ keep: true })
-    const empty = await restarted(command, folder)
-    process.stdout.write(`${values} values written at ${(await fillMeters(empty.httpPort)).toFixed(0)}/s\n`)
+    const one = await restarted(command, folder, 1)
+    const perSecond = await fillMeters(one.httpPort, 1, meters)
     await pause(options.quick ? 5000 : 75_000)
-    await look(empty)
-    const [before, after] = [empty.bytes, memory(empty.pid).resident]
-    await empty.stop({ keep: true })
-    const full = await restarted(command, folder)
+    await look(one, meters)
+    const written = memory(one.pid).resident
+    await one.stop({ keep: true })
+    const all = await restarted(command, folder, meters)
     process.stdout.write(
-      `resident with ${meters} values ${mega(before)}, after writing ${values} ${mega(after)}; ` +
-        `restarted with them ${mega(full.bytes)}: ${mega(full.bytes - before)} more  (goal 10 MB)\n\n`,
+      `${daySeconds * meters} values, all but a day of one meter written at ${perSecond.toFixed(0)}/s\n` +
+        `resident after a start and ${looks} looks: with a day of one meter ${mega(one.bytes)}, with a day of ${meters} ` +
+        `${mega(all.bytes)}, ${mega(all.bytes - one.bytes)} more  (goal 10 MB); ` +
+        `where they were written ${mega(written)}\n\n`,
     )
     try {
       const floor = floorOf(join(folder, 'selvedge.db'))
-      await measure(full, { meters: 1, floor, quick: options.quick })
-      await measure(full, { meters, floor, quick: options.quick })
-      process.stdout.write(`resident after that ${mega(memory(full.pid).resident)}\n`)
+      for (const kind of ['hours', 'moving-hours'] as const) {
+        await measure(all, { kind, meters: 1, floor, quick: options.quick })
+        await measure(all, { kind, meters, floor, quick: options.quick })
+      }
+      process.stdout.write(`resident after that ${mega(memory(all.pid).resident)}\n`)
     } finally {
-      await full.stop({ keep: true })
+      await all.stop({ keep: true })
     }
   } finally {
     removeFolder(folder)
   }
 }
 
-/** The gateway anew, after one look at each meter. */
-async function restarted(command: string, folder: string): Promise<Server & { readonly bytes: number }> {
+/** The gateway anew, after so many looks at the first meters. */
+async function restarted(
+  command: string,
+  folder: string,
+  count: number,
+): Promise<Server & { readonly bytes: number }> {
   const server = await startGateway(command, {}, folder)
-  await look(server)
+  await look(server, count)
   await pause(2000)
   return { ...server, bytes: memory(server.pid).resident }
 }
 
-async function look({ httpPort }: Server): Promise<void> {
-  for (let n = 0; n < meters; n++) {
-    const answer = await fetch(`http://127.0.0.1:${httpPort}${hoursOf(n, meters)}`)
+async function look({ httpPort }: Server, count: number): Promise<void> {
+  for (let n = 0; n < looks; n++) {
+    const answer = await fetch(`http://127.0.0.1:${httpPort}${hoursOf(n, count)}`)
     if (!answer.ok) throw new TypeError(`refused with ${answer.status}: ${await answer.text()}`)
     await answer.arrayBuffer()
   }
@@ -92,15 +103,15 @@ function floorOf(file: string): number {
 
 async function measure(
   server: Server,
-  { meters: count, floor, quick }: { meters: number; floor: number; quick: boolean },
+  { kind, meters: count, floor, quick }: { kind: RequestKind; meters: number; floor: number; quick: boolean },
 ): Promise<void> {
   const figures: LoadFigures[] = []
-  const argument = { port: server.httpPort, kind: 'hours', connections: 8, stations: count, rate: 0 }
+  const argument = { port: server.httpPort, kind, connections: 8, stations: count, rate: 0 }
   for (let round = 0; round < (quick ? 1 : 5); round++)
     figures.push(await underLoad(server, load, [JSON.stringify({ ...argument, seconds: quick ? 3 : 6 })]))
   const { perSecond, p50, p99, mainMicros, allMicros } = medians(figures)
   process.stdout.write(
-    `one day by the hour, ${count === 1 ? 'one meter' : `any of ${count}`}: ${perSecond.toFixed(0)}/s  p50 ${p50.toFixed(1)} ms ` +
+    `one day by the hour, ${count === 1 ? 'one meter' : `any of ${count}`}, ${kind === 'hours' ? 'the same day' : 'another window each time'}: ${perSecond.toFixed(0)}/s  p50 ${p50.toFixed(1)} ms ` +
       `p99 ${p99.toFixed(1)} ms  CPU main ${mainMicros.toFixed(0)} us all ${allMicros.toFixed(0)} us, ` +
       `by it ${(1e6 / mainMicros).toFixed(0)}/s; ratio ${(floor / mainMicros).toFixed(2)}  (goal 200/s)\n`,
   )

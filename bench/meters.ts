@@ -6,7 +6,7 @@
 export const meters = 12
 export const daySeconds = 86_400
 const startMs = Date.UTC(2026, 0, 1)
-const partOf = 10_000
+const partOf = 1000
 const inFlight = 4
 const temporal = '/ngsi-ld/v1/temporal/entities'
 
@@ -18,10 +18,11 @@ function powerAt(meter: number, second: number): number {
   return Math.round((curve + 30 * Math.sin(second * 12.9898 + meter * 78.233)) * 100) / 100
 }
 
-/** Path of request number `n`: one day of a meter by the hour. */
-export function hoursOf(n: number, count: number): string {
-  const end = new Date(startMs + daySeconds * 1000).toISOString()
-  const window = `timerel=between&timeAt=${new Date(startMs).toISOString()}&endTimeAt=${end}`
+/** Path of request number `n`: one day of a meter by the hour, which begins later each time where it `moves`. */
+export function hoursOf(n: number, count: number, moves = false): string {
+  const from = startMs + (moves ? (n % 3600) * 1000 : 0)
+  const end = new Date(from + daySeconds * 1000).toISOString()
+  const window = `timerel=between&timeAt=${new Date(from).toISOString()}&endTimeAt=${end}`
   const aggregates = 'options=aggregatedValues&aggrMethods=avg,min,max&aggrPeriodDuration=PT1H'
   return `${temporal}/${meterId((n * 7) % count)}?attrs=power&${window}&${aggregates}`
 }
@@ -33,12 +34,12 @@ export async function createMeters(httpPort: number): Promise<void> {
   }
 }
 
-/** Writes the day of every meter. Returns how many values were written per second. */
-export async function fillMeters(httpPort: number): Promise<number> {
+/** Writes the day of meters `first` to `end` - 1. Returns how many values were written per second. */
+export async function fillMeters(httpPort: number, first: number, end: number): Promise<number> {
   const startedAt = performance.now()
-  let next = 0
+  let next = daySeconds * first
   const worker = async (): Promise<void> => {
-    while (next < daySeconds * meters) {
+    while (next < daySeconds * end) {
       const [meter, from] = [Math.floor(next / daySeconds), next % daySeconds]
       const to = Math.min(daySeconds, from + partOf)
       next += to - from
@@ -46,7 +47,7 @@ export async function fillMeters(httpPort: number): Promise<number> {
     }
   }
   await Promise.all(Array.from({ length: inFlight }, worker))
-  return (daySeconds * meters) / ((performance.now() - startedAt) / 1000)
+  return (daySeconds * (end - first)) / ((performance.now() - startedAt) / 1000)
 }
 
 const powers = (meter: number, from: number, to: number): object[] =>

@@ -58,6 +58,7 @@ export const requestKinds = [
   'hours',
   'write-read',
   'observe-read',
+  'moving-hours',
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
@@ -92,6 +93,8 @@ export function pathOf(kind: RequestKind, n: number, count: number): string {
     case 'write-read':
     case 'observe-read':
       return pathOf(writeOf(kind, n) ?? 'get', n, count)
+    case 'moving-hours':
+      return hoursOf(n, count, true)
     default:
       return `${entities}/${stationId(any)}/attrs`
   }

@@ -180,6 +180,12 @@ export const limits = {
     'Read lately by aggregates, per tenant; 2 MB',
     'the oldest is let go',
   ),
+  chunkRunsMax: limit(
+    4096,
+    'chunks',
+    'Summed up between ends of periods by aggregates lately, per tenant; 2 MB',
+    'the oldest is let go',
+  ),
   historyEditsMax: limit(10_000, 'instances', 'Corrected ones per entity are read with its history', '403'),
   batchEntitiesMax: limit(10_000, 'entities', 'Bounds one request', '413'),
   batchBytesMax: limit(32 * 1024 * 1024, 'bytes', 'One batch in memory, as it was sent', '413'),

@@ -11,7 +11,7 @@ import { decodeChunk } from '#store/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history.ts'
 import type { RollUpRow, RollUps } from '#store/roll-ups.ts'
 import type { Corrections } from './corrections.ts'
-import type { DecodedChunks } from './decoded-chunks.ts'
+import type { DecodedChunk, DecodedChunks, Run } from './decoded-chunks.ts'
 import { livesOf } from './evolution.ts'
 import {
   chunkTimes,
@@ -81,7 +81,7 @@ export function aggregatesOf(
     const known = ofName.get(key)
     if (known !== undefined) return known.aggregation
     const periods = { from, to: query.endTimeAtMs ?? endOf(query), duration: query.duration }
-    const aggregation = createAggregation(query.methods, periods, start)
+    const aggregation = createAggregation(query.methods, periods, start, type)
     ofName.set(key, { head: { type, ...(dataset === '' ? {} : { datasetId: dataset }) }, aggregation })
     return aggregation
   }
@@ -227,27 +227,58 @@ function addNumbers(
   ports: AggregationPorts,
   { s, toldTimes, told }: StreamPart,
   chunk: ChunkSummary,
-  { window, isTold, sum: target }: { window: Window; isTold: boolean; sum: Aggregation },
+  { window, isTold, sum }: { window: Window; isTold: boolean; sum: Aggregation },
 ): void {
-  const found = ports.decoded.numbersOf(s, chunk)
-  if (found === undefined) return
-  const { times, values } = found
+  const isKnown = isTold
+    ? (time: number, value: number) => toldTimes.has(time) && told.has(identityOf(time, value))
+    : () => false
+  const find = (): readonly Run[] => {
+    const found = ports.decoded.numbersOf(s, chunk)
+    return found === undefined ? [] : [...runsOf(found, { window, sum, isKnown })]
+  }
+  const borders = isTold ? undefined : bordersOf(chunk, window, sum)
+  const runs = borders === undefined ? find() : ports.decoded.runsOf(s, chunk, borders, find)
+  for (const { first, last, statistics } of runs) sum.addMany(first, last, statistics)
+}
+
+/** Where what is to be summed up of a chunk begins, is cut, and ends; undefined where it is cut many times. */
+function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): number[] | undefined {
+  const borders = [Math.max(t0, window.from)]
+  for (let end = sum.endOfPeriod(borders[0]!); end <= t1 && end < window.to; end = sum.endOfPeriod(end)) {
+    borders.push(end)
+    if (borders.length > bordersMax) return undefined
+  }
+  borders.push(Math.min(t1 + 1, window.to))
+  return borders
+}
+
+/** A chunk that is cut more often than this is looked at anew each time. */
+const bordersMax = 16
+
+interface Runs {
+  readonly window: Window
+  readonly sum: Aggregation
+  readonly isKnown: (time: number, value: number) => boolean
+}
+
+/** Values of a chunk within the window, those of each period as one. */
+function* runsOf({ times, values }: DecodedChunk, { window, sum, isKnown }: Runs): Generator<Run> {
   let i = 0
   while (i < times.length && times[i]! < window.from) i++
   while (i < times.length && times[i]! < window.to) {
     const first = times[i]!
-    const end = Math.min(target.endOfPeriod(first), window.to)
-    let [count, min, max, sum, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
+    const end = Math.min(sum.endOfPeriod(first), window.to)
+    let [count, min, max, total, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
     for (; i < times.length && times[i]! < end; i++) {
       const value = values[i]!
-      if (isTold && toldTimes.has(times[i]!) && told.has(identityOf(times[i]!, value))) continue
+      if (isKnown(times[i]!, value)) continue
       count++
       if (value < min) min = value
       if (value > max) max = value
-      sum += value
+      total += value
       sumsq += value * value
     }
-    if (count > 0) target.addMany(first, times[i - 1]!, { count, min, max, sum, sumsq })
+    if (count > 0) yield { first, last: times[i - 1]!, statistics: { count, min, max, sum: total, sumsq } }
   }
 }
 

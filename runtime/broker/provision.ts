@@ -239,14 +239,14 @@ function fragmentOf(entity: Entity): Fragment {
   return fragment
 }
 
-interface Observed {
+export interface Observed {
   readonly change: AttributeChange
   readonly value: Json
   readonly time: number
 }
 
 /** All changes as observations, or undefined when one of them is something else. */
-function observationsOf(changes: readonly AttributeChange[]): Observed[] | undefined {
+export function observationsOf(changes: readonly AttributeChange[]): Observed[] | undefined {
   const observed: Observed[] = []
   for (const change of changes) {
     const observation = observationOf(change)

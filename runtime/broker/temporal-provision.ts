@@ -1,7 +1,8 @@
 /**
  * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). What a client adds joins the evolution at its time; where
  * it is newer than the current value it becomes that, so an entity is always the end of its history. Values of
- * observed Properties go into their streams, everything else into a change record. Corrections lie over both.
+ * observed Properties go into their streams, the newest too, everything else into a change record. Corrections lie over
+ * both.
  */
 import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
@@ -19,11 +20,13 @@ import {
   type TemporalEntity,
   type TemporalFragment,
 } from '#ngsi-ld/temporal-entity.ts'
-import type { Documents, Draft } from './documents.ts'
+import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, livesOf } from './evolution.ts'
 import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
+import type { Observer } from './observer.ts'
+import { type Observed, observationsOf } from './provision.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -31,6 +34,7 @@ import type { Origin, TemporalBroker } from './types.ts'
 export interface TemporalProvisionPorts extends EvolutionPorts {
   readonly door: Door
   readonly documents: Documents
+  readonly observer: Observer
 }
 
 type Provision = Pick<
@@ -42,7 +46,7 @@ type Provision = Pick<
 const workBytes = 256
 
 export function createTemporalProvision(ports: TemporalProvisionPorts): Provision {
-  const { door, documents, streams } = ports
+  const { door, documents, observer, streams } = ports
   const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
     door.commit(decide, { bytes: workBytes + footprintOf(given) })
 
@@ -64,12 +68,20 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       ({ before, after }) => JSON.stringify(before) !== JSON.stringify(after),
     )
     const { type, scope } = draft.entity
-    const isChanged =
-      changes.length > 0 ||
+    const isOther =
       isErased(draft.rid) ||
       JSON.stringify([merged.entity.type, merged.entity.scope]) !== JSON.stringify([type, scope])
-    const next = isChanged ? documents.update(stage, draft, merged.entity, changes, by) : draft
-    addPast(stage, next, fragment, by)
+    const observed = isOther ? undefined : observationsOf(changes)
+    if (observed === undefined) {
+      const next = documents.update(stage, draft, merged.entity, changes, by)
+      addPast(stage, next, fragment, by)
+      return
+    }
+    if (observed.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
+    // The past first, so that times ascend where they do in the request.
+    addPast(stage, draft, without(fragment, observed), by)
+    for (const { change, value, time } of observed)
+      observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
   }
 
   /** Lets go of what stands at the times of a fragment. Returns what is left to be added. */
@@ -252,6 +264,18 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     removeInstance: (id, name, instanceId) =>
       commit(id, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, undefined)),
   }
+}
+
+/** A fragment without the instances that become current values. */
+function without(fragment: TemporalFragment, observed: readonly Observed[]): TemporalFragment {
+  if (observed.length === 0) return fragment
+  const attributes = new Map(fragment.attributes)
+  for (const { change } of observed) {
+    const text = JSON.stringify(change.after)
+    const rest = attributes.get(change.name)?.filter((instance) => JSON.stringify(instance) !== text)
+    attributes.set(change.name, rest ?? [])
+  }
+  return { ...fragment, attributes }
 }
 
 /** What there is at the observed times of some instances, by place. */

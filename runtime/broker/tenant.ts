@@ -131,7 +131,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents }),
+    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer }),
     subscriptions,
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),

@@ -9,11 +9,13 @@ import { parseDuration } from './duration.ts'
 const hour = parseDuration('PT1H')!
 const from = Date.UTC(2025, 0, 1)
 const all = new Set(aggregateMethods)
-const resultsOf = (values: readonly (readonly [minute: number, value: Json])[]) => {
-  const aggregation = createAggregation(all, { from, duration: hour }, from)
+const resultsOf = (values: readonly (readonly [minute: number, value: Json])[], kind = 'Property') => {
+  const aggregation = createAggregation(all, { from, duration: hour }, from, kind)
   for (const [minute, value] of values) aggregation.add(from + minute * 60_000, value)
   return aggregation.results()
 }
+const counted = ['totalCount', 'distinctCount']
+const typed = (type: string, value: string): Json => ({ '@type': type, '@value': value })
 const first = ['2025-01-01T00:00:00Z', '2025-01-01T01:00:00Z']
 
 it('says each method of numbers per period, and nothing of periods without values', () => {
@@ -64,14 +66,49 @@ describe('values that are no numbers', () => {
     ['booleans are 0 and 1', [true, false, true], { sum: [[2, ...first]], max: [[1, ...first]] }],
     ['arrays count by size', [[1, 2], [], [7]], { sum: [[3, ...first]], min: [[0, ...first]] }],
     ['texts have an order', ['b', 'a'], { min: [['a', ...first]], max: [['b', ...first]] }],
+    [
+      'moments are earlier and later',
+      [typed('DateTime', '2025-01-01T00:00:00.5Z'), typed('DateTime', '2025-01-01T00:00:00Z')],
+      {
+        min: [[typed('DateTime', '2025-01-01T00:00:00Z'), ...first]],
+        max: [[typed('DateTime', '2025-01-01T00:00:00.5Z'), ...first]],
+      },
+    ],
+    [
+      'times of day have a mean',
+      [typed('Time', '10:00:00Z'), typed('Time', '13:00:00Z')],
+      { avg: [[typed('Time', '11:30:00Z'), ...first]], max: [[typed('Time', '13:00:00Z'), ...first]] },
+    ],
   ])('%s', (_, values, expected) => {
     expect(resultsOf(values.map((value, i) => [i, value] as const))).toMatchObject(expected)
   })
 
   it('texts have no sum, objects only a count', () => {
     expect(Object.keys(resultsOf([[0, 'a']]))).toEqual(['totalCount', 'distinctCount', 'min', 'max'])
-    expect(Object.keys(resultsOf([[0, { a: 1 }]]))).toEqual(['totalCount', 'distinctCount'])
+    expect(Object.keys(resultsOf([[0, { a: 1 }]]))).toEqual(counted)
   })
+
+  it('dates have no mean, sizes of arrays no deviation and no squares', () => {
+    const keysOf = (value: Json): string[] => Object.keys(resultsOf([[0, value]]))
+    expect(keysOf(typed('Date', '2025-01-01'))).toEqual([...counted, 'min', 'max'])
+    expect(keysOf(typed('Date', 'today'))).toEqual(counted)
+    expect(keysOf(typed('Colour', 'red'))).toEqual(counted)
+    expect(keysOf([1])).toEqual([...counted, 'sum', 'avg', 'min', 'max'])
+  })
+
+  it.each(['Relationship', 'ListRelationship', 'VocabProperty', 'LanguageProperty', 'GeoProperty'])(
+    'a %s is only counted',
+    (kind) => {
+      const results = resultsOf(
+        [
+          [0, 'urn:a:1'],
+          [1, ['urn:a:1', 'urn:a:2']],
+        ],
+        kind,
+      )
+      expect(results).toEqual({ totalCount: [[2, ...first]], distinctCount: [[2, ...first]] })
+    },
+  )
 })
 
 it('one period holds all where there is no duration', () => {

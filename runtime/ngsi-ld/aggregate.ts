@@ -1,15 +1,16 @@
 /**
  * Aggregates of an attribute over periods of time (GS CIM 009, 4.5.19): values go in one by one, or many at once where
  * their statistics are known already; results come out per method as `[value, start, end]`. Which numbers a value
- * stands for depends on its kind: arrays count by their size, booleans are 0 and 1, texts have only an order, and
- * whatever else there is can only be counted. A method that says nothing about the values of a period is left out.
+ * stands for depends on its kind: arrays count by their size, booleans are 0 and 1, texts and times have an order, times
+ * of day a mean, and whatever else there is can only be counted, as can relationships. A method that says nothing about
+ * the values of a period is left out.
  */
 import { assert } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { msToDateTime } from './datetime.ts'
+import { dateTimeToMs, isDate, isTime, msToDateTime } from './datetime.ts'
 import { addDuration, type Duration } from './duration.ts'
-import type { JsonObject } from './json.ts'
+import { isObject, type JsonObject, own } from './json.ts'
 import { tooComplex } from './problem.ts'
 
 export const aggregateMethods = [
@@ -58,13 +59,26 @@ interface Bucket {
   /** Sum of squared distances from the mean, which keeps its precision where squares would not. */
   spread: number
   sumsq: number
-  texts: number
-  minText: string | undefined
-  maxText: string | undefined
+  /** Some numbers are sizes of arrays. */
+  hasSizes: boolean
+  least: Ordered | undefined
+  greatest: Ordered | undefined
+  /** Of times of day, ms. */
+  clock: { count: number; sum: number }
   /** Undefined once there are values that only their statistics are known of. */
   distinct: Set<string> | undefined
   lastTime: number
 }
+
+/** A value that is no number but has an order among its like. */
+interface Ordered {
+  readonly type: string
+  readonly key: number | string
+  readonly value: Json
+}
+
+/** Kinds of attributes whose values methods look at; others are counted. */
+const measured: ReadonlySet<string> = new Set(['Property', 'ListProperty', 'JsonProperty'])
 
 export const isWhole = (duration: Duration | undefined): boolean =>
   duration === undefined || (duration.months === 0 && duration.ms === 0)
@@ -87,8 +101,13 @@ export function periodOf(time: number, from: number, duration: Duration | undefi
   }
 }
 
-/** Collects the values of one attribute instance. `from` has to be known by then. */
-export function createAggregation(methods: ReadonlySet<AggregateMethod>, periods: Periods, from: number) {
+/** Collects the values of one attribute instance of a kind. `from` has to be known by then. */
+export function createAggregation(
+  methods: ReadonlySet<AggregateMethod>,
+  periods: Periods,
+  from: number,
+  kind = 'Property',
+) {
   const buckets = new Map<number, Bucket>()
   let current: Bucket | undefined
 
@@ -114,10 +133,12 @@ export function createAggregation(methods: ReadonlySet<AggregateMethod>, periods
       bucket.count++
       bucket.lastTime = Math.max(bucket.lastTime, time)
       bucket.distinct?.add(typeof value === 'number' ? String(value) : JSON.stringify(value))
+      if (!measured.has(kind)) return
       const number = numberOf(value)
       if (number !== undefined) {
         addStatistics(bucket, { count: 1, min: number, max: number, sum: number, sumsq: number * number })
-      } else if (typeof value === 'string') addText(bucket, value)
+        if (typeof value === 'object') bucket.hasSizes = true
+      } else addOrdered(bucket, orderedOf(value))
     },
     /** Adds values between two times of one period, when nobody has to know which are different. */
     addMany(firstTime: number, lastTime: number, statistics: Statistics): void {
@@ -157,9 +178,10 @@ function emptyBucket(period: Period, isDistinct: boolean): Bucket {
     sum: 0,
     spread: 0,
     sumsq: 0,
-    texts: 0,
-    minText: undefined,
-    maxText: undefined,
+    hasSizes: false,
+    least: undefined,
+    greatest: undefined,
+    clock: { count: 0, sum: 0 },
     distinct: isDistinct ? new Set() : undefined,
     lastTime: period.start,
   }
@@ -182,10 +204,32 @@ function addStatistics(bucket: Bucket, { count, min, max, sum, sumsq }: Statisti
   if (max > bucket.max) bucket.max = max
 }
 
-function addText(bucket: Bucket, text: string): void {
-  bucket.texts++
-  if (bucket.minText === undefined || text < bucket.minText) bucket.minText = text
-  if (bucket.maxText === undefined || text > bucket.maxText) bucket.maxText = text
+/** Texts by code unit; DateTime, Date and Time, which come as typed values, by what they name. */
+function orderedOf(value: Json): Ordered | undefined {
+  if (typeof value === 'string') return { type: 'String', key: value, value }
+  const text = isObject(value) ? own(value, '@value') : undefined
+  if (!isObject(value) || typeof text !== 'string') return undefined
+  const type = /^(?:https:\/\/uri\.etsi\.org\/ngsi-ld\/)?(DateTime|Date|Time)$/.exec(
+    String(own(value, '@type')),
+  )?.[1]
+  if (type === undefined) return undefined
+  const key =
+    type === 'DateTime'
+      ? dateTimeToMs(text)
+      : type === 'Date'
+        ? isDate(text) && Date.parse(text)
+        : isTime(text) && dateTimeToMs(`1970-01-01T${text}`)
+  return typeof key === 'number' ? { type, key, value } : undefined
+}
+
+/** Of values of several types, those of the first one have the order. */
+function addOrdered(bucket: Bucket, one: Ordered | undefined): void {
+  if (one === undefined || (bucket.least !== undefined && bucket.least.type !== one.type)) return
+  if (bucket.least === undefined || one.key < bucket.least.key) bucket.least = one
+  if (bucket.greatest === undefined || one.key > bucket.greatest.key) bucket.greatest = one
+  if (one.type !== 'Time') return
+  bucket.clock.count++
+  bucket.clock.sum += one.key as number
 }
 
 function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
@@ -193,9 +237,11 @@ function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
   if (method === 'totalCount') return count
   if (method === 'distinctCount') return distinct?.size
   if (numbers === 0) {
-    if (method === 'min') return bucket.minText
-    return method === 'max' ? bucket.maxText : undefined
+    if (method === 'min') return bucket.least?.value
+    if (method === 'max') return bucket.greatest?.value
+    return method === 'avg' ? meanTime(bucket.clock) : undefined
   }
+  if (bucket.hasSizes && (method === 'stddev' || method === 'sumsq')) return undefined
   switch (method) {
     case 'sum':
       return bucket.sum
@@ -210,6 +256,12 @@ function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
     case 'sumsq':
       return bucket.sumsq
   }
+}
+
+/** The mean of times of day. */
+function meanTime({ count, sum }: Bucket['clock']): Json | undefined {
+  if (count === 0) return undefined
+  return { '@type': 'Time', '@value': msToDateTime(Math.round(sum / count)).slice('1970-01-01T'.length) }
 }
 
 function timesOf({ period, lastTime }: Bucket, { to }: Periods): [string, string] {

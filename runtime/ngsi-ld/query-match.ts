@@ -207,7 +207,7 @@ function isInstance(part: unknown): part is AttributeInstance {
 }
 
 /** The value an instance carries, whatever its kind; targets of a ListRelationship as plain URIs. */
-function contentOf(instance: AttributeInstance): Json | undefined {
+export function contentOf(instance: AttributeInstance): Json | undefined {
   const content = own(instance, kindOf(instance).member)
   if (instance.type !== 'ListRelationship' || !Array.isArray(content)) return content
   return content.map((item: Json) => (isObject(item) ? (own(item, 'object') ?? item) : item))

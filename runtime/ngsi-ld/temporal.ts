@@ -10,6 +10,7 @@ import { dateTimeToMs, msToDateTime } from './datetime.ts'
 import type { AttributeInstance } from './entity.ts'
 import type { JsonObject } from './json.ts'
 import { badRequestData } from './problem.ts'
+import { contentOf } from './query-match.ts'
 import { renderInstance } from './representation.ts'
 
 export const temporalRelations = ['before', 'after', 'between'] as const
@@ -157,7 +158,8 @@ function valuesOf(instances: readonly TimedInstance[], options: TemporalRenderin
     const key = `${type} ${datasetId ?? ''}`
     const list = lists.get(key) ?? { type, datasetId, member, pairs: [] }
     lists.set(key, list)
-    const shown = renderInstance(one.instance, { context, format: 'simplified', lang })
+    const shown =
+      listIn(one.instance) ?? renderInstance(one.instance, { context, format: 'simplified', lang })
     list.pairs.push([shown, msToDateTime(timeOf(one, options.timeproperty) ?? one.modifiedAt)])
   }
   if (lists.size === 0) return { type: 'Property', values: [] }
@@ -165,6 +167,13 @@ function valuesOf(instances: readonly TimedInstance[], options: TemporalRenderin
     return { type, ...(datasetId === undefined ? {} : { datasetId }), [pluralOf[member]!]: pairs }
   })
   return rendered.length === 1 ? rendered[0]! : rendered
+}
+
+/** Values or targets of a list, which stand for themselves [4.5.9]. */
+function listIn(instance: AttributeInstance): Json | undefined {
+  const { member } = kindOf(instance)
+  const content = member === 'valueList' || member === 'objectList' ? instance[member] : undefined
+  return Array.isArray(content) ? contentOf(instance) : content
 }
 
 /** The time that a time property asks for; undefined where an instance has none of that kind. */

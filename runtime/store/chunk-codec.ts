@@ -58,27 +58,45 @@ export function encodeChunk(series: Series): EncodedChunk {
   }
 }
 
+interface StoredChunk {
+  readonly count: number
+  readonly codec: number
+  readonly shapes: string
+  readonly body: Uint8Array
+}
+
 /** @throws GatewayError store.corrupt when the codec is unknown or the body is damaged. */
-export function decodeChunk(chunk: {
-  count: number
-  codec: number
-  shapes: string
-  body: Uint8Array
-}): Series {
+export function decodeChunk(chunk: StoredChunk): Series {
   const reader = createByteReader(inflate(chunk.body))
   const times = new Float64Array(chunk.count)
   const modified = new Float64Array(chunk.count)
-  readTimes(reader, times, modified)
+  readTimes(reader, times)
+  readModified(reader, times, modified)
   const shapes = JSON.parse(chunk.shapes) as string[]
   if (chunk.codec === 3) {
     const [shapeOf, values] = JSON.parse(Buffer.from(reader.bytes()).toString()) as [number[] | null, Json[]]
     return { times, modified, values, shapes, shapeOf: shapeOf ?? undefined }
   }
   const values = new Float64Array(chunk.count)
-  if (chunk.codec === 1) readScaled(reader, values)
-  else if (chunk.codec === 2) for (let i = 0; i < values.length; i++) values[i] = reader.float64()
-  else throw new GatewayError('store.corrupt', `chunk of unknown codec ${chunk.codec}`)
+  readNumbers(reader, chunk.codec, values)
   return { times, modified, values, shapes }
+}
+
+/**
+ * Times and values alone of a chunk of numbers; undefined where it holds anything else.
+ * @throws GatewayError store.corrupt when the body is damaged.
+ */
+export function decodeNumbers(
+  chunk: StoredChunk,
+): { readonly times: Float64Array; readonly values: Float64Array } | undefined {
+  if (chunk.codec === 3) return undefined
+  const reader = createByteReader(inflate(chunk.body))
+  const times = new Float64Array(chunk.count)
+  const values = new Float64Array(chunk.count)
+  readTimes(reader, times)
+  reader.skip(chunk.count)
+  readNumbers(reader, chunk.codec, values)
+  return { times, values }
 }
 
 function inflate(body: Uint8Array): Uint8Array {
@@ -138,18 +156,15 @@ function writeTimes(writer: ByteWriter, times: Float64Array, modified: Float64Ar
   }
 }
 
-function readTimes(reader: ByteReader, times: Float64Array, modified: Float64Array): void {
+function readTimes(reader: ByteReader, times: Float64Array): void {
+  reader.sums(times)
   let time = 0
-  let step = 0
-  for (let i = 0; i < times.length; i++) {
-    step += reader.signed()
-    times[i] = time += step
-  }
-  let delay = 0
-  for (let i = 0; i < times.length; i++) {
-    delay += reader.signed()
-    modified[i] = times[i]! + delay
-  }
+  for (let i = 0; i < times.length; i++) times[i] = time += times[i]!
+}
+
+function readModified(reader: ByteReader, times: Float64Array, modified: Float64Array): void {
+  reader.sums(modified)
+  for (let i = 0; i < modified.length; i++) modified[i] = times[i]! + modified[i]!
 }
 
 function writeScaled(writer: ByteWriter, numbers: Float64Array, scale: number): void {
@@ -162,11 +177,11 @@ function writeScaled(writer: ByteWriter, numbers: Float64Array, scale: number): 
   }
 }
 
-function readScaled(reader: ByteReader, values: Float64Array): void {
-  const scale = reader.byte()
-  let integer = 0
-  for (let i = 0; i < values.length; i++) {
-    integer += reader.signed()
-    values[i] = fromScaled(integer, scale)
-  }
+function readNumbers(reader: ByteReader, codec: number, values: Float64Array): void {
+  if (codec === 1) {
+    const scale = reader.byte()
+    reader.sums(values)
+    for (let i = 0; i < values.length; i++) values[i] = fromScaled(values[i]!, scale)
+  } else if (codec === 2) for (let i = 0; i < values.length; i++) values[i] = reader.float64()
+  else throw new GatewayError('store.corrupt', `chunk of unknown codec ${codec}`)
 }

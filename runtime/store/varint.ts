@@ -61,6 +61,10 @@ export interface ByteReader {
   unsigned(): number
   signed(): number
   float64(): number
+  /** Fills `into` with the sums so far of as many signed integers. */
+  sums(into: Float64Array): void
+  /** Passes over so many integers. */
+  skip(count: number): void
   /** The next `count` bytes, or all that remain. */
   bytes(count?: number): Uint8Array
 }
@@ -99,6 +103,35 @@ export function createByteReader(source: Uint8Array): ByteReader {
       const value = buffer.readDoubleLE(position)
       position += 8
       return value
+    },
+    // One loop without calls, since reading history is mostly this. Beyond the end there are no bytes, hence no loop.
+    sums(into) {
+      let at = position
+      let sum = 0
+      for (let i = 0; i < into.length; i++) {
+        const first = buffer[at++]!
+        if (first < 128) {
+          sum += (first >>> 1) ^ -(first & 1)
+        } else {
+          let value = first & 127
+          let scale = 128
+          let byte = first
+          while (byte >= 128) {
+            byte = buffer[at++]!
+            value += (byte & 127) * scale
+            scale *= 128
+          }
+          sum += value % 2 === 0 ? value / 2 : -(value + 1) / 2
+        }
+        into[i] = sum
+      }
+      need(at - position)
+      position = at
+    },
+    skip(count) {
+      let at = position
+      for (let left = count; left > 0 && at < buffer.length; at++) if (buffer[at]! < 128) left--
+      position = at
     },
     bytes(count = buffer.length - position) {
       need(count)

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeChunk, encodeChunk } from '#store/chunk-codec.ts'
+import { decodeChunk, decodeNumbers, encodeChunk } from '#store/chunk-codec.ts'
 import { slotOf } from '#store/chunk-key.ts'
 import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
 import { createByteReader, createByteWriter } from '#store/varint.ts'
@@ -25,6 +25,25 @@ test('signed and unsigned integers up to 2^52 survive', () => {
       for (const integer of halves) writer.signed(integer)
       const reader = createByteReader(writer.finish())
       expect(halves.map(() => reader.signed() + 0)).toEqual(halves.map((half) => half + 0))
+    }),
+  )
+})
+
+test('sums of integers are those of the integers one by one, and what is passed over is not in the way', () => {
+  const halves = fc.array(fc.maxSafeInteger().map((integer) => Math.trunc(integer / 1024)))
+  fc.assert(
+    fc.property(halves, halves, (passed, integers) => {
+      const writer = createByteWriter(1)
+      for (const integer of [...passed, ...integers]) writer.signed(integer)
+      writer.byte(42)
+      const reader = createByteReader(writer.finish())
+      const sums = new Float64Array(integers.length)
+      reader.skip(passed.length)
+      reader.sums(sums)
+      let sum = 0
+      expect(Array.from(sums)).toEqual(integers.map((integer) => (sum += integer)))
+      expect(reader.byte()).toBe(42)
+      expect(() => reader.sums(new Float64Array(1))).toThrow(/ends too early/)
     }),
   )
 })
@@ -58,13 +77,16 @@ test('a chunk gives back its instances', () => {
         const values = sorted.map(() => gen(() => kind))
         const times = Float64Array.from(sorted, ([at]) => at)
         const modified = Float64Array.from(sorted, ([at, delay]) => at + delay)
-        const back = decodeChunk(encodeChunk({ times, modified, values: values as never, shapes: ['{}'] }))
+        const chunk = encodeChunk({ times, modified, values: values as never, shapes: ['{}'] })
+        const back = decodeChunk(chunk)
         expect(back.times).toEqual(times)
         expect(back.modified).toEqual(modified)
         const given = values.map((value) =>
           Object.is(value, -0) && !values.every((v) => typeof v === 'number') ? 0 : value,
         )
         expect(Array.from(back.values as ArrayLike<unknown>)).toEqual(given)
+        const numbers = back.values instanceof Float64Array ? { times, values: back.values } : undefined
+        expect(decodeNumbers(chunk)).toEqual(numbers)
       },
     ),
   )

@@ -122,6 +122,48 @@ it.each([
   expect(problem.type).toMatch(new RegExp(`/${type}$`))
 })
 
+it('temporalValues shall hold the values of each kind in their own way', async () => {
+  const one = (type: string, member: string, value: unknown) => ({ type, [member]: value, observedAt: at(0) })
+  const body = {
+    id: 'urn:k:1',
+    type: 'Kinds',
+    a: one('Relationship', 'object', 'urn:x:1'),
+    b: one('LanguageProperty', 'languageMap', { en: 'yes' }),
+    c: one('VocabProperty', 'vocab', 'male'),
+    d: one('JsonProperty', 'json', [1]),
+    e: one('ListProperty', 'valueList', ['1st', '2nd']),
+    f: one('ListRelationship', 'objectList', [{ object: 'urn:x:1' }, { object: 'urn:x:2' }]),
+    g: one('GeoProperty', 'value', { type: 'Point', coordinates: [1, 2] }),
+  }
+  expect((await gateway.send('POST', temporal, body)).status).toBe(201)
+  const [shown] = await found(`type=Kinds&${since}&options=temporalValues`)
+  expect(shown).toEqual({
+    id: 'urn:k:1',
+    type: 'Kinds',
+    a: { type: 'Relationship', objects: [['urn:x:1', at(0)]] },
+    b: { type: 'LanguageProperty', languageMaps: [[{ languageMap: { en: 'yes' } }, at(0)]] },
+    c: { type: 'VocabProperty', vocabs: [[{ vocab: 'male' }, at(0)]] },
+    d: { type: 'JsonProperty', jsons: [[{ json: [1] }, at(0)]] },
+    e: { type: 'ListProperty', valueLists: [[['1st', '2nd'], at(0)]] },
+    f: { type: 'ListRelationship', objectLists: [[['urn:x:1', 'urn:x:2'], at(0)]] },
+    g: { type: 'GeoProperty', values: [[{ type: 'Point', coordinates: [1, 2] }, at(0)]] },
+  })
+  const [counted] = await found(
+    `type=Kinds&${since}&attrs=a,e&options=aggregatedValues&aggrMethods=sum,totalCount`,
+  )
+  const whole = [at(0), at(0)]
+  expect(counted).toMatchObject({
+    a: { type: 'Relationship', totalCount: [[1, ...whole]] },
+    e: { type: 'ListProperty', sum: [[2, ...whole]] },
+  })
+  expect(counted).not.toHaveProperty('a.sum')
+})
+
+it('shall not be told in GeoJSON, which has no form for it', async () => {
+  const answer = await gateway.get(`${temporal}?type=Bus&${since}`, { accept: 'application/geo+json' })
+  expect(answer.status).toBe(406)
+})
+
 it('shall take the representation that format names, whatever options say of another', async () => {
   const [bus] = await found(
     `type=Bus&attrs=load&${since}&format=temporalValues&options=aggregatedValues&aggrMethods=sum`,
