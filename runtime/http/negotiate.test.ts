@@ -152,7 +152,7 @@ describe('query parameters', () => {
     expect(() => optionsOf(parameters('options=keyvalues'), ['keyValues'])).toThrow(
       /unsupported option keyvalues/,
     )
-    expect(() => optionsOf(parameters('format=x'), ['keyValues'])).toThrow(/unsupported option x/)
+    expect(() => optionsOf(parameters('format=x'), ['keyValues'])).toThrow(/unsupported format x/)
   })
 })
 

@@ -237,7 +237,8 @@ export function optionsOf(parameters: Parameters, known: readonly string[]): Rea
   const format = parameters.get('format')
   for (const option of format === undefined ? options : [...options, format]) {
     if (!known.includes(option)) {
-      throw invalid(`unsupported option ${option}; supported are ${known.join(', ')}`, { option })
+      const what = options.has(option) ? 'option' : 'format'
+      throw invalid(`unsupported ${what} ${option}; supported are ${known.join(', ')}`, { option })
     }
   }
   return options

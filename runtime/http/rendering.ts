@@ -8,7 +8,7 @@ import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { type FeatureOptions, toFeature } from '#ngsi-ld/geojson.ts'
 import { type Joining, linkedOf, type Projections, projected, renderInline } from '#ngsi-ld/join.ts'
-import { languageRanges } from '#ngsi-ld/language.ts'
+import { checkLanguages, languageRanges } from '#ngsi-ld/language.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/problem.ts'
 import { depthOf, type Projection, parseProjection } from '#ngsi-ld/projection.ts'
@@ -198,7 +198,7 @@ function wishesOf(
     sysAttrs: options.has('sysAttrs') || undefined,
     attrs,
     projections: { pick, omit },
-    lang: lang === undefined ? undefined : languageRanges(lang),
+    lang: lang === undefined ? undefined : languageRanges(checkLanguages(lang)),
     datasetId: datasetsOf(parameters),
   }
 }

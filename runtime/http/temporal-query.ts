@@ -6,7 +6,7 @@ import type { AggregateQuery, TemporalQuery } from '#broker/types.ts'
 import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/aggregate.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { parseDuration } from '#ngsi-ld/duration.ts'
-import { languageRanges } from '#ngsi-ld/language.ts'
+import { checkLanguages, languageRanges } from '#ngsi-ld/language.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { parseTemporalSelection, type TemporalRendering } from '#ngsi-ld/temporal.ts'
@@ -78,7 +78,7 @@ export function historyWishOf(parameters: Parameters, context: Context, limit: n
       timeproperty: selection.timeproperty,
       sysAttrs: options.has('sysAttrs'),
       values: format === 'temporalValues',
-      lang: lang === undefined ? undefined : languageRanges(lang),
+      lang: lang === undefined ? undefined : languageRanges(checkLanguages(lang)),
       pick,
       omit,
     },

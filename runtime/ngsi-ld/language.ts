@@ -4,6 +4,17 @@
  */
 import type { AttributeInstance } from './entity.ts'
 import { isObject, type JsonObject, own } from './json.ts'
+import { badRequestData } from './problem.ts'
+
+/** A preference of languages: ranges, each with a weight or without. */
+const preference =
+  /^\s*(?:\*|[A-Za-z]{1,8}(?:-(?:\*|[A-Za-z0-9]{1,8}))*|@none)\s*(?:;\s*[qQ]=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/
+
+/** @throws ngsi-ld.bad-request-data unless a text says which languages are preferred. */
+export function checkLanguages(text: string): string {
+  if (text.split(',').every((part) => preference.test(part))) return text
+  throw badRequestData('must be languages such as en-GB,fr;q=0.5,*;q=0.1', 'lang')
+}
 
 /** Language ranges of a `lang` parameter such as `en-GB,fr;q=0.5,*;q=0.1`, in lower case, best first. */
 export function languageRanges(text: string): readonly string[] {

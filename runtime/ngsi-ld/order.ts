@@ -70,7 +70,7 @@ function parseTerm(text: string, expand: (term: string) => string, hasOrigin: bo
   const [member = '', direction = 'asc', ...more] = text.split(';').map((part) => part.trim())
   if (!directions.has(direction) || more.length > 0)
     throw badRequestData(`expected MEMBER, MEMBER;asc or MEMBER;desc in "${text}"`, 'orderBy')
-  const tree = parseQuery(member, expand)
+  const tree = parseQuery(member, expand, { field: 'orderBy' })
   if (tree.kind !== 'exists' || tree.path.linked !== undefined)
     throw badRequestData(`"${member}" is no path to a member`, 'orderBy')
   const far = direction.startsWith('dist-')

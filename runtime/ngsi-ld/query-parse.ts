@@ -30,6 +30,8 @@ export type Expand = (term: string) => string
 export interface QueryOptions {
   /** Canonical names of attributes whose values are names too, and compared as such [5.7.2.4, since 1.8]. */
   readonly expandValues?: ReadonlySet<string> | undefined
+  /** What errors call the text; `q` unless it is said. */
+  readonly field?: string | undefined
 }
 
 /**
@@ -38,7 +40,8 @@ export interface QueryOptions {
  */
 export function parseQuery(text: string, expand: Expand, options: QueryOptions = {}): QueryTree {
   if (text.length > limits.queryCharactersMax.value) throw tooComplex(`q has ${text.length} characters`)
-  const cursor: Cursor = { text, expand, expandValues: options.expandValues, at: 0, terms: 0 }
+  const { expandValues, field = 'q' } = options
+  const cursor: Cursor = { text, expand, expandValues, field, at: 0, terms: 0 }
   const tree = parseJunction(cursor, 0)
   skipBlanks(cursor)
   if (cursor.at < text.length) fail(cursor, `unexpected ${text[cursor.at]}`)
@@ -49,6 +52,7 @@ interface Cursor {
   readonly text: string
   readonly expand: Expand
   readonly expandValues: ReadonlySet<string> | undefined
+  readonly field: string
   at: number
   terms: number
 }
@@ -294,5 +298,5 @@ function take(cursor: Cursor, sticky: RegExp): string | undefined {
 }
 
 function fail(cursor: Cursor, reason: string): never {
-  throw badRequestData(`${reason} at character ${cursor.at + 1} of "${cursor.text}"`, 'q')
+  throw badRequestData(`${reason} at character ${cursor.at + 1} of "${cursor.text}"`, cursor.field)
 }

@@ -95,6 +95,9 @@ describe('representations', () => {
       'pick=a%20b',
       'local=perhaps',
       'datasetId=none',
+      'lang=',
+      'lang=e%20n',
+      'lang=en;q=2',
     ]) {
       expect([query, (await gateway.get(`${path}?${query}`)).status]).toEqual([query, 400])
     }

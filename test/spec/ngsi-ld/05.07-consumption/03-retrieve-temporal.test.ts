@@ -103,10 +103,10 @@ describe('representations', () => {
     expect((answer.json() as { speed: object[] }).speed[0]).toHaveProperty('modifiedAt')
   })
 
-  it('shall bring @context as an array in JSON-LD', async () => {
+  it('shall bring a @context of one address as it is in JSON-LD', async () => {
     const answer = await gateway.get(path, { Accept: 'application/ld+json' })
     expect(answer.headers['content-type']).toBe('application/ld+json')
-    expect(answer.json()).toHaveProperty('@context', [expect.stringContaining('ngsi-ld-core-context')])
+    expect(answer.json()).toHaveProperty('@context', expect.stringContaining('ngsi-ld-core-context'))
   })
 })
 

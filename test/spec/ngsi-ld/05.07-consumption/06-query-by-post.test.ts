@@ -71,7 +71,7 @@ describe('a Query in a body', () => {
   it.each([
     [{ type: 'Wish' }, /^type/],
     [{}, /type, attrs, q/],
-    [{ csf: 'a==1', q: 'a' }, /^csf/],
+    [{ csf: 'a==', q: 'a' }, /^csf/],
     [{ entities: [] }, /^entities/],
     [{ entities: [{ id: lamp(1) }] }, /^entities\[0\]\.type/],
     [{ q: 'a', geoQ: { georel: 'within' } }, /^geometry/],
