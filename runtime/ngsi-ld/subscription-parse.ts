@@ -196,7 +196,7 @@ function parseFilter(value: Json, { context, expandValues }: PartOptions): Parti
 export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand'>): QueryTree {
   if (typeof value !== 'string' || value === '')
     throw badRequestData('must be a query over members of registrations', 'csf')
-  const tree = parseQuery(value, expand)
+  const tree = parseQuery(value, expand, { field: 'csf' })
   compileQuery(tree)
   return tree
 }
