@@ -6,6 +6,7 @@
 export interface SubscriptionStatistics {
   readonly createdAt: number
   modifiedAt: number
+  /** Attempts, those that failed too. */
   timesSent: number
   timesFailed: number
   /** Matches within the throttling period, which are accounted for and not delivered. */
@@ -35,9 +36,9 @@ export function createStatisticsKeeper(subscriptions: Holder) {
     ): void {
       const statistics = of(i)
       if (statistics === undefined) return
+      statistics.timesSent++
       statistics.lastNotification = outcome.at
       if (outcome.ok) {
-        statistics.timesSent++
         statistics.lastSuccess = outcome.at
       } else {
         statistics.timesFailed++

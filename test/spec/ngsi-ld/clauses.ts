@@ -112,6 +112,7 @@ export const clauses: readonly Clause[] = [
     'spec/broker/periods.test.ts',
     'spec/mqtt/publisher.test.ts',
     'spec/ngsi-ld/05.08-subscription/02-streams.test.ts',
+    'spec/ngsi-ld/05.08-subscription/03-life.test.ts',
   ]),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
