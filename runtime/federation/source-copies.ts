@@ -4,8 +4,10 @@
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
+import { isObject, listOf } from '#ngsi-ld/json.ts'
 
 /** An answer of a source, as far as it is kept. */
 export interface KeptAnswer {
@@ -67,6 +69,20 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
       const copy = copies.get(key)
       return copy === undefined ? undefined : used(key, copy)
     },
+    /** One entity out of what a source told when it was asked for something else, under the same names. */
+    entity(source: string, id: string, { key: contextKey }: Context) {
+      const quoted = JSON.stringify(id)
+      for (const [key, copy] of [...copies].reverse()) {
+        const { answer, isOutdated } = copy
+        if (isOutdated || !key.startsWith(source) || !answer.text.includes(quoted)) continue
+        // Of a choice of attributes it would be a part.
+        if (answer.context.key !== contextKey || /[?&](?:attrs|pick|omit)=/.test(key)) continue
+        const found = listOf(JSON.parse(answer.text) as Json).find((one) => isObject(one) && one['id'] === id)
+        if (found !== undefined) return { ...used(key, copy), text: JSON.stringify(found) }
+      }
+      return undefined
+    },
+    drop,
     /** Copies of a source say no more what it holds. */
     outdate(source: string): void {
       for (const [key, copy] of copies) if (key.startsWith(source)) copy.isOutdated = true

@@ -125,11 +125,16 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       const isKept = cacheDuration !== undefined && isRead(request)
       // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
       const { via: _, ...named } = headers
-      const copyKey = `${key}${endpoint} ${formed.method} ${formed.path} ${JSON.stringify(named)} ${formed.body ?? ''}`
+      const copiesOf = `${key}${endpoint} ${JSON.stringify(named)} `
+      const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
       const fresh = isKept ? copies.fresh(copyKey, cacheDuration) : undefined
       if (fresh !== undefined) return fresh
       const lastKnown = (): SourceAnswer | undefined => {
-        const known = isKept ? copies.lastKnown(copyKey) : undefined
+        if (!isKept) return undefined
+        const [, id] = wholeEntity.exec(formed.path) ?? []
+        const known =
+          copies.lastKnown(copyKey) ??
+          (id === undefined ? undefined : copies.entity(copiesOf, decodeURIComponent(id), formed.contexts[0]))
         return known && { ...known, isLastKnown: true }
       }
       if (rests(key)) {
@@ -150,11 +155,20 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       if ('failure' in answer) return lastKnown() ?? answer
       const told = { ...answer, context: formed.contexts[0] }
       if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? told
-      if (isKept && (answer.status === 200 || answer.status === 206)) copies.keep(copyKey, told)
+      if (!isRead(request)) copies.outdate(key)
+      if (isKept) {
+        if (answer.status === 200 || answer.status === 206) copies.keep(copyKey, told)
+        else copies.drop(copyKey)
+        // What lists say of an entity that is gone is wrong.
+        if (answer.status === 404) copies.outdate(copiesOf)
+      }
       return told
     },
   } satisfies Sources)
 }
+
+/** The path of a retrieval of an entity with all its attributes. */
+const wholeEntity = /^\/ngsi-ld\/v1\/entities\/([^/?]+)\?options=sysAttrs$/
 
 /** Of a source, as one tenant registered it. */
 const keyOf = ({ tenant }: Asker, { id }: Registration): string => `${tenant} ${id} `

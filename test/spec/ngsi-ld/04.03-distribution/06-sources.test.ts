@@ -257,6 +257,20 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(copied.headers['ngsild-warning']).toMatch(/^110 .*cannot be reached/)
     })
 
+    test('cacheDuration: a source that is gone is known by what it told in lists, unless it said otherwise', async () => {
+      await register({ management: { cacheDuration: 'PT0.001S' } })
+      const other = { ...pump(5).body, id: 'urn:p:8' }
+      answer = { status: 200, body: [pump(4).body, other] }
+      await here.get(`${entities}?type=http%3A%2F%2Fx.org%2FPump`)
+      answer = { status: 503 }
+      const copied = await here.get(path)
+      expect([flowIn(copied), copied.headers['ngsild-warning']]).toEqual([4, expect.stringMatching(/^110 /)])
+      answer = { status: 404 }
+      expect((await here.get(path)).status).toBe(404)
+      answer = { status: 503 }
+      expect((await here.get(path)).status).toBe(404)
+    })
+
     test('cacheDuration: whoever asks with other credentials is not given the copy', async () => {
       await register({
         ...info({ Authorization: 'urn:ngsi-ld:request' }),
