@@ -130,10 +130,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => peer.close())
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const alias = (): string => `selvedge-${gatewayId(settings.data)}`
-  const app = createApp(
-    { broker, contexts, snapshots, takeFrame: intake.take, unreadiness, alias, sources, clock, log, metrics },
-    appSettings(settings),
-  )
+  const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources }
+  const app = createApp({ broker, contexts, snapshots, ...ways, clock, log, metrics }, appSettings(settings))
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })

@@ -36,6 +36,7 @@ export const logEvents = {
     'A frame waits in quarantine; reason and topic. Of a flood one a second is told, and how many were not.',
   'intake.released': 'Frames left quarantine, because they can be read or their device was accepted.',
   'intake.provisioned': 'A device was seen for the first time.',
+  'snapshot.untold': 'The endpoint of a snapshot could not be told of it.',
   'delivery.endpoint-down': 'An endpoint stopped answering.',
   'delivery.endpoint-up': 'An endpoint answers again.',
   'delivery.period-failed': 'A periodic notification could not be made; the next period comes.',

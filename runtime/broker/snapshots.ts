@@ -1,47 +1,76 @@
 /**
- * Snapshots (since 1.9): what some queries found at one instant, kept as a database file of its own that is read like a
- * tenant and never written again. They are of a tenant, live for a while, and are there after a restart.
+ * Snapshots (since 1.9): what some queries found at one instant, kept as database files of their own that are read like a
+ * tenant and never written again: one of entities, one of histories where these were asked for. They are of a tenant,
+ * live for a while, and are there after a restart. Where there is no room, those of lower priority make it.
  */
 import { hash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { Problem } from '#ngsi-ld/problem.ts'
 import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
+import type { NotificationEndpoint } from '#ngsi-ld/subscription.ts'
+import type { TemporalEntity } from '#ngsi-ld/temporal-entity.ts'
 import type { Tenant } from './tenant.ts'
 import type { EntityView, TenantBroker } from './types.ts'
+
+/** What one query came to. */
+export interface QueryOutcome {
+  readonly resultStatus: 'success' | 'partial' | 'failure' | 'empty'
+  readonly problemDetails?: readonly Problem[]
+}
 
 /** What is known of a snapshot; times are ms. */
 export interface SnapshotFacts {
   readonly id: string
   readonly tenant: string
   /** The queries as they were given. */
-  readonly queries: Json
+  readonly queries?: Json | undefined
+  readonly temporalQueries?: Json | undefined
   readonly priority: number
-  readonly isEmpty: boolean
+  readonly endpoint?: NotificationEndpoint | undefined
+  readonly status: 'preparing' | QueryOutcome['resultStatus']
+  readonly details?: readonly QueryOutcome[] | undefined
+  readonly temporalDetails?: readonly QueryOutcome[] | undefined
   readonly createdAt: number
   readonly modifiedAt: number
   readonly expiresAt: number
 }
 
-export type SnapshotDraft = Pick<SnapshotFacts, 'id' | 'queries' | 'priority' | 'createdAt' | 'expiresAt'>
+export type SnapshotDraft = Omit<
+  SnapshotFacts,
+  'tenant' | 'status' | 'details' | 'temporalDetails' | 'modifiedAt'
+>
+
+/** What is to be kept. */
+export interface SnapshotContent extends Pick<SnapshotFacts, 'details' | 'temporalDetails'> {
+  readonly status: QueryOutcome['resultStatus']
+  readonly entities: readonly EntityView[]
+  readonly histories: readonly TemporalEntity[]
+}
+
+export type SnapshotView = SnapshotFacts & { readonly lastUsedAt: number | undefined }
 
 export interface Snapshots {
-  /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results */
-  create(tenant: string, draft: SnapshotDraft, found: readonly EntityView[]): Promise<void>
+  /** Takes the place for it. @throws ngsi-ld.already-exists, ngsi-ld.too-many-results */
+  begin(tenant: string, draft: SnapshotDraft): Promise<void>
+  /** Keeps what was found. Returns undefined when the snapshot was deleted meanwhile. */
+  complete(tenant: string, id: string, content: SnapshotContent): Promise<SnapshotFacts | undefined>
   /** @throws ngsi-ld.not-found */
-  facts(tenant: string, id: string): SnapshotFacts & { readonly lastUsedAt: number | undefined }
-  /** Reads what the snapshot holds. @throws ngsi-ld.not-found */
+  facts(tenant: string, id: string): SnapshotView
+  /** In order of creation. */
+  list(tenant: string): Promise<readonly SnapshotView[]>
+  /** Reads what the snapshot holds. @throws ngsi-ld.not-found, ngsi-ld.conflict while it is being prepared. */
   read(tenant: string, id: string): TenantBroker
   change(
     tenant: string,
     id: string,
-    change: Partial<Pick<SnapshotFacts, 'priority' | 'expiresAt'>>,
+    change: Partial<Pick<SnapshotFacts, 'priority' | 'expiresAt' | 'endpoint'>>,
   ): Promise<void>
   remove(tenant: string, id: string): Promise<void>
-  removeAll(tenant: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -55,25 +84,31 @@ export interface SnapshotsPorts {
 interface Open {
   facts: SnapshotFacts
   readonly kept: Tenant
+  past: Tenant | undefined
   lastUsedAt: number | undefined
 }
 
 const metaKey = 'snapshot'
+const sweepMs = 60_000
 /** The default tenant has no name, and no tenant is called so. */
 const folderOf = (tenant: string): string => (tenant === '' ? '-' : tenant)
 const keyOf = (tenant: string, id: string): string => `${folderOf(tenant)}/${hash('sha256', id).slice(0, 32)}`
+const pastEnding = '.past'
 
 export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts): Promise<Snapshots> {
   const folder = join(dataFolder, 'snapshots')
   const all = new Map<string, Open>()
   const fileOf = (key: string): string => join(folder, `${key}.db`)
-  const nameOf = (key: string): string => `snapshot ${key}`
+  const openKey = (key: string): Promise<Tenant> => open(`snapshot ${key}`, fileOf(key))
 
   const drop = async (key: string): Promise<void> => {
     const found = all.get(key)
     all.delete(key)
     await found?.kept.close()
-    for (const ending of ['', '-wal', '-shm']) rmSync(fileOf(key) + ending, { force: true })
+    await found?.past?.close()
+    for (const each of [key, key + pastEnding]) {
+      for (const ending of ['', '-wal', '-shm']) rmSync(fileOf(each) + ending, { force: true })
+    }
   }
   const dropExpired = async (): Promise<void> => {
     for (const [key, { facts }] of all) if (facts.expiresAt <= clock.now()) await drop(key)
@@ -83,79 +118,143 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
     if (found === undefined || found.facts.expiresAt <= clock.now()) throw notFound(`no snapshot ${id}`)
     return found
   }
-  const write = async ({ door }: Tenant, facts: SnapshotFacts): Promise<void> => {
-    await door.commit((stage) => stage.write('meta.put', metaKey, JSON.stringify(facts)))
+  const write = async (found: Open, facts: SnapshotFacts): Promise<void> => {
+    await found.kept.door.commit((stage) => stage.write('meta.put', metaKey, JSON.stringify(facts)))
+    found.facts = facts
+  }
+  const bytesOf = (key: string): number =>
+    [key, key + pastEnding]
+      .flatMap((each) => [fileOf(each), `${fileOf(each)}-wal`])
+      .reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+  /** Lets go of snapshots of lower priority, the lowest and longest unused first, until there is room. */
+  const makeRoom = async (priority: number): Promise<void> => {
+    const isFull = (): boolean =>
+      all.size >= limits.snapshotsMax.value ||
+      [...all.keys()].reduce((sum, key) => sum + bytesOf(key), 0) >= limits.snapshotsBytesMax.value
+    const usedAt = ({ facts, lastUsedAt = facts.createdAt }: Open): number => lastUsedAt
+    const weakest = [...all]
+      .filter(([, { facts }]) => facts.priority < priority && facts.status !== 'preparing')
+      .toSorted(([, a], [, b]) => a.facts.priority - b.facts.priority || usedAt(a) - usedAt(b))
+    for (const [key] of weakest) if (isFull()) await drop(key)
+    if (isFull())
+      throw new GatewayError('ngsi-ld.too-many-results', `${all.size} snapshots take all the room`)
   }
 
-  for (const sub of existsSync(folder) ? readdirSync(folder) : []) {
-    for (const file of readdirSync(join(folder, sub)).filter((name) => name.endsWith('.db'))) {
-      const key = `${sub}/${file.slice(0, -'.db'.length)}`
-      const kept = await open(nameOf(key), fileOf(key))
-      const text = kept.records.meta(metaKey)
-      // Without facts it was being made when the process ended.
-      if (text === undefined) {
-        await kept.close()
-        await drop(key)
-      } else all.set(key, { facts: JSON.parse(String(text)) as SnapshotFacts, kept, lastUsedAt: undefined })
+  for (const key of keysIn(folder)) {
+    const kept = await openKey(key)
+    const text = kept.records.meta(metaKey)
+    const facts = text === undefined ? undefined : (JSON.parse(String(text)) as SnapshotFacts)
+    const hasPast = existsSync(fileOf(key + pastEnding))
+    if (facts === undefined || facts.status === 'preparing') {
+      // It was being made when the process ended.
+      await kept.close()
+      await drop(key)
+    } else {
+      const past = hasPast ? await openKey(key + pastEnding) : undefined
+      all.set(key, { facts, kept, past, lastUsedAt: undefined })
     }
   }
   await dropExpired()
+  const sweep = setInterval(() => void dropExpired(), sweepMs)
+  sweep.unref()
 
   return Object.freeze({
-    async create(tenant, draft, found) {
+    async begin(tenant, draft) {
       await dropExpired()
       const key = keyOf(tenant, draft.id)
-      if (existsSync(fileOf(key))) throw alreadyExists(`the snapshot ${draft.id} exists already`)
-      if (all.size >= limits.snapshotsMax.value) {
-        throw new GatewayError('ngsi-ld.too-many-results', `there are ${all.size} snapshots already`)
-      }
-      const copies = found.map((view) => ({ entity: view.entity(), times: view.times() }))
+      if (all.has(key) || existsSync(fileOf(key)))
+        throw alreadyExists(`the snapshot ${draft.id} exists already`)
+      await makeRoom(draft.priority)
       mkdirSync(join(folder, folderOf(tenant)), { recursive: true, mode: 0o700 })
-      const kept = await open(nameOf(key), fileOf(key))
-      const facts = { ...draft, tenant, isEmpty: copies.length === 0, modifiedAt: draft.createdAt }
-      try {
-        await kept.broker.batchCreate(
-          copies.map(({ entity }) => entity),
-          'import',
-        )
-        await kept.door.commit((stage) => {
-          for (const { entity, times } of copies) {
-            const sys = JSON.stringify(times.attributes)
-            stage.write('entity.times', times.created, times.modified, sys, entity.id)
-          }
-        })
-        await write(kept, facts)
-        all.set(key, { facts, kept, lastUsedAt: undefined })
-      } catch (error) {
-        await kept.close()
-        await drop(key)
-        throw error
+      const facts: SnapshotFacts = { ...draft, tenant, status: 'preparing', modifiedAt: draft.createdAt }
+      const made = { facts, kept: await openKey(key), past: undefined, lastUsedAt: undefined }
+      all.set(key, made)
+      await write(made, facts)
+    },
+    async complete(tenant, id, { entities, histories, ...outcome }) {
+      const key = keyOf(tenant, id)
+      const found = all.get(key)
+      if (found === undefined) return undefined
+      await keepEntities(found.kept, entities)
+      if (histories.length > 0) {
+        found.past = await openKey(key + pastEnding)
+        for (const history of histories) await found.past.broker.temporal.put(history, 'import')
       }
+      if (all.get(key) !== found) return undefined
+      await write(found, { ...found.facts, ...outcome, modifiedAt: clock.now() })
+      return found.facts
     },
     facts(tenant, id) {
       const { facts, lastUsedAt } = find(tenant, id)
       return { ...facts, lastUsedAt }
     },
+    async list(tenant) {
+      await dropExpired()
+      return [...all.values()]
+        .filter(({ facts }) => facts.tenant === tenant)
+        .toSorted((a, b) => a.facts.createdAt - b.facts.createdAt)
+        .map(({ facts, lastUsedAt }) => ({ ...facts, lastUsedAt }))
+    },
     read(tenant, id) {
       const found = find(tenant, id)
+      if (found.facts.status === 'preparing')
+        throw new GatewayError('ngsi-ld.conflict', `the snapshot ${id} is being prepared`)
       found.lastUsedAt = clock.now()
-      return found.kept.broker
+      return readable(found)
     },
     async change(tenant, id, change) {
       const found = find(tenant, id)
-      const facts = { ...found.facts, ...change, modifiedAt: clock.now() }
-      await write(found.kept, facts)
-      found.facts = facts
+      await write(found, { ...found.facts, ...change, modifiedAt: clock.now() })
     },
     async remove(tenant, id) {
       find(tenant, id)
       await drop(keyOf(tenant, id))
     },
-    async removeAll(tenant) {
-      for (const [key, { facts }] of all) if (facts.tenant === tenant) await drop(key)
-    },
     async close() {
-      for (const { kept } of all.values()) await kept.close()
+      clearInterval(sweep)
+      for (const { kept, past } of all.values()) {
+        await kept.close()
+        await past?.close()
+      }
     },
   } satisfies Snapshots)
+}
+
+/** Keys of the snapshots in a folder, each named by its file of entities. */
+function keysIn(folder: string): readonly string[] {
+  const subs = existsSync(folder) ? readdirSync(folder) : []
+  return subs.flatMap((sub) =>
+    readdirSync(join(folder, sub))
+      .filter((name) => name.endsWith('.db') && !name.endsWith(`${pastEnding}.db`))
+      .map((file) => `${sub}/${file.slice(0, -'.db'.length)}`),
+  )
+}
+
+async function keepEntities(kept: Tenant, views: readonly EntityView[]): Promise<void> {
+  const copies = views.map((view) => ({ entity: view.entity(), times: view.times() }))
+  await kept.broker.batchCreate(
+    copies.map(({ entity }) => entity),
+    'import',
+  )
+  await kept.door.commit((stage) => {
+    for (const { entity, times } of copies) {
+      stage.write('entity.times', times.created, times.modified, JSON.stringify(times.attributes), entity.id)
+    }
+  })
+}
+
+/** Entities from the one file, histories from the other; of what was not asked for there is nothing. */
+function readable({ kept, past }: Pick<Open, 'kept' | 'past'>): TenantBroker {
+  const { broker } = kept
+  const nothing = { found: [], more: false, count: 0 }
+  return {
+    ...broker,
+    history: (id, query) => past?.broker.history(id, query),
+    temporal: {
+      ...broker.temporal,
+      aggregate: (id, query) => past?.broker.temporal.aggregate(id, query),
+      search: (search, query) => past?.broker.temporal.search(search, query) ?? nothing,
+      searchAggregates: (search, query) => past?.broker.temporal.searchAggregates(search, query) ?? nothing,
+    },
+  }
 }

@@ -37,7 +37,7 @@ import { createProblems } from './problem.ts'
 import { createPurgeRoutes } from './purge.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
-import { createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
+import { createSnapshotRoutes, snapshotsPath, type TellOfSnapshot } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
@@ -48,6 +48,7 @@ export interface AppPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly snapshots: Snapshots
+  readonly tell: TellOfSnapshot
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
@@ -90,7 +91,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, snapshots, takeFrame, unreadiness, alias, sources, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, unreadiness, alias, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -98,16 +99,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
 
   const maps = createEntityMaps(clock)
-  const distribution = createDistribution({
-    broker,
-    contexts,
-    asks,
-    bodies,
-    answers,
-    problems,
-    sources,
-    alias,
-  })
+  const distribution = createDistribution({ ...ports, asks, bodies, answers, problems })
   const mapped = createMappedQueries({ broker, bodies, maps, clock })
   const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
   const entities = createEntityRoutes({ asks, answers, rules })
@@ -115,7 +107,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const purge = createPurgeRoutes({ asks, answers, problems })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const streams = createStreamRoutes({ asks, answers })
-  const snapshot = createSnapshotRoutes({ asks, answers, snapshots, clock })
+  const found = { sources: distribution.gathering, core: contexts.core }
+  const snapshot = createSnapshotRoutes({ ...ports, asks, answers, problems, ...found })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
@@ -137,7 +130,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
       ...createContextSourceTable({ asks, answers, clock, rules, contexts }),
       ...temporalTable(
-        { temporal, history: createTemporalWriteRoutes({ asks, answers }) },
+        { temporal, snapshot, history: createTemporalWriteRoutes({ asks, answers }) },
         distribution,
         mapped,
       ),
@@ -193,7 +186,7 @@ function discoveryTable(
 
 function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
   return {
-    [snapshotsPath]: { POST: snapshot.create, DELETE: snapshot.purge },
+    [snapshotsPath]: { GET: snapshot.list, POST: snapshot.create, DELETE: snapshot.purge },
     [`${snapshotsPath}/:id`]: { GET: snapshot.retrieve, PATCH: snapshot.patch, DELETE: snapshot.remove },
     [`${snapshotsPath}/:id/clone`]: { POST: snapshot.clone },
   }
@@ -202,22 +195,28 @@ function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
 interface TemporalRoutes {
   readonly temporal: ReturnType<typeof createTemporalRoutes>
   readonly history: ReturnType<typeof createTemporalWriteRoutes>
+  readonly snapshot: EntityRoutes['snapshot']
 }
 
 /** Paths of temporal entities, which context sources may have a part in. */
 function temporalTable(
-  { temporal, history }: TemporalRoutes,
+  { temporal, history, snapshot }: TemporalRoutes,
   shared: Distribution,
   mapped: MappedQueries,
 ): Table {
   return {
-    [temporalQueryPath]: { POST: mapped.aroundBody(shared.historiesByBody(temporal.queryByBody)) },
+    [temporalQueryPath]: {
+      POST: snapshot.within(
+        temporal.queryByBody,
+        mapped.aroundBody(shared.historiesByBody(temporal.queryByBody)),
+      ),
+    },
     [temporalPath]: {
-      GET: mapped.around(shared.histories(temporal.query)),
+      GET: snapshot.within(temporal.query, mapped.around(shared.histories(temporal.query))),
       POST: shared.write('upsertTemporal', 'entity', history.create),
     },
     [`${temporalPath}/:id`]: {
-      GET: mapped.around(shared.history(temporal.retrieve)),
+      GET: snapshot.within(temporal.retrieve, mapped.around(shared.history(temporal.retrieve))),
       DELETE: shared.write('deleteTemporal', 'whole', history.remove),
     },
     [`${temporalPath}/:id/attrs`]: { POST: shared.write('appendAttrsTemporal', 'fragment', history.append) },

@@ -256,7 +256,9 @@ function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
 function refuseUnbuilt(c: HttpContext): void {
   const { map, isSnapshot = false } = c.env
   if (headerOf(c, 'ngsild-snapshot') !== undefined && !isSnapshot) {
-    throw notSupported('NGSILD-Snapshot: only entities, types and attributes are read from snapshots')
+    throw notSupported(
+      'NGSILD-Snapshot: only entities, histories, types and attributes are read from snapshots',
+    )
   }
   if (headerOf(c, 'ngsild-entitymap') !== undefined && map === undefined) {
     throw notSupported('NGSILD-EntityMap: only queries and retrievals of entities and histories go by a map')

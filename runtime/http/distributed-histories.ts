@@ -4,7 +4,7 @@
  */
 import type { Contexts } from '#broker/contexts.ts'
 import { gatherHistories, type HistoryQuestion } from '#federation/histories.ts'
-import { isObject } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/temporal.ts'
@@ -46,6 +46,16 @@ export function createDistributedHistories({
   }
 
   return Object.freeze({
+    /** What sources and this gateway have together for a Query. */
+    gather({ c, broker, asker, registrations }: Distributed, ask: AskHead, query: JsonObject) {
+      const link = headerOf(c, 'link')
+      const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
+      const { parameters } = readQueryBody(query, ask.context.expand, { temporal: true })
+      const question = { ...questionOfBody(query, ask), ...timeOf(parameters) }
+      const read = { asker, broker, registrations, context: ask.context, headers }
+      return gatherHistories(ports, read, question)
+    },
+
     async retrieve(request: Distributed, local: Route): Promise<Response> {
       const { c } = request
       const id = checkUri(c.req.param('id'), 'id')

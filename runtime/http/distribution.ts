@@ -24,6 +24,7 @@ import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import type { Problems } from './problem.ts'
 import { attrsWanted, questionOf, questionOfBody } from './question.ts'
+import type { SnapshotSources } from './snapshot-queries.ts'
 
 export interface DistributionPorts {
   readonly broker: Broker
@@ -88,8 +89,7 @@ export function createDistribution(ports: DistributionPorts) {
     const question = mappedQuestion(asked, map)
     const through = (gathered: Gathered): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
-    const link = headerOf(c, 'link')
-    const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
+    const headers = plainHeaders(c)
     const read = { asker, broker: at, registrations, context: ask.context, headers, mapWish: map?.wish }
     const first = await reader.gather(read, question, one)
     const answer = await runOn(problems, c, through(first), local)
@@ -140,6 +140,21 @@ export function createDistribution(ports: DistributionPorts) {
     return purgeEverywhere(ports, concerned, { interests, context: ask.context, local })
   }
 
+  /** What sources and this gateway have together; undefined where nobody else has a part in it. */
+  const gathering: SnapshotSources = {
+    entities(c, ask, query) {
+      const request = distributed(c)
+      if (request === undefined) return undefined
+      const { asker, broker: at, registrations } = request
+      const read = { asker, broker: at, registrations, context: ask.context, headers: plainHeaders(c) }
+      return reader.gather(read, questionOfBody(query, ask), undefined)
+    },
+    histories(c, ask, query) {
+      const request = distributed(c)
+      return request === undefined ? undefined : histories.gather(request, ask, query)
+    },
+  }
+
   const wrap =
     (run: (request: Distributed, local: Route) => Promise<Response>) =>
     (local: Route): Route =>
@@ -153,6 +168,7 @@ export function createDistribution(ports: DistributionPorts) {
     query: wrap(queried),
     queryByBody: wrap(queryByBody),
     purge: wrap(purge),
+    gathering,
     history: wrap(histories.retrieve),
     histories: wrap(histories.query),
     historiesByBody: wrap(histories.queryByBody),
@@ -163,6 +179,12 @@ export function createDistribution(ports: DistributionPorts) {
     batch: (operation: Operation, local: Route): Route =>
       wrap((request, route) => batches.batch(request, { operation, local: route }))(local),
   })
+}
+
+/** Headers of a request to a source: the context that the client names. */
+function plainHeaders(c: HttpContext): Readonly<Record<string, string>> {
+  const link = headerOf(c, 'link')
+  return { accept: 'application/json', ...(link === undefined ? {} : { link }) }
 }
 
 export type Distribution = ReturnType<typeof createDistribution>

@@ -115,13 +115,16 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     200: 'Context',
   }),
   [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Keep what queries find now', made, { body: 'Snapshot' }),
-  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete all snapshots', done),
+  [`GET ${ngsiLd}/snapshots`]: op('Snapshots', 'List snapshots', { 200: ['Snapshot'] }, { parameters: page }),
+  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete all snapshots, or those that q selects', done, {
+    parameters: ['q'],
+  }),
   [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve what is known of a snapshot', {
     200: 'Snapshot',
   }),
   [`PATCH ${ngsiLd}/snapshots/:id`]: op(
     'Snapshots',
-    'Change lifetime or priority of a snapshot',
+    'Change lifetime, priority or endpoint of a snapshot',
     { 200: 'Snapshot' },
     { body: 'Snapshot' },
   ),

@@ -1,128 +1,176 @@
 /**
- * Routes of snapshots (since 1.9), and reading from one by the header NGSILD-Snapshot. A snapshot is of what this
- * gateway holds: sources are not asked. It is complete when its creation is answered. Snapshots of histories, and
- * notifications about a snapshot, are not built and refused.
+ * Routes of snapshots (since 1.9), and reading from one by the header NGSILD-Snapshot. A snapshot holds what this gateway
+ * has at the instant of the request and what sources add. It is complete when its creation is answered, unless sources
+ * take long: then it is prepared on. Who left an endpoint is told when it is complete, and when it is deleted.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Snapshots } from '#broker/snapshots.ts'
-import type { EntityQuery, EntityView, TenantBroker } from '#broker/types.ts'
+import type { Log } from '#base/log.ts'
+import type { SnapshotContent, SnapshotFacts, Snapshots, SnapshotView } from '#broker/snapshots.ts'
 import type { Json } from '#contract'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
-import { isList, isObject } from '#ngsi-ld/json.ts'
-import { checkUri } from '#ngsi-ld/name.ts'
-import { badRequestData, notSupported } from '#ngsi-ld/problem.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { compileQuery } from '#ngsi-ld/query-match.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
-import { entityQueryOf } from './entity-search.ts'
+import { pagingOf } from './negotiate.ts'
+import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
-import { readQueryBody } from './query-body.ts'
+import { readSnapshot, renderSnapshot, snapshotNotification } from './snapshot-body.ts'
+import { findAll, type SnapshotAsk, type SnapshotQueryPorts } from './snapshot-queries.ts'
 
 export const snapshotsPath = '/ngsi-ld/v1/snapshots'
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
-export interface SnapshotRoutePorts {
+/** One request that tells of a snapshot; what came of it. */
+export type TellOfSnapshot = (request: {
+  readonly uri: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly timeoutMs?: number | undefined
+}) => Promise<{ readonly ok: boolean }>
+
+export interface SnapshotRoutePorts extends SnapshotQueryPorts {
   readonly asks: Asks
   readonly answers: Answers
   readonly snapshots: Snapshots
+  readonly tell: TellOfSnapshot
   readonly clock: Clock
+  readonly log: Log
 }
 
 const noParameters = new Set<string>()
+const listParameters = new Set(['limit', 'offset', 'count'])
+const purgeParameters = new Set(['q'])
 const lifetimeDefault = 'P1D'
-const priorities = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 const priorityDefault = 5
 
-export function createSnapshotRoutes({ asks, answers, snapshots, clock }: SnapshotRoutePorts) {
+export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
+  const { asks, answers, snapshots, clock } = ports
+  const notify = createTeller(ports)
   const shown = (ask: Ask, id: string): Response => {
-    const { isEmpty, queries, priority, createdAt, modifiedAt, expiresAt, lastUsedAt } = snapshots.facts(
-      ask.tenant,
-      id,
-    )
-    const body = {
-      id,
-      type: 'Snapshot',
-      snapshotStatus: isEmpty ? 'empty' : 'success',
-      snapshotQueries: queries,
-      snapshotPriority: priority,
-      createdAt: msToDateTime(createdAt),
-      modifiedAt: msToDateTime(modifiedAt),
-      expiresAt: msToDateTime(expiresAt),
-      ...(lastUsedAt === undefined ? {} : { lastUsedAt: msToDateTime(lastUsedAt) }),
-    }
+    const body = renderSnapshot(snapshots.facts(ask.tenant, id))
     return answers.entity(ask, JSON.stringify(body), answers.contextFor(ask))
   }
   const newId = (): string => `urn:ngsi-ld:Snapshot:${randomUUID()}`
   const made = (ask: Pick<Ask, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
     answers.created(ask, `${snapshotsPath}/${pathSegment(id)}`)
+  const complete = createCompletion(ports, notify)
+
+  const remove = async (facts: SnapshotFacts): Promise<void> => {
+    await snapshots.remove(facts.tenant, facts.id)
+    void notify({ ...facts, expiresAt: Math.min(facts.expiresAt, clock.now() - 1) })
+  }
 
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
-      const { body, enter, ...ask } = await asks.body(c)
+      const { body, enter, ...head } = await asks.body(c)
       const createdAt = clock.now()
-      const { id = newId(), queries, expiresAt, priority } = readSnapshot(body, createdAt)
-      if (queries === undefined) throw badRequestData('is missing', 'snapshotQueries')
+      const {
+        id = newId(),
+        queries,
+        temporalQueries,
+        expiresAt,
+        priority,
+        endpoint,
+      } = readSnapshot(body, createdAt)
+      if (queries === undefined && temporalQueries === undefined)
+        throw badRequestData('or snapshotTemporalQueries is needed', 'snapshotQueries')
       const broker = await enter()
-      const searches = queries.map((query) => {
-        const { parameters, entities } = readQueryBody(query, ask.context.expand)
-        return entityQueryOf({ ...ask, broker, type: 'application/json', parameters }, undefined, entities)
-      })
-      const draft = {
+      const ask: SnapshotAsk = {
+        head,
+        broker,
+        queries: queries ?? [],
+        temporalQueries: temporalQueries ?? [],
+      }
+      const find = findAll(ports, c, ask)
+      await snapshots.begin(head.tenant, {
         id,
         queries,
+        temporalQueries,
+        endpoint,
         priority: priority ?? priorityDefault,
         createdAt,
         expiresAt: expiresAt ?? addDuration(createdAt, parseDuration(lifetimeDefault)!, 1),
-      }
-      await snapshots.create(ask.tenant, draft, collect(broker, searches))
-      return made(ask, id)
+      })
+      await complete(head.tenant, id, find)
+      return made(head, id)
     },
 
     async retrieve(c: HttpContext): Promise<Response> {
       return shown(await asks.read(c, noParameters), idOf(c))
     },
 
+    async list(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const paging = pagingOf(ask.parameters)
+      const { limit, offset } = paging
+      const all = await snapshots.list(ask.tenant)
+      const texts = all.slice(offset, offset + limit).map((facts) => JSON.stringify(renderSnapshot(facts)))
+      const links = pageLinks(c.req.url, paging, all.length > offset + limit)
+      return answers.list(
+        ask,
+        { texts, context: answers.contextFor(ask) },
+        { count: paging.count ? all.length : undefined, links },
+      )
+    },
+
     async patch(c: HttpContext): Promise<Response> {
       const id = idOf(c)
       const { body, ...ask } = await asks.body(c)
-      const { queries, expiresAt, priority, ...others } = readSnapshot(body, clock.now())
+      const { queries, temporalQueries, expiresAt, priority, endpoint, ...others } = readSnapshot(
+        body,
+        clock.now(),
+      )
       if (queries !== undefined) throw badRequestData('stays as it was created', 'snapshotQueries')
+      if (temporalQueries !== undefined)
+        throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
       if (others.id !== undefined && others.id !== id) throw badRequestData('is not that of the path', 'id')
       await snapshots.change(ask.tenant, id, {
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(priority === undefined ? {} : { priority }),
+        ...(endpoint === undefined ? {} : { endpoint }),
       })
       return shown({ ...ask, broker: await ask.enter(), type: 'application/json' }, id)
     },
 
     async remove(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
-      await snapshots.remove(ask.tenant, idOf(c))
+      await remove(snapshots.facts(ask.tenant, idOf(c)))
       return answers.noContent(ask)
     },
 
+    /** All, or those whose members are as a q says. */
     async purge(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, noParameters)
-      await snapshots.removeAll(ask.tenant)
+      const ask = await asks.read(c, purgeParameters)
+      const q = ask.parameters.get('q')
+      const fits = q === undefined ? () => true : compileQuery(parseQuery(q, ask.context.expand))
+      for (const facts of await snapshots.list(ask.tenant)) if (fits(asEntity(facts))) await remove(facts)
       return answers.noContent(ask)
     },
 
-    /** Another snapshot of the same entities, whose life begins anew. */
+    /** Another snapshot of the same, whose life begins anew. */
     async clone(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
       const from = idOf(c)
-      const { queries, priority, createdAt, expiresAt } = snapshots.facts(ask.tenant, from)
-      const everything = { limit: 0, offset: 0, count: false }
-      const found = collect(snapshots.read(ask.tenant, from), [everything])
-      const id = newId()
-      const now = clock.now()
-      const draft = { id, queries, priority, createdAt: now, expiresAt: now + expiresAt - createdAt }
-      await snapshots.create(ask.tenant, draft, found)
+      const facts = snapshots.facts(ask.tenant, from)
+      const content = contentOf(ports, c, { ask, from })
+      const [id, now] = [newId(), clock.now()]
+      const { queries, temporalQueries, priority, createdAt, expiresAt } = facts
+      const draft = { id, queries, temporalQueries, priority, createdAt: now }
+      await snapshots.begin(ask.tenant, { ...draft, expiresAt: now + expiresAt - createdAt })
+      const { status, details, temporalDetails } = facts
+      const copied = {
+        details,
+        temporalDetails,
+        status: status === 'preparing' ? 'partial' : status,
+      } as const
+      await complete(ask.tenant, id, async () => ({ ...(await content()), ...copied }))
       return made(ask, id)
     },
 
@@ -131,63 +179,103 @@ export function createSnapshotRoutes({ asks, answers, snapshots, clock }: Snapsh
       return (c) => {
         const id = headerOf(c, 'ngsild-snapshot')
         if (id === undefined) return otherwise(c)
-        const broker = snapshots.read(headerOf(c, 'ngsild-tenant') ?? '', id)
-        c.env = { ...c.env, broker, isSnapshot: true }
-        return read(c)
+        return readWithin(snapshots, c, { id, read })
       }
     },
   })
 }
 
-/** What the queries find at this instant, each entity once. @throws ngsi-ld.too-many-results */
-function collect(broker: TenantBroker, searches: readonly EntityQuery[]): readonly EntityView[] {
-  const found = new Map<string, EntityView>()
-  for (const search of searches) {
-    let page: ReturnType<TenantBroker['query']> | undefined
-    let seen = 0
-    do {
-      const after: string | undefined = page?.next
-      const offset = after === undefined ? seen : 0
-      page = broker.query({ ...search, limit: limits.pageMax.value, offset, after, count: false })
-      seen += page.entities.length
-      for (const view of page.entities) found.set(view.id, view)
-      if (found.size > limits.snapshotEntitiesMax.value) {
-        throw new GatewayError(
-          'ngsi-ld.too-many-results',
-          `a snapshot holds at most ${limits.snapshotEntitiesMax.value} entities`,
-        )
-      }
-    } while (page.more)
-  }
-  return [...found.values()]
+async function readWithin(
+  snapshots: Snapshots,
+  c: HttpContext,
+  { id, read }: { readonly id: string; readonly read: Route },
+): Promise<Response> {
+  const broker = snapshots.read(headerOf(c, 'ngsild-tenant') ?? '', id)
+  c.env = { ...c.env, broker, isSnapshot: true }
+  const answer = await read(c)
+  const headers = new Headers(answer.headers)
+  headers.set('NGSILD-Snapshot', id)
+  return new Response(answer.body, { status: answer.status, headers })
 }
 
-function readSnapshot(body: Json, nowMs: number) {
-  if (!isObject(body)) throw badRequestData('must be an object of type Snapshot', 'body')
-  const known = ['id', 'type', '@context', 'snapshotQueries', 'snapshotLifetime', 'snapshotPriority']
-  for (const member of Object.keys(body)) {
-    if (['snapshotTemporalQueries', 'endpoint', 'receiverInfo'].includes(member)) {
-      throw notSupported(`${member} of a snapshot`)
+/** All that a snapshot holds. */
+function contentOf(
+  { sources: _, ...ports }: SnapshotRoutePorts,
+  c: HttpContext,
+  { ask, from }: { readonly ask: Ask; readonly from: string },
+): () => Promise<SnapshotContent> {
+  const { queries, temporalQueries } = ports.snapshots.facts(ask.tenant, from)
+  const broker = ports.snapshots.read(ask.tenant, from)
+  const nobody = { entities: () => undefined, histories: () => undefined }
+  const isLocal = new Map([...ask.parameters, ['local', 'true']])
+  const all = { ...ask, parameters: isLocal }
+  return findAll({ ...ports, sources: nobody }, c, {
+    head: all,
+    broker,
+    queries: queries === undefined ? [] : everyEntity,
+    temporalQueries: temporalQueries === undefined ? [] : everyHistory,
+  })
+}
+
+const everything = { type: 'Query', entities: [{ type: '*' }] }
+const everyEntity: readonly Json[] = [everything]
+const everyHistory: readonly Json[] = [{ ...everything, temporalQ: { timeproperty: 'modifiedAt' } }]
+
+/** Finds and keeps, and waits for it so long; a failure becomes the status of the snapshot. */
+function createCompletion(
+  { snapshots, problems }: SnapshotRoutePorts,
+  notify: (facts: SnapshotFacts) => void,
+) {
+  const fill = async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
+    const failed = (error: unknown): SnapshotContent => ({
+      status: 'failure',
+      details: [{ resultStatus: 'failure', problemDetails: [problems.body(error)] }],
+      entities: [],
+      histories: [],
+    })
+    const content = await find().catch(failed)
+    const facts = await snapshots
+      .complete(tenant, id, content)
+      .catch((error: unknown) => snapshots.complete(tenant, id, failed(error)))
+    if (facts !== undefined) notify(facts)
+  }
+  return async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
+    let timer: NodeJS.Timeout | undefined
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.snapshotWaitMs.value)
+    })
+    // A gateway that closes meanwhile forgets what it was preparing.
+    const filled = fill(tenant, id, find).catch(() => undefined)
+    await Promise.race([filled, waited])
+    clearTimeout(timer)
+  }
+}
+
+/** Tells the endpoint of a snapshot; a few times, where it does not answer. */
+function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
+  return async (facts: SnapshotFacts): Promise<void> => {
+    const { endpoint, tenant } = facts
+    if (endpoint === undefined) return
+    const nowMs = clock.now()
+    const body = snapshotNotification(facts, { id: `urn:ngsi-ld:Notification:${randomUUID()}`, nowMs })
+    const { receiverInfo = [], accept = 'application/json', uri, timeout } = endpoint
+    const headers = {
+      'Content-Type': accept,
+      ...(tenant === '' ? {} : { 'NGSILD-Tenant': tenant }),
+      ...Object.fromEntries(receiverInfo.map(({ key, value }) => [key, value])),
     }
-    if (!known.includes(member)) throw badRequestData('is not a member of a Snapshot', member)
-  }
-  const { id, type, snapshotQueries, snapshotLifetime, snapshotPriority } = body
-  if (type !== undefined && type !== 'Snapshot') throw badRequestData('must be Snapshot', 'type')
-  const isPriority = priorities.some((priority) => priority === snapshotPriority)
-  if (snapshotPriority !== undefined && !isPriority) throw badRequestData('is 1 to 10', 'snapshotPriority')
-  if (snapshotQueries !== undefined && (!isList(snapshotQueries) || snapshotQueries.length === 0)) {
-    throw badRequestData('must be a list of queries', 'snapshotQueries')
-  }
-  return {
-    id: id === undefined ? undefined : checkUri(id, 'id'),
-    queries: snapshotQueries,
-    priority: snapshotPriority as number | undefined,
-    expiresAt: snapshotLifetime === undefined ? undefined : endOf(snapshotLifetime, nowMs),
+    const request = { uri, headers, body: JSON.stringify(body), timeoutMs: timeout }
+    for (let tries = 1; tries <= limits.snapshotTriesMax.value; tries++) {
+      if ((await tell(request)).ok) return
+      await new Promise((resolve) => setTimeout(resolve, 1000 * tries).unref())
+    }
+    log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri })
   }
 }
 
-function endOf(lifetime: Json, nowMs: number): number {
-  const duration = typeof lifetime === 'string' ? parseDuration(lifetime) : undefined
-  if (duration === undefined) throw badRequestData('must be a duration, such as PT1H', 'snapshotLifetime')
-  return addDuration(nowMs, duration, 1)
+/** The members of a snapshot as attributes, for a q. */
+function asEntity(facts: SnapshotView): Entity {
+  const { id, type, ...members } = renderSnapshot(facts)
+  const attributes = Object.entries(members).map(([name, value]) => [name, { type: 'Property', value }])
+  return { id: id as string, type: type as string, ...Object.fromEntries(attributes) }
 }

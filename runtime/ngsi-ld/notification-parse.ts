@@ -120,8 +120,11 @@ function joining({ join, joinLevel }: { readonly [name: string]: Json }) {
   return { join: how, joinLevel: joinLevel as number }
 }
 
-function parseEndpoint(value: Json | undefined): NotificationEndpoint {
-  const field = 'notification.endpoint'
+/** @throws ngsi-ld.bad-request-data naming the member at fault */
+export function parseEndpoint(
+  value: Json | undefined,
+  field = 'notification.endpoint',
+): NotificationEndpoint {
   if (!isObject(value)) throw badRequestData('must be an object with a uri', field)
   const unknown = Object.keys(value).find((name) => !endpointMembers.has(name))
   if (unknown !== undefined) throw badRequestData('is not a member of an endpoint', `${field}.${unknown}`)

@@ -15,6 +15,7 @@ import { createContexts } from '#broker/contexts.ts'
 import type { RetentionSettings } from '#broker/retention.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Frame } from '#contract'
+import { createSender } from '#delivery/sender.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
@@ -118,12 +119,17 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
     { core: createCoreContext(profiles[profile].coreVersion) },
   )
+  const sender = createSender(
+    { clock: systemClock, publish: async () => ({ ok: false, kind: 'unsendable', reason: 'no MQTT here' }) },
+    { allowsLoopback: true },
+  )
   const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true })
   const app = createApp(
     {
       broker: tenants.broker,
       contexts,
       snapshots: tenants.snapshots,
+      tell: sender.send,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
       alias: () => options.alias ?? 'selvedge-test',
@@ -150,6 +156,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     async close() {
       await server.close()
       peer.close()
+      sender.close()
       await tenants.close()
       await writer.end()
       if (options.dataFolder === undefined) rmSync(dataFolder, { recursive: true, force: true })

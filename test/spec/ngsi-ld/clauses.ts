@@ -128,11 +128,14 @@ export const clauses: readonly Clause[] = [
     'They live in memory. Maps of sources are linked; pages are asked of these by id.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
-  partial(
+  done(
     '1.9',
     'Snapshots',
-    ['spec/ngsi-ld/05.16-snapshots/01-snapshots.test.ts'],
-    'Of what this gateway holds now: no histories, no sources, no notification when it is complete.',
+    [
+      'spec/ngsi-ld/05.16-snapshots/01-snapshots.test.ts',
+      'spec/ngsi-ld/05.16-snapshots/02-snapshots-of-more.test.ts',
+    ],
+    'Sources are asked within the time that their registrations allow; the end of a lifetime alone is not told.',
   ),
   done('6.2 to 6.3', 'Paths, methods, media types, where a @context stands', [
     binding('03-02-errors'),

@@ -61,10 +61,15 @@ describe('a snapshot', () => {
     expect((await gateway.get(`${snapshots}/${id}`)).json()).toHaveProperty('lastUsedAt')
   })
 
+  it('shall name itself in what is read from it', async () => {
+    const reply = await gateway.get(`${base}/entities?type=Room`, within)
+    expect(reply.headers['ngsild-snapshot']).toBe(id)
+  })
+
   it('shall not be written to, nor be mistaken for a history', async () => {
     const created = await gateway.send('POST', `${base}/entities`, room(9, 1), within)
     expect([created.status, created.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
-    expect((await gateway.get(`${base}/temporal/entities/urn:ngsi-ld:Room:1`, within)).status).toBe(422)
+    expect((await gateway.get(`${base}/temporal/entities/urn:ngsi-ld:Room:1`, within)).status).toBe(404)
   })
 
   it('shall be there after a restart', async () => {
@@ -74,7 +79,7 @@ describe('a snapshot', () => {
     expect(await sizeOf(gateway.get(`${base}/entities?type=Room`))).toBe(2)
   })
 
-  it('shall be changed in lifetime and priority alone', async () => {
+  it('shall be changed in lifetime, priority and endpoint alone', async () => {
     const reply = await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotPriority: 9 })
     expect([reply.status, reply.json()]).toMatchObject([200, { snapshotPriority: 9 }])
     expect((await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotQueries: [rooms] })).status).toBe(400)
@@ -129,8 +134,14 @@ describe('what cannot be a snapshot', () => {
     ['with a lifetime that is none', { snapshotQueries: [rooms], snapshotLifetime: 'long' }, 400],
     ['of another type', { type: 'Query', snapshotQueries: [rooms] }, 400],
     ['with members nobody knows', { snapshotQueries: [rooms], speed: 1 }, 400],
-    ['of histories', { snapshotTemporalQueries: [rooms] }, 422],
-    ['that would be told of', { snapshotQueries: [rooms], endpoint: { uri: 'http://x.example' } }, 422],
+    ['with an empty list of queries of histories', { snapshotTemporalQueries: [] }, 400],
+    [
+      'with a time that is none',
+      { snapshotTemporalQueries: [{ ...rooms, temporalQ: { timerel: 'now' } }] },
+      400,
+    ],
+    ['with an endpoint that is none', { snapshotQueries: [rooms], endpoint: 'x' }, 400],
+    ['with somebody to tell and nowhere', { snapshotQueries: [rooms], receiverInfo: [] }, 400],
   ])('%s', async (_, body, status) => expect((await take(body)).status).toBe(status))
 
   it('with the id of another', async () => {
