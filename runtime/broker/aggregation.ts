@@ -3,16 +3,18 @@
  * nobody has to see its values, its statistics stand for them and the chunk is not read; so an hour of a day costs two
  * chunks, whatever lies between. Of what was rolled up a whole hour belongs to the period in which it begins.
  */
+import { limits } from '#base/limits.ts'
 import { type Aggregation, createAggregation } from '#ngsi-ld/aggregate.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history.ts'
 import type { RollUpRow, RollUps } from '#store/roll-ups.ts'
 import type { Corrections } from './corrections.ts'
 import type { DecodedChunk, DecodedChunks, Run } from './decoded-chunks.ts'
-import { livesOf } from './evolution.ts'
+import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import {
   chunkTimes,
   type EvolutionPorts,
@@ -68,9 +70,8 @@ export function aggregatesOf(
 ): EntityAggregates | undefined {
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
-  const loose: LooseInstance[] = []
-  const parts: StreamPart[] = []
-  for (const [rid, corrections] of lives.rids) gather(ports, rid, { query, corrections, loose, parts })
+  const { loose, parts } =
+    query.lastN === undefined ? gathered(ports, lives, query) : lastOnes(ports, id, query)
   const from = query.timerel === 'before' ? undefined : query.timeAtMs
   const start = from ?? startOf(ports, parts, loose, query)
   const sums = new Map<string, Map<string, Sum>>()
@@ -100,6 +101,36 @@ export function aggregatesOf(
     )
   }
   return { id, type: lives.entity.type, attributes }
+}
+
+interface Gathered {
+  readonly loose: readonly LooseInstance[]
+  readonly parts: readonly StreamPart[]
+}
+
+function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuery): Gathered {
+  const loose: LooseInstance[] = []
+  const parts: StreamPart[] = []
+  for (const [rid, corrections] of rids) gather(ports, rid, { query, corrections, loose, parts })
+  return { loose, parts }
+}
+
+/** The last instances of each attribute one by one, since statistics say nothing of them. */
+function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): Gathered {
+  const limit = limits.temporalFilterInstancesMax.value
+  const { attributes = new Map<string, readonly TimedInstance[]>(), cut } =
+    evolutionOf(ports, id, { ...query, limit }) ?? {}
+  if (cut !== undefined && cut.size > 0)
+    throw tooComplex(`lastN: more than ${limit} values to sum up one by one`)
+  const loose = [...attributes].flatMap(([name, list]) =>
+    list
+      .filter(({ deletedAt }) => deletedAt === undefined)
+      .map((one): LooseInstance => {
+        const dataset = one.instance.datasetId ?? ''
+        return { name, dataset, one, time: timeOf(one, query.timeproperty)! }
+      }),
+  )
+  return { loose, parts: [] }
 }
 
 const endOf = ({ timerel, timeAtMs }: AggregateQuery): number | undefined =>

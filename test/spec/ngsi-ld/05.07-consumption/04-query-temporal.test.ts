@@ -215,6 +215,23 @@ describe('aggregates', () => {
   })
 })
 
+it('with lastN aggregates shall be of the last instances', async () => {
+  const path = `${temporal}/urn:l:1?attrs=a&options=aggregatedValues&aggrMethods=totalCount,sum`
+  const whole = [at(0), at(60)]
+  const window = `timerel=between&timeAt=${at(0)}&endTimeAt=${at(60)}`
+  const answer = await gateway.get(`${path}&${window}&lastN=2`)
+  expect(answer.json()).toMatchObject({ a: { totalCount: [[2, ...whole]], sum: [[47, ...whole]] } })
+  const early = await gateway.get(`${path}&timerel=before&timeAt=${at(10)}&lastN=3&aggrPeriodDuration=PT2M`)
+  expect(early.json()).toMatchObject({
+    a: {
+      totalCount: [
+        [2, at(7), at(9)],
+        [1, at(9), at(11)],
+      ],
+    },
+  })
+})
+
 describe('an answer that cannot hold everything', () => {
   const range = (answer: { headers: Readonly<Record<string, string | undefined>> }) =>
     answer.headers['content-range']
