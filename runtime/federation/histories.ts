@@ -21,7 +21,7 @@ import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/history-merge.
 import { listOf } from '#ngsi-ld/json.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
-import { claimOf, holdsTime } from '#ngsi-ld/registration-match.ts'
+import { claimOf, holdsDataset, holdsTime } from '#ngsi-ld/registration-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
@@ -139,7 +139,7 @@ function copyOf(
   }
   const attributes = [...history.attributes].flatMap(([name, list]) => {
     if (claim !== 'all' && !claim.has(name)) return []
-    const within = list.filter(isIn)
+    const within = list.filter((one) => isIn(one) && holdsDataset(registration, one.instance))
     return within.length === 0 ? [] : [[name, within] as const]
   })
   return { mode: modeOf(registration), claim, history: { ...history, attributes: new Map(attributes) } }

@@ -6,10 +6,10 @@
 import { hash } from 'node:crypto'
 import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
-import { attributeNames, parseEntity } from '#ngsi-ld/entity.ts'
+import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
-import { claimOf } from '#ngsi-ld/registration-match.ts'
+import { claimOf, holdsDataset, isOfThePresent } from '#ngsi-ld/registration-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { type Question, type ReadRequest, requestFor } from './requests.ts'
@@ -50,7 +50,12 @@ export function createReader(ports: ReaderPorts) {
           id,
           type,
           ...(scope === undefined ? {} : { scope }),
-          ...Object.fromEntries(mine.map((name) => [name, whole[name]])),
+          ...Object.fromEntries(
+            mine.flatMap((name) => {
+              const own = instancesOf(whole, name).filter((one) => holdsDataset(registration, one))
+              return own.length === 0 ? [] : [[name, own.length === 1 ? own[0] : own]]
+            }),
+          ),
         }
         const source = registration.id
         return [{ source, mode: modeOf(registration), claim, entity, times: timesIn(body, context) }]
@@ -69,7 +74,7 @@ export function createReader(ports: ReaderPorts) {
     one: string | undefined,
     before: readonly SourcedCopy[] = [],
   ): Promise<Gathered> {
-    const asked = read.registrations.flatMap((registration) => {
+    const asked = read.registrations.filter(isOfThePresent).flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
       return request === undefined ? [] : [copiesOf(read, registration, request)]
     })

@@ -150,10 +150,20 @@ function overlaps(a: RegistrationInfo, b: RegistrationInfo): boolean {
 /** Without a temporal query sources of the present are meant, which have no interval. */
 function matchesTime(time: TimeInterest | undefined, registration: Registration): boolean {
   const { observationInterval, managementInterval } = registration
-  if (time === undefined) return observationInterval === undefined && managementInterval === undefined
+  if (time === undefined) return isOfThePresent(registration)
   const interval = time.timeproperty === 'observedAt' ? observationInterval : managementInterval
   return interval !== undefined && touches(time, interval)
 }
+
+/** Whether a source may speak of instances of a dataset; one that names none may of all. */
+export const holdsDataset = (
+  { datasetId }: Registration,
+  instance: { readonly datasetId?: string | undefined },
+): boolean => datasetId?.includes(instance.datasetId ?? '@none') ?? true
+
+/** Whether a source is one of the present: what it has is of no interval. */
+export const isOfThePresent = ({ observationInterval, managementInterval }: Registration): boolean =>
+  observationInterval === undefined && managementInterval === undefined
 
 /**
  * Whether a source may have something of a time. One that says nothing about times may, since it says that it answers

@@ -135,6 +135,17 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(Object.keys(reply.json() as object).sort()).toEqual(['flow', 'id', 'there', 'type'])
   })
 
+  test('a source speaks only of the datasets it names, and of the present only without an interval', async () => {
+    const flow = [at(1), { ...at(2), datasetId: 'urn:d:1' }, { ...at(3), datasetId: 'urn:d:2' }]
+    await hold(there, 'urn:p:set', { flow })
+    await register({ datasetId: ['urn:d:1', '@none'] })
+    expect((await read(`${entities}/urn:p:set`))['flow']).toEqual([flow[0], flow[1]])
+    await here.ask('DELETE', registered.pop()!.slice(here.url.length))
+    await register({ observationInterval: { startAt: '2020-01-01T00:00:00Z' } })
+    expect((await here.get(`${entities}/urn:p:set`)).status).toBe(404)
+    expect((await here.get(`${entities}?type=Pump`)).json()).toEqual([])
+  })
+
   test('csf says which sources are asked, by GET and by POST', async () => {
     await hold(there, 'urn:p:csf', { flow: at(1) })
     await register({ hall: 7 })
