@@ -59,9 +59,8 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       throw notFound(`${view.id} is of other types`)
     const text = rendering.text(view)
     if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
-    // Flat, an answer is a list whatever is in it (4.5.23.3).
-    const linked = rendering.linked?.([view])
-    if (linked !== undefined) return answers.list(ask, { texts: [text, ...linked], context })
+    const linked = rendering.linked?.([view]) ?? []
+    if (linked.length > 0) return answers.list(ask, { texts: [text, ...linked], context })
     return answers.entity(ask, text, context, rendering.joins === true ? undefined : view.version())
   }
 
