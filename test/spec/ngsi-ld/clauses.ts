@@ -113,6 +113,7 @@ export const clauses: readonly Clause[] = [
     'spec/mqtt/publisher.test.ts',
     'spec/ngsi-ld/05.08-subscription/02-streams.test.ts',
     'spec/ngsi-ld/05.08-subscription/03-life.test.ts',
+    'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
   ]),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
