@@ -15,6 +15,7 @@ import {
   parseSourceFilter,
   parseSubscription,
   patchSubscription,
+  withRemovals,
 } from './subscription-parse.ts'
 import { parseTemporalSelection } from './temporal.ts'
 
@@ -43,7 +44,7 @@ export function patchSourceSubscription(
   json: unknown,
   options: Omit<ParseSubscriptionOptions, 'newId'>,
 ): SourceSubscription {
-  const { own, rest } = split(json)
+  const { own, rest } = split(withRemovals(json))
   const kept = Object.fromEntries(Object.entries(before).filter(([name]) => own[name] === undefined))
   const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null))
   return {

@@ -1,9 +1,10 @@
 /**
  * Requests to subscriptions [NGSI-LD 5.8.1, 5.8.2]. Every member is either understood, read-only (ignored, as the
  * standard says), or refused (400): none is dropped in silence. A fragment
- * replaces whole members, null removes them. What stands under `notification` is read in notification-parse.ts.
+ * replaces whole members, null and the NGSI-LD Null remove them. What stands under `notification` is read in notification-parse.ts.
  */
 import type { Json } from '#contract/pipeline.ts'
+import { ngsiLdNull } from './attribute-kind.ts'
 import { minorOf } from './conformance.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
@@ -48,7 +49,7 @@ export function patchSubscription(
   json: unknown,
   options: Omit<ParseSubscriptionOptions, 'newId'>,
 ): Subscription {
-  const fragment = subscriptionBody(json, true)
+  const fragment = subscriptionBody(withRemovals(json), true)
   if (fragment['id'] !== undefined && fragment['id'] !== before.id)
     throw badRequestData('cannot be changed', 'id')
   if (fragment['expandValues'] !== undefined && fragment['q'] === undefined && before.q !== undefined)
@@ -67,6 +68,28 @@ export function patchSubscription(
   if (given['expiresAt'] !== undefined && given['isActive'] === undefined && hasExpired) delete parts.isActive
   return build(id, parts, context)
 }
+
+/**
+ * A fragment in which null alone removes: so do the NGSI-LD Null in its place (5.5.8), and either of them inside the
+ * notification, which is replaced as a whole.
+ */
+export function withRemovals(json: unknown): unknown {
+  if (!isObject(json)) return json
+  const fragment = Object.fromEntries(
+    Object.entries(json).map(([name, value]) => [name, value === ngsiLdNull ? null : value]),
+  )
+  const { notification } = fragment
+  if (!isObject(notification)) return fragment
+  const kept = withoutNulls(notification)
+  const { endpoint } = kept
+  return {
+    ...fragment,
+    notification: isObject(endpoint) ? { ...kept, endpoint: withoutNulls(endpoint) } : kept,
+  }
+}
+
+const withoutNulls = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== ngsiLdNull))
 
 /** A subscription without what its maker gives it. */
 type SubscriptionParts = {

@@ -1,7 +1,14 @@
 /** Subscriptions as clients write, change and read them; each refusal names the member. */
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
-import { isActive, notificationOf, renderSubscription, type Subscription, statusOf } from './subscription.ts'
+import {
+  defaultTriggers,
+  isActive,
+  notificationOf,
+  renderSubscription,
+  type Subscription,
+  statusOf,
+} from './subscription.ts'
 import { parseSubscription, patchSubscription } from './subscription-parse.ts'
 
 const context = {
@@ -247,6 +254,27 @@ describe('a fragment', () => {
     const { throttling, name, expiresAt, ...rest } = before
     expect([throttling, name, expiresAt]).not.toContain(undefined)
     expect(after).toEqual({ ...rest, q: parse({ ...small, q: 's:x==1' }).q, notification: { endpoint } })
+  })
+
+  it('removes each member that may go, by null and by the NGSI-LD Null', () => {
+    const optional = Object.keys(full).filter(
+      (name) => !['id', 'type', '@context', 'notification'].includes(name),
+    )
+    for (const nothing of [null, 'urn:ngsi-ld:null']) {
+      let after = patch(before, { watchedAttributes: full.watchedAttributes })
+      for (const name of optional) {
+        if (name === 'entities' || name === 'watchedAttributes') continue
+        after = patch(after, { [name]: nothing })
+        if (name === 'notificationTrigger') expect(after.notificationTrigger).toEqual(defaultTriggers)
+        else expect(render(after)).not.toHaveProperty(name)
+      }
+      after = patch(after, { watchedAttributes: nothing })
+      expect(Object.keys(render(after) as object)).not.toContain('watchedAttributes')
+      expect(() => patch(after, { entities: nothing })).toThrow(/^entities: /)
+      const there = { ...endpoint, accept: nothing, timeout: nothing }
+      const bare = patch(after, { notification: { format: nothing, attributes: nothing, endpoint: there } })
+      expect(bare.notification).toEqual({ endpoint: { uri: endpoint.uri } })
+    }
   })
 
   it('may not take what a subscription needs', () => {
