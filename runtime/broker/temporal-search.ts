@@ -1,8 +1,8 @@
 /**
  * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
  * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
- * cooled down; an attribute without times is looked at as it is. Terms on linked entities look at those of the window
- * likewise. Living entities come first, in order of creation unless another is asked for, then deleted ones likewise.
+ * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation
+ * unless another is asked for, then deleted ones likewise.
  */
 import { limits } from '#base/limits.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
@@ -87,26 +87,10 @@ function filterOf(
   filters: Pick<EntityQuery, 'q' | 'geo'>,
   query: TemporalQuery,
 ): (id: string) => boolean {
-  const read = (id: string): Past | undefined => pastOf(ports, id, query)
-  // Many lead to the same few; as many values are kept as one of them may have.
-  const linked = new Map<string, Past | undefined>()
-  let kept = 0
-  const fits = compileSearch(filters, (id) => {
-    if (!linked.has(id)) {
-      const found = read(id)
-      kept += found?.count ?? 1
-      if (kept > limits.temporalFilterInstancesMax.value) {
-        linked.clear()
-        kept = found?.count ?? 1
-      }
-      linked.set(id, found)
-    }
-    const found = linked.get(id)
-    return found === undefined ? undefined : { entity: () => found.entity, times: () => found.times }
-  })
+  const fits = compileSearch(filters)
   return (id) => {
-    const found = read(id)
-    return found !== undefined && fits(found.entity, found.times)
+    const past = pastOf(ports, id, query)
+    return past !== undefined && fits(past.entity, past.times)
   }
 }
 
@@ -114,8 +98,6 @@ function filterOf(
 interface Past {
   readonly entity: Entity
   readonly times: QueryTimes
-  /** How many values. */
-  readonly count: number
 }
 
 function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): Past | undefined {
@@ -127,11 +109,9 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
     throw tooComplex(`${id} has more than ${limit} values to look at; ask for less time`)
   const members: Record<string, readonly AttributeInstance[]> = {}
   const times: Record<string, readonly [created: number, modified: number]> = {}
-  let count = 1
   for (const [name, list] of history.attributes) {
     if (name === 'scope') continue
     members[name] = list.map(({ instance }) => instance)
-    count += list.length
     for (const { instance, createdAt, modifiedAt } of list) {
       const key = instance.datasetId === undefined ? name : `${name} ${instance.datasetId}`
       const [created, modified] = times[key] ?? [createdAt, modifiedAt]
@@ -146,7 +126,7 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
   const { id: ownId, type, scope } = history.entity
   const entity = { id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members }
   const { modified = 0, created = modified } = history
-  return { entity, times: { created, modified, attributes: times }, count }
+  return { entity, times: { created, modified, attributes: times } }
 }
 
 type Search = Omit<EntityQuery, 'q' | 'geo' | 'limit' | 'offset' | 'count'>

@@ -7,7 +7,8 @@ import type { EntityAggregates, EntityHistory, EntityQuery } from '#broker/types
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
-import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
+import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
+import { hasLinked } from '#ngsi-ld/query.ts'
 import type { EntitySelector } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
@@ -78,6 +79,8 @@ export function createTemporalRoutes(
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }
+    if (search.q !== undefined && hasLinked(search.q))
+      throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
     const context = answers.contextFor(ask)
     const { rendered, range, more, count } = found(ask, search, wish, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
@@ -150,14 +153,24 @@ function shownOf(history: EntityHistory, { rendering }: HistoryWish): EntityHist
   return { ...history, attributes }
 }
 
+/** @throws ngsi-ld.invalid-request where no method can say anything of an attribute that was asked for by its name. */
 function aggregated(
   { attributes, ...head }: EntityAggregates,
-  { rendering }: HistoryWish,
+  { rendering, query, aggregates }: HistoryWish,
   context: Context,
 ): JsonObject {
   const rendered = renderHead(head, { ...rendering, context })
+  const counts = aggregates?.methods.has('totalCount') || aggregates?.methods.has('distinctCount')
   for (const [name, lists] of attributes) {
-    if (isShown(name, rendering)) rendered[context.compact(name)] = lists.length === 1 ? lists[0]! : lists
+    if (!isShown(name, rendering)) continue
+    const term = context.compact(name)
+    const told = counts === true ? lists : lists.filter(hasResults)
+    if (told.length > 0) rendered[term] = told.length === 1 ? told[0]! : told
+    else if (query.attrs?.has(name) === true)
+      throw invalidRequest(`aggrMethods: none can be applied to the values of ${term}`)
   }
   return rendered
 }
+
+const hasResults = (list: JsonObject): boolean =>
+  Object.keys(list).some((member) => member !== 'type' && member !== 'datasetId')

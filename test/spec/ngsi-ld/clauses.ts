@@ -97,7 +97,7 @@ export const clauses: readonly Clause[] = [
     '5.7.3, 5.7.4',
     'Retrieve and query histories',
     [consumption('03-retrieve-temporal'), consumption('04-query-temporal')],
-    'GeoJSON has no form for histories: 406. The unit of Content-Range is spelled date-time.',
+    'GeoJSON has no form for histories: 406. The unit of Content-Range is spelled date-time, as the ETSI suite does, where 6.3.10 has DateTime. orderBy takes what the suite orders by, where 5.7.4 takes id alone.',
   ),
   done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
   partial(
