@@ -32,6 +32,7 @@ import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender } from '#delivery/sender.ts'
+import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
@@ -120,7 +121,6 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   })
 
   await intake.release()
-
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -129,8 +129,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const peer = createPeer({ allowsLoopback: allowLoopback })
   opened.defer(() => peer.close())
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
-  const alias = (): string => `selvedge-${gatewayId(settings.data)}`
-  const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources }
+  const alias = (tenant: string): string =>
+    [`selvedge-${gatewayId(settings.data)}`, tenant].filter((part) => part !== '').join('.')
+  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
+  opened.defer(() => passing.close())
+  const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
   const app = createApp({ broker, contexts, snapshots, ...ways, clock, log, metrics }, appSettings(settings))
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
@@ -142,6 +145,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   })
 
   isReady = true
+  passing.start(tenants.all().map(({ name }) => name))
   const closing = opened.move()
   return Object.freeze({
     httpPort: http?.port,
@@ -155,6 +159,7 @@ const appSettings = ({ conformance, http, history }: Settings): AppSettings => (
   defaultMediaType: http.defaultMediaType,
   dataFormat: formatVersion,
   temporalInstancesMax: history.instancesPerAnswer,
+  publicUrl: http.publicUrl,
 })
 
 /** Documents that the tenants host. */

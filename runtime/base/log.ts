@@ -41,6 +41,8 @@ export const logEvents = {
   'delivery.endpoint-up': 'An endpoint answers again.',
   'delivery.period-failed': 'A periodic notification could not be made; the next period comes.',
   'delivery.dead': 'A notification was given up.',
+  'subscription.not-passed-on': 'A subscription could not be passed on to a context source now.',
+  'subscription.refused': 'A context source refused a subscription that was passed on to it.',
   'context.fetched': 'A user @context was fetched and kept.',
   'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',
   'access.token-created': 'A new HTTP token was written to the data folder.',

@@ -11,6 +11,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
+import { matchesEntity } from '#ngsi-ld/selection.ts'
 import { isActive, type NotificationTrigger, type Subscription, streamUri } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
@@ -19,7 +20,7 @@ import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
 import { createSubscriptionIndex } from './subscription-index.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
-import type { SystemTimes } from './types.ts'
+import type { SystemTimes, ToldEntity } from './types.ts'
 
 /** A subscription as the matcher holds it. */
 export interface Registered {
@@ -170,6 +171,20 @@ export function createMatcher(ports: MatcherPorts) {
     stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
   }
 
+  /** A context source told of an entity: owed where the subscription wants it. */
+  function told(stage: Stage, registered: Registered, { owed, judged }: ToldEntity): void {
+    const { entity } = owed
+    const { entities = [] } = registered.subscription
+    const types = typesOf(entity)
+    if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
+    // Whether one that is deleted fulfilled the conditions, only the source could tell.
+    const candidate = judged === undefined ? { ...registered, test: undefined } : registered
+    if (!wants(stage, candidate, judged?.entity, judged?.times)) return
+    registered.lastMatchAt = candidate.lastMatchAt
+    const body = JSON.stringify(owed)
+    owe(stage, registered, { entity: entity.id, stream: null, t: null, value: null, body })
+  }
+
   /** True when the subscription is live, not throttled, and its filters take the entity. */
   function wants(
     stage: Stage,
@@ -235,6 +250,7 @@ export function createMatcher(ports: MatcherPorts) {
     change,
     owe,
     period,
+    told,
   })
 }
 

@@ -133,6 +133,11 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         all.put(stage, id, undefined, () => periodic.forget(before.i))
         stage.published(() => ports.onEndpointChange(before.endpoint))
       }),
+    tell: (id, told) =>
+      door.commit((stage) => {
+        const one = all.find(stage, id)
+        if (one !== undefined) for (const each of told) matcher.told(stage, one, each)
+      }),
     listen: (id, consumer) => ports.streams().listen(known(id).endpoint, consumer),
     confirm: async (id, eventId) => ports.streams().confirm(known(id).endpoint, eventId),
   } satisfies SubscriptionBroker)

@@ -12,6 +12,7 @@ import { createEntities } from '#store/entities.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory, type History } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
+import { createPassedSubscriptions } from '#store/passed-subscriptions.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
@@ -29,6 +30,7 @@ import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
+import { createPassedOn } from './passed-on.ts'
 import { createPeriodic, type PeriodicPorts } from './periodic.ts'
 import { createProvision } from './provision.ts'
 import { replay } from './replay.ts'
@@ -133,6 +135,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     history: (id, query) => evolve(id, query),
     temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer }),
     subscriptions,
+    passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
     registrations: sources.registrations.broker,
@@ -268,6 +271,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     rollUps: createRollUps(database),
     deliveries: createDeliveries(database),
     contextSources: createContextSources(database),
+    passedSubscriptions: createPassedSubscriptions(database),
   }
 }
 

@@ -8,6 +8,7 @@ import type { Attribute, AttributeInstance, Entity, Fragment } from '#ngsi-ld/en
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
+import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
 import type { EntityOrder } from '#ngsi-ld/order.ts'
 import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
@@ -22,6 +23,7 @@ import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.
 import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
+import type { PassedOnBroker } from './passed-on.ts'
 
 /** By whose hand a change was made; kept in the log. */
 export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry'
@@ -259,6 +261,12 @@ export interface Listening {
   end(): void
 }
 
+/** An entity as a context source told it, and as it is taken together with what is here; a deleted one is not judged. */
+export interface ToldEntity {
+  readonly owed: OwedEntity
+  readonly judged?: { readonly entity: Entity; readonly times: SystemTimes }
+}
+
 /** The use-cases on subscriptions of one tenant. Every promise settles when on disk. */
 export interface SubscriptionBroker {
   /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results at `limits.subscriptionsMax`. */
@@ -272,6 +280,8 @@ export interface SubscriptionBroker {
   delete(id: string): Promise<void>
   /** Tells what is owed and not confirmed, then what comes. @throws ngsi-ld.not-found */
   listen(id: string, consumer: Consumer): Listening
+  /** Owes what a context source told; nothing where the subscription is gone or does not want it. */
+  tell(id: string, told: readonly ToldEntity[]): Promise<void>
   /** All up to this event was taken. @throws ngsi-ld.not-found, ngsi-ld.bad-request-data */
   confirm(id: string, eventId: string): Promise<void>
 }
@@ -321,6 +331,7 @@ export interface TenantBroker extends Provision {
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker
+  readonly passedOn: PassedOnBroker
   readonly inventory: Inventory
   readonly hosted: HostedContexts
   readonly registrations: RegistrationBroker

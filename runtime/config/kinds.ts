@@ -84,6 +84,16 @@ function isBrokerUrl(value: string): boolean {
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 
+/** An address of this gateway; paths are ours. */
+export const httpUrl = () =>
+  described('http://host[:port] or https://host[:port]', v.pipe(v.string(), v.check(isHttpOrigin)))
+
+function isHttpOrigin(value: string): boolean {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
+}
+
 export const topicFilter = () =>
   described(
     'an MQTT topic filter such as site/+/temperature or site/#',

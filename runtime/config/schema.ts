@@ -64,6 +64,11 @@ const http = section('HTTP', {
     description:
       'Made at the first start where the listener is not loopback; requests then need it as Bearer token. Mode 0600.',
   }),
+  publicUrl: maybe(kind.httpUrl(), {
+    title: 'Address of this gateway for others',
+    description:
+      'Where context sources bring notifications of subscriptions passed on to them. Left out: the address by which the client who subscribed reached it.',
+  }),
   defaultMediaType: setting(kind.oneOf('application/json', 'application/ld+json'), 'application/json', {
     title: 'Media type without Accept',
     description: 'What a client gets that sends no Accept header, or */*.',

@@ -1,9 +1,11 @@
 /**
  * The floor of authentication: a listener that is not loopback answers only who knows the token of the data folder.
- * The liveness probe alone is open. It knows no callers and no rights; those come with an identity.
+ * Open are the liveness probe and the path of
+ * notifications of context sources, the end of which only the source knows. It knows no callers and no rights; those come with an identity.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
+import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { HttpEnv } from './server.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
@@ -38,5 +40,5 @@ function digest(token: string): Buffer {
 function isOpen(url: string): boolean {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const path = url.slice(start).split('?', 1)[0]!
-  return path === openPath || path === `${openPath}/`
+  return path === openPath || path === `${openPath}/` || path.startsWith(`${sourceNotificationsPath}/`)
 }

@@ -14,6 +14,7 @@ import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/
 import type { Snapshots } from '#broker/snapshots.ts'
 import type { Broker } from '#broker/types.ts'
 import { createEntityMaps } from '#federation/entity-maps.ts'
+import type { PassingOn } from '#federation/passing-on.ts'
 import type { Sources } from '#federation/sources.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
@@ -39,6 +40,7 @@ import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSnapshotRoutes, snapshotsPath, type TellOfSnapshot } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
+import { createSourceNotificationTable } from './source-notifications.ts'
 import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
@@ -52,9 +54,10 @@ export interface AppPorts {
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
-  /** The name of this gateway among brokers. */
-  readonly alias: () => string
+  /** The name of this gateway among brokers, in a tenant. */
+  readonly alias: (tenant: string) => string
   readonly sources: Sources
+  readonly passing: PassingOn
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -65,6 +68,8 @@ export interface AppSettings {
   /** Media type of answers to clients that do not care. */
   readonly defaultMediaType: AnswerType
   readonly dataFormat: number
+  /** Under which others reach this gateway, where that is known. */
+  readonly publicUrl?: string | undefined
   /** Most instances of history in one answer. */
   readonly temporalInstancesMax: number
 }
@@ -91,7 +96,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, unreadiness, alias, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, unreadiness, alias, passing, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -120,7 +125,11 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     {
       ...entityTable({ entities, writes, operations, purge, snapshot }, distribution, mapped),
       ...snapshotTable(snapshot),
-      ...createSubscriptionTable({ asks, answers, contexts, clock, rules }),
+      ...createSubscriptionTable({
+        ...{ asks, answers, contexts, clock, rules, passing, alias },
+        publicUrl: settings.publicUrl,
+      }),
+      ...createSourceNotificationTable({ asks, answers, broker, contexts, clock }),
       ...createEntityMapTable({ asks, answers, maps, clock }, mapped, {
         query: distribution.query(entities.query),
         queryByBody: distribution.queryByBody(entities.queryByBody),
@@ -128,7 +137,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         queryHistoriesByBody: distribution.historiesByBody(temporal.queryByBody),
       }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
-      ...createContextSourceTable({ asks, answers, clock, rules, contexts }),
+      ...createContextSourceTable({ asks, answers, clock, rules, contexts, passing }),
       ...temporalTable(
         { temporal, snapshot, history: createTemporalWriteRoutes({ asks, answers }) },
         distribution,

@@ -2,6 +2,7 @@
  * Routes of context source registrations and of subscriptions to them (GS CIM 009, 6.8, 6.9, 6.12 and 6.13). What
  * they may say is decided where they are parsed, what they do by the broker.
  */
+import type { PassingOn } from '#federation/passing-on.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
@@ -22,7 +23,7 @@ import {
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import type { Ask } from './ask.ts'
 import { listOf } from './negotiate.ts'
-import { resourceTable } from './resources.ts'
+import { type ResourceRoutePorts, resourceTable } from './resources.ts'
 import { checkContext, named, type SubscriptionRoutePorts } from './subscriptions.ts'
 
 const temporalParameters = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
@@ -48,7 +49,13 @@ const discoverySelectors = [
 const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope'])
 
 /** All routes of context sources by path and method. */
-export function createContextSourceTable({ contexts, ...ports }: SubscriptionRoutePorts) {
+export function createContextSourceTable({
+  contexts,
+  ...ports
+}: ResourceRoutePorts & {
+  readonly contexts: SubscriptionRoutePorts['contexts']
+  readonly passing: Pick<PassingOn, 'registrationChanged'>
+}) {
   return {
     ...resourceTable(ports, {
       path: '/ngsi-ld/v1/csourceRegistrations',
@@ -65,6 +72,7 @@ export function createContextSourceTable({ contexts, ...ports }: SubscriptionRou
       patch: patchRegistration,
       idOf: ({ id }) => id,
       render: renderRegistration,
+      changed: ports.passing.registrationChanged,
     }),
     ...resourceTable(ports, {
       path: '/ngsi-ld/v1/csourceSubscriptions',

@@ -1,15 +1,16 @@
 /**
  * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
  */
+import { GatewayError } from '#base/errors.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
-import type { Asker, Warning } from '#federation/sources.ts'
+import { type Asker, pseudonymsOf, type Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { passes } from '#ngsi-ld/registration-match.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
-import type { HttpContext } from './body.ts'
+import { type HttpContext, headerOf } from './body.ts'
 import type { Problems } from './problem.ts'
 import type { MapUse } from './server.ts'
 
@@ -42,6 +43,13 @@ export function mappedQuestion<Asked extends Question>(question: Asked, map: Map
   if (map?.page === undefined) return question
   const { ids } = map.page
   return { ...question, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
+}
+
+/** The pseudonyms in Via of a request. @throws peer.loop when this gateway is among them */
+export function refuseLoop(c: HttpContext, alias: string): readonly string[] {
+  const via = pseudonymsOf(headerOf(c, 'via'))
+  if (via.includes(alias)) throw new GatewayError('peer.loop', `the request has been at ${alias} before`)
+  return via
 }
 
 /** A route on another broker than that of the tenant. */

@@ -3,12 +3,11 @@
  * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
-import { GatewayError } from '#base/errors.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
 import { createReader, type Gathered } from '#federation/reading.ts'
 import type { Question } from '#federation/requests.ts'
-import { pseudonymsOf, type Sources } from '#federation/sources.ts'
+import type { Sources } from '#federation/sources.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
@@ -16,7 +15,15 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks } from './ask.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, filtered, mappedQuestion, runOn, warned } from './distributed.ts'
+import {
+  anyParameter,
+  type Distributed,
+  filtered,
+  mappedQuestion,
+  refuseLoop,
+  runOn,
+  warned,
+} from './distributed.ts'
 import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { createDistributedHistories } from './distributed-histories.ts'
@@ -34,8 +41,8 @@ export interface DistributionPorts {
   readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
-  /** What this gateway calls itself in Via. */
-  readonly alias: () => string
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
 }
 
 /** What is asked of others first. */
@@ -64,9 +71,8 @@ export function createDistribution(ports: DistributionPorts) {
     const query = new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
     const local = query.get('local')
     if (local === 'true' || (local === null && query.get('type') === '*')) return undefined
-    const via = pseudonymsOf(headerOf(c, 'via'))
-    const alias = tenant === '' ? ports.alias() : `${ports.alias()}.${tenant}`
-    if (via.includes(alias)) throw new GatewayError('peer.loop', `the request has been at ${alias} before`)
+    const alias = ports.alias(tenant)
+    const via = refuseLoop(c, alias)
     const registrations = at.registrations
       .live()
       .map(({ registration }) => registration)

@@ -10,5 +10,11 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'GET /health/ready': op('Operation', 'Whether it serves', { 200: 'Health' }),
   'GET /metrics': op('Operation', 'Metrics for Prometheus', { 200: 'Text' }),
   'GET /selvedge/v1/info': op('Operation', 'Version and profile', { 200: 'Information' }),
+  'POST /selvedge/v1/source-notifications/:token': op(
+    'Operation',
+    'Takes a notification of a context source, of a subscription that was passed on to it',
+    { 204: null },
+    { parameters: ['tenant'], body: 'Object' },
+  ),
   'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
 }

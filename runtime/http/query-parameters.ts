@@ -50,6 +50,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   q: ['Query on attributes'],
   reload: ['Whether a cached context is fetched anew instead', 'boolean'],
   scopeQ: ['Query on scopes'],
+  tenant: ['Tenant of the subscription that was passed on'],
   timeAt: ['Time, or begin of a time interval'],
   timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],
   timerel: ['before, after or between'],

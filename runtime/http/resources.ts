@@ -55,7 +55,9 @@ export interface ResourceKind<One, View> {
   readonly idOf: (one: One) => string
   readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
   /** Looks at a body beyond what can be parsed, before the tenant is entered. */
-  readonly check?: (ask: BodyAsk) => Promise<void>
+  readonly check?: (ask: BodyAsk, c: HttpContext) => Promise<void>
+  /** Called when a change of one is on disk. */
+  readonly changed?: (tenant: string, id: string) => void
   /** What a new one is completed with in its tenant. */
   readonly complete?: (c: HttpContext, one: One, of: { ask: BodyAsk; broker: TenantBroker }) => Promise<One>
 }
@@ -97,10 +99,11 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       checkSize(ask.body)
       const newId = () => `${kind.idPrefix}${randomUUID()}`
       const one = kind.parse(ask.body, { context: ask.context, nowMs: clock.now(), newId })
-      await kind.check?.(ask)
+      await kind.check?.(ask, c)
       const broker = await ask.enter()
       await storeOf(broker).create((await kind.complete?.(c, one, { ask, broker })) ?? one)
       const id = kind.idOf(one)
+      kind.changed?.(ask.tenant, id)
       return answers.created(ask, `${path}/${pathSegment(id)}`, rules.createAnswersId ? id : undefined)
     },
 
@@ -125,15 +128,18 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       const id = idOf(c)
       const ask = await asks.body(c)
       checkSize(ask.body)
-      await kind.check?.(ask)
+      await kind.check?.(ask, c)
       const options = { context: ask.context, nowMs: clock.now() }
       await storeOf(await ask.enter()).patch(id, (before) => kind.patch(before, ask.body, options))
+      kind.changed?.(ask.tenant, id)
       return answers.noContent(ask)
     },
 
     async remove(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
-      await storeOf(ask.broker).delete(idOf(c))
+      const id = idOf(c)
+      await storeOf(ask.broker).delete(id)
+      kind.changed?.(ask.tenant, id)
       return answers.noContent(ask)
     },
   })

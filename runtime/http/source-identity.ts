@@ -15,7 +15,7 @@ export interface SourceIdentityPorts {
   readonly answers: Answers
   readonly clock: Clock
   /** The name by which brokers recognise this one, the same after a restart. */
-  readonly alias: () => string
+  readonly alias: (tenant: string) => string
 }
 
 const noParameters = new Set<string>()
@@ -25,7 +25,7 @@ export function createSourceIdentityRoutes({ asks, answers, clock, alias }: Sour
   return Object.freeze({
     async retrieve(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
-      const name = alias()
+      const name = alias('')
       const identity = {
         id: `urn:ngsi-ld:ContextSourceIdentity:${name}`,
         type: 'ContextSourceIdentity',

@@ -4,21 +4,34 @@
  */
 import type { Contexts } from '#broker/contexts.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import type { PassingOn } from '#federation/passing-on.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
-import { type BodyAsk, nameable } from './ask.ts'
-import type { HttpContext } from './body.ts'
+import { type BodyAsk, nameable, originOf } from './ask.ts'
+import { type HttpContext, headerOf } from './body.ts'
+import { refuseLoop } from './distributed.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 
 export interface SubscriptionRoutePorts extends ResourceRoutePorts {
   readonly contexts: Pick<Contexts, 'resolve'>
+  readonly passing: Pick<PassingOn, 'subscriptionChanged'>
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
+  /** Under which context sources reach this gateway; without it, as the client does. */
+  readonly publicUrl: string | undefined
 }
 
 /** The routes of subscriptions by path and method. */
-export function createSubscriptionTable({ contexts, ...ports }: SubscriptionRoutePorts) {
+export function createSubscriptionTable({
+  contexts,
+  passing,
+  alias,
+  publicUrl,
+  ...ports
+}: SubscriptionRoutePorts) {
   return resourceTable(ports, {
     path: subscriptionsPath,
     noun: 'subscription',
@@ -30,8 +43,17 @@ export function createSubscriptionTable({ contexts, ...ports }: SubscriptionRout
     idOf: ({ id }) => id,
     render: ({ subscription, stats }, options) =>
       renderSubscription(subscription, { ...options, statistics: stats }),
-    check: (ask) => checkContext(contexts, ask),
-    complete: named,
+    async check(ask, c) {
+      refuseLoop(c, alias(ask.tenant))
+      await checkContext(contexts, ask)
+    },
+    async complete(c, subscription, of) {
+      const via = headerOf(c, 'via')
+      const origin = publicUrl?.replace(/\/+$/, '') ?? originOf(c)
+      const asked = { origin, ...(via === undefined ? {} : { via }) }
+      return { ...(await named(c, subscription, of)), asked }
+    },
+    changed: passing.subscriptionChanged,
   })
 }
 

@@ -14,10 +14,10 @@ const own: ReadonlySet<string> = new Set([
 const scopesSince = 4
 const severalSince = 3
 
-/** `path` says what the body is about; a Query has nothing to amend. */
+/** `path` says what the body is about; a Query and a subscription have nothing to amend. */
 export function amendBody(path: string, body: Json, minor: number): Json {
   const [place = ''] = path.split('?')
-  if (place.endsWith('/query')) return body
+  if (/\/(?:query|subscriptions)$/.test(place)) return body
   const amendment = createAmendment(minor)
   if (isList(body)) return body.map((item) => (isObject(item) ? amendEntity(item, amendment, minor) : item))
   if (/\/attrs\/[^/]+$/.test(place)) return amendAttribute(body, amendment, minor)

@@ -79,6 +79,13 @@ export interface Subscription {
   readonly notification: NotificationParameters
   /** The @context it was made with, for what is sent. */
   readonly context: readonly Json[]
+  /** How it was asked for, for those whom it is passed on to; no client sees it. */
+  readonly asked?: {
+    /** Scheme and authority under which this gateway is reached. */
+    readonly origin: string
+    /** The Via of the request. */
+    readonly via?: string
+  }
 }
 
 export interface NotificationParameters {

@@ -97,6 +97,27 @@ function translateQuery(query: JsonObject, translation: Translation): JsonObject
   return Object.fromEntries(members)
 }
 
+/** A subscription as it is passed on: its filters are those of a query. */
+function translateSubscription(
+  { notification, watchedAttributes, type, ...filters }: JsonObject,
+  translation: Translation,
+): JsonObject {
+  const attributes = isObject(notification) ? notification['attributes'] : undefined
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...translateQuery(filters, translation),
+    ...(watchedAttributes === undefined ? {} : { watchedAttributes: named(watchedAttributes, translation) }),
+    ...(isObject(notification)
+      ? {
+          notification: {
+            ...notification,
+            ...(attributes === undefined ? {} : { attributes: named(attributes, translation) }),
+          },
+        }
+      : {}),
+  }
+}
+
 function selector(one: JsonObject, translation: Translation): JsonObject {
   const { type } = one
   return type === undefined ? one : { ...one, type: said('type', type, translation) }
@@ -152,5 +173,6 @@ export function translateBody(path: string, body: Json, given: readonly Translat
   }
   if (/\/attrs\/[^/]+$/.test(place)) return translateAttribute(body, first)
   if (!isObject(body)) return body
+  if (place.endsWith('/subscriptions')) return translateSubscription(body, first)
   return place.endsWith('/query') ? translateQuery(body, first) : translateEntity(body, first)
 }

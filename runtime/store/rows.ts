@@ -8,6 +8,7 @@ import { deliveryWrites } from './deliveries.ts'
 import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
 import { historyEditWrites } from './history-edits.ts'
+import { passedSubscriptionWrites } from './passed-subscriptions.ts'
 import { recordWrites } from './records.ts'
 import { retentionWrites } from './retention.ts'
 import { rollUpWrites } from './roll-ups.ts'
@@ -23,6 +24,7 @@ export const writeStatements = {
   ...deliveryWrites,
   ...sessionWrites,
   ...contextSourceWrites,
+  ...passedSubscriptionWrites,
 } as const satisfies Record<string, string>
 
 export type WriteStatement = keyof typeof writeStatements

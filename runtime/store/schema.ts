@@ -203,6 +203,14 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
   WHERE s.kind = 2 AND n.text <> '@scope' GROUP BY s.name, s.rid HAVING count(*) > 1;
 `,
   },
+  {
+    version: 17,
+    title: 'subscriptions passed on to context sources',
+    sql: `
+-- By the id at the source; doc names the subscription here, the source, and what is to be done there.
+CREATE TABLE passed_subscription (id TEXT PRIMARY KEY, doc TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

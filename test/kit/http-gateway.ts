@@ -16,6 +16,7 @@ import type { RetentionSettings } from '#broker/retention.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Frame } from '#contract'
 import { createSender } from '#delivery/sender.ts'
+import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
@@ -124,6 +125,13 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     { allowsLoopback: true },
   )
   const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true })
+  const sources = createSources({ peer, clock: systemClock, resolve: contexts.resolve })
+  const alias = (tenant: string): string =>
+    [options.alias ?? 'selvedge-test', tenant].filter((part) => part !== '').join('.')
+  const passing = createPassingOn({
+    ...{ sources, contexts, alias, clock: systemClock, log },
+    tenant: tenants.broker.tenant,
+  })
   const app = createApp(
     {
       broker: tenants.broker,
@@ -132,8 +140,9 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       tell: sender.send,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       unreadiness: options.unreadiness ?? (() => []),
-      alias: () => options.alias ?? 'selvedge-test',
-      sources: createSources({ peer, clock: systemClock, resolve: contexts.resolve }),
+      alias,
+      passing,
+      sources,
       clock: systemClock,
       log,
       metrics,
@@ -155,6 +164,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     ...httpClient(server.url),
     async close() {
       await server.close()
+      await passing.close()
       peer.close()
       sender.close()
       await tenants.close()

@@ -34,7 +34,7 @@ const partial = (clause: string, title: string, tests: readonly string[], note: 
 })
 
 export const clauses: readonly Clause[] = [
-  partial(
+  done(
     '4.3.6',
     'Distributed operations: forwarding, modes, loops',
     [
@@ -43,10 +43,11 @@ export const clauses: readonly Clause[] = [
       distribution('04-discovery'),
       distribution('05-histories'),
       distribution('06-sources'),
+      distribution('07-subscriptions'),
       property('distribution'),
       property('history-merge'),
     ],
-    'Not yet for subscriptions.',
+    'What a source tells of a subscription is told as it came, without what is held of the same entity here or elsewhere.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),

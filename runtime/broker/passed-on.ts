@@ -1,0 +1,64 @@
+/**
+ * Subscriptions that were passed on to context sources, by the id that they have there: in memory, since every
+ * notification of a source asks for one, and on disk, since what was made there has to be deleted there. Who is asked
+ * when is decided by others.
+ */
+import type { Registration } from '#ngsi-ld/registration.ts'
+import type { PassedSubscriptions } from '#store/passed-subscriptions.ts'
+import type { Door } from './door.ts'
+import { createStaged } from './staged.ts'
+
+/** coming: to be made there; there: made; refused: the source will not; leaving: to be deleted there. */
+export type PassedState = 'coming' | 'there' | 'refused' | 'leaving'
+
+export interface PassedOn {
+  /** Its id at the source. */
+  readonly id: string
+  /** The id of the subscription here. */
+  readonly subscription: string
+  /** The source, as it was registered then. */
+  readonly registration: Registration
+  /** Who brings notifications to the path of this name is the source. */
+  readonly token: string
+  /** Tells whether what is wanted now is what was asked for. */
+  readonly print: string
+  /** The Via of the request that made the subscription here. */
+  readonly via?: string | undefined
+  readonly state: PassedState
+}
+
+export interface PassedOnBroker {
+  all(): Iterable<PassedOn>
+  count(): number
+  get(id: string): PassedOn | undefined
+  byToken(token: string): PassedOn | undefined
+  put(one: PassedOn): Promise<void>
+  delete(id: string): Promise<void>
+}
+
+export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }): PassedOnBroker {
+  const all = createStaged<PassedOn>('passed on')
+  const byToken = new Map<string, string>()
+  for (const { id, doc } of rows.all()) {
+    const one = JSON.parse(doc) as PassedOn
+    all.load(id, one)
+    byToken.set(one.token, id)
+  }
+  return Object.freeze({
+    all: () => all.stored.values(),
+    count: () => all.stored.size,
+    get: (id) => all.stored.get(id),
+    byToken: (token) => all.stored.get(byToken.get(token) ?? ''),
+    put: (one) =>
+      door.commit((stage) => {
+        stage.write('passed_subscription.put', one.id, JSON.stringify(one))
+        all.put(stage, one.id, one, () => void byToken.set(one.token, one.id))
+      }),
+    delete: (id) =>
+      door.commit((stage) => {
+        const token = all.find(stage, id)?.token
+        stage.write('passed_subscription.delete', id)
+        all.put(stage, id, undefined, () => void byToken.delete(token ?? ''))
+      }),
+  } satisfies PassedOnBroker)
+}

@@ -1,0 +1,86 @@
+/**
+ * The route that context sources bring notifications to, of subscriptions that were passed on to them (GS CIM 009,
+ * 4.3.6 and 5.8.6). The last part of its path is known to that source alone. What it tells goes to the subscriber as far
+ * as the source may speak of it; it is acknowledged when it is on disk as owed to him.
+ */
+import type { Clock } from '#base/clock.ts'
+import type { Contexts } from '#broker/contexts.ts'
+import type { Broker, ToldEntity } from '#broker/types.ts'
+import type { Json } from '#contract'
+import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import { mergeCopies } from '#ngsi-ld/distribution.ts'
+import { attributeNames } from '#ngsi-ld/entity.ts'
+import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
+import { readNotified } from '#ngsi-ld/passing-on.ts'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
+import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
+import { claimOf } from '#ngsi-ld/registration-match.ts'
+import type { Answers } from './answer.ts'
+import type { Asks } from './ask.ts'
+import { type HttpContext, headerOf } from './body.ts'
+import { linkedContext } from './negotiate.ts'
+
+export interface SourceNotificationPorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly clock: Clock
+}
+
+const parameters = new Set(['tenant'])
+
+export function createSourceNotificationTable(ports: SourceNotificationPorts) {
+  const { asks, answers, broker, contexts, clock } = ports
+
+  async function told(
+    item: Json,
+    { tenant, link, registration }: { tenant: string; link: string | undefined; registration: Registration },
+  ): Promise<ToldEntity[]> {
+    if (!isObject(item)) throw badRequestData('must be entities', 'data')
+    const local = item['@context'] ?? link
+    const context = local === undefined ? contexts.core : await contexts.resolve(local, tenant)
+    const owed = readNotified(item, context, clock.now())
+    const { id, type } = owed.entity
+    const claim = claimOf(registration, id, listOf<string>(type))
+    if (claim === undefined) return []
+    if (owed.isDeleted === true) return [{ owed }]
+    const mine = attributeNames(owed.entity).filter((name) => claim === 'all' || claim.has(name))
+    const { scope } = owed.entity
+    const entity = {
+      id,
+      type,
+      ...(scope === undefined ? {} : { scope }),
+      ...Object.fromEntries(mine.map((name) => [name, owed.entity[name]])),
+    }
+    const copy = { mode: modeOf(registration), claim, entity, times: owed.times }
+    const own = broker.tenant(tenant)?.retrieve(id)
+    const local2 =
+      own === undefined
+        ? []
+        : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
+    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local2, copy]) }]
+  }
+
+  return {
+    [`${sourceNotificationsPath}/:token`]: {
+      async POST(c: HttpContext): Promise<Response> {
+        const ask = await asks.document(c, { known: parameters })
+        const tenant = ask.parameters.get('tenant') ?? ''
+        const at = broker.tenant(tenant)
+        const passed = at?.passedOn.byToken(c.req.param('token') ?? '')
+        if (at === undefined || passed === undefined) throw notFound('no subscription was passed on by this')
+        if (!isObject(ask.body)) throw badRequestData('must be a notification', 'body')
+        const { data } = ask.body satisfies JsonObject
+        const from = {
+          tenant,
+          link: linkedContext(headerOf(c, 'link')),
+          registration: passed.registration,
+        }
+        const all = await Promise.all(listOf<Json>(data ?? []).map((item) => told(item, from)))
+        if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all.flat())
+        return answers.noContent(ask)
+      },
+    },
+  }
+}
