@@ -298,9 +298,9 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App,
     // An empty id is an id that is no URI, not another resource.
     const emptied = path.replace('/:id/', '//')
     if (emptied !== path) for (const at of [emptied, `${emptied}/`]) idless.all(at, byMethod(methods))
-    // To delete the whole is never what somebody means who leaves the id out.
-    const { DELETE: _, ...ofOne } = table[`${path}/:id`] ?? {}
-    hono.all(`${path}/`, byMethod({ ...ofOne, ...methods }))
+    // What is replaced is named in the body too: without an id in the path the request is wrong, not its method.
+    const { PUT } = table[`${path}/:id`] ?? {}
+    hono.all(`${path}/`, byMethod(PUT === undefined ? methods : { PUT, ...methods }))
   }
   hono.notFound((c) => {
     if (c.req.path.includes('//')) return idless.fetch(c.req.raw, c.env)

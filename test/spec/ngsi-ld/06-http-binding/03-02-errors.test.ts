@@ -38,6 +38,7 @@ describe('a method that a path does not know', () => {
     ['/ngsi-ld/v1/subscriptions', 'GET, POST, HEAD, OPTIONS'],
     ['/ngsi-ld/v1/subscriptions/urn:x:1', 'GET, PATCH, DELETE, HEAD, OPTIONS'],
     ['/ngsi-ld/v1/temporal/entities/urn:x:1', 'GET, DELETE, HEAD, OPTIONS'],
+    ['/ngsi-ld/v1/snapshots', 'GET, POST, DELETE, HEAD, OPTIONS'],
     ['/senml', 'POST, OPTIONS'],
     ['/health/live', 'GET, HEAD, OPTIONS'],
   ])('shall be 405 at %s with Allow', async (path, allow) => {
@@ -45,6 +46,17 @@ describe('a method that a path does not know', () => {
     expect([refused.status, refused.headers['allow']]).toEqual([405, allow])
     const asked = await gateway.ask('OPTIONS', path)
     expect([asked.status, asked.headers['allow'], asked.text]).toEqual([204, allow, ''])
+  })
+
+  it('shall be 405 at a list with a slash behind it, too', async () => {
+    for (const path of ['/ngsi-ld/v1/subscriptions/', '/ngsi-ld/v1/temporal/entities/', `${entities}/`]) {
+      const refused = await gateway.ask('PATCH', path)
+      expect([path, refused.status, refused.headers['allow']]).toEqual([
+        path,
+        405,
+        expect.stringContaining('GET, POST'),
+      ])
+    }
   })
 
   it('shall be 405 or 400 whatever it is called', async () => {
@@ -203,7 +215,7 @@ const old = gatewayOfFile({ profile: '1.1.2' })
 
 it.each([
   ['NGSILD-Snapshot', '/ngsi-ld/v1/subscriptions'],
-  ['NGSILD-EntityMap', '/ngsi-ld/v1/entities/urn:x:1'],
+  ['NGSILD-EntityMap', '/ngsi-ld/v1/types'],
 ])('%s shall be refused where it means nothing, not ignored', async (name, path) => {
   const answer = await gateway.get(path, { [name]: 'urn:x:1' })
   expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
