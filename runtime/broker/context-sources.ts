@@ -39,10 +39,10 @@ export function openContextSources(parts: ContextSourceParts, onEndpointChange: 
   return {
     registrations,
     subscribe,
-    /** Before the door closes, because counters are written last. */
+    /** Before the door closes, because counters and copies are written last. */
     stop(): void {
       clearInterval(timer)
-      registrations.keepStatistics()
+      registrations.settle()
     },
   }
 }

@@ -19,6 +19,7 @@ import {
 import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/registration-match.ts'
 import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
+import { createKeptCopies } from './kept-copies.ts'
 import type { Stage } from './stage.ts'
 import { createStaged } from './staged.ts'
 import type { EntityQuery, QueryPage, RegistrationBroker } from './types.ts'
@@ -50,6 +51,10 @@ export function createRegistrations(ports: RegistrationPorts) {
   const live = (): RegistrationView[] => [...stored.values()].filter(isLive)
   let statisticsAt = Number.NEGATIVE_INFINITY
   const touched = new Set<string>()
+  const copies = createKeptCopies({
+    ...ports,
+    isAllowed: (id) => stored.get(id)?.registration.management?.cacheDuration !== undefined,
+  })
 
   function find(stage: Stage, id: string): RegistrationView | undefined {
     const found = all.find(stage, id)
@@ -125,6 +130,7 @@ export function createRegistrations(ports: RegistrationPorts) {
         if (before === undefined) throw notFound(`the registration ${id} does not exist`)
         const registration = change(before.registration)
         refuseConflicts(stage, registration)
+        if (saysAnotherSource(before.registration, registration)) copies.forget(stage, id)
         const after = { registration, statistics: { ...before.statistics, modifiedAt: clock.now() } }
         put(stage, id, after)
         ports.onChange(stage, before, after)
@@ -134,8 +140,10 @@ export function createRegistrations(ports: RegistrationPorts) {
         const before = find(stage, id)
         if (before === undefined) throw notFound(`the registration ${id} does not exist`)
         put(stage, id, undefined)
+        copies.forget(stage, id)
         ports.onChange(stage, before, undefined)
       }),
+    copies: copies.broker,
     outcome(id: string, isSuccess: boolean): void {
       const view = stored.get(id)
       if (view === undefined) return
@@ -156,9 +164,14 @@ export function createRegistrations(ports: RegistrationPorts) {
   return Object.freeze({
     broker,
     seenBy: (stage: Stage): RegistrationView[] => [...all.all(stage).values()].filter(isLive),
-    keepStatistics,
-    /** Takes expired ones away, and writes counters from time to time. */
+    /** Writes what has not been written yet. */
+    settle(): void {
+      keepStatistics()
+      copies.settle()
+    },
+    /** Takes expired ones away, and writes counters and copies from time to time. */
     sweep(): void {
+      copies.sweep()
       if (clock.monotonic() - statisticsAt >= statisticsEveryMs) keepStatistics()
       for (const [id, view] of stored) {
         if (isLive(view)) continue
@@ -168,6 +181,7 @@ export function createRegistrations(ports: RegistrationPorts) {
           decide(stage) {
             if (all.find(stage, id) !== view) return
             put(stage, id, undefined)
+            copies.forget(stage, id)
             ports.onChange(stage, view, undefined)
           },
           answer: () => undefined,
@@ -176,6 +190,10 @@ export function createRegistrations(ports: RegistrationPorts) {
     },
   })
 }
+
+/** Whether what was told before is not to be told any more. */
+const saysAnotherSource = (before: Registration, after: Registration): boolean =>
+  before.endpoint !== after.endpoint || after.management?.cacheDuration === undefined
 
 /** An entity held here of which an exclusive or redirect registration would claim something. */
 function heldLocally(registration: Registration, query: RegistrationPorts['query']): string | undefined {

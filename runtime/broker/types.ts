@@ -21,6 +21,7 @@ import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { TemporalSelection } from '#ngsi-ld/temporal.ts'
 import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
+import type { SourceCopyRow } from '#store/context-sources.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'
@@ -305,6 +306,15 @@ export interface RegistrationBroker {
   delete(id: string): Promise<void>
   /** Takes down what became of a request to the source. */
   outcome(id: string, isSuccess: boolean): void
+  readonly copies: KeptCopies
+}
+
+/** What sources told last, as it outlives a restart. */
+export interface KeptCopies {
+  /** The oldest first. */
+  stored(): readonly SourceCopyRow[]
+  put(copy: SourceCopyRow): void
+  drop(key: string): void
 }
 
 /** The use-cases on subscriptions to registrations; as those on other subscriptions. */

@@ -3,6 +3,7 @@
  * in the form it wants, and not at all while it rests after a failure. Where a registration allows copies, what the
  * source told last stands for it as long as the registration says, and while it cannot be reached.
  */
+import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { RegistrationBroker } from '#broker/types.ts'
@@ -109,7 +110,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
 
   return Object.freeze({
     async ask(asker, registration, request) {
-      const { endpoint, management = {} } = registration
+      const { id, endpoint, management = {} } = registration
       const wishes = wishesOf(registration, asker.headers)
       let formed: SourceRequest
       try {
@@ -125,17 +126,20 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       const isKept = cacheDuration !== undefined && isRead(request)
       // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
       const { via: _, ...named } = headers
-      const copiesOf = `${key}${endpoint} ${JSON.stringify(named)} `
+      const copiesOf = `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `
       const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
+      const store = asker.registrations.copies
+      const [context] = formed.contexts
+      if (isKept) copies.load(store)
       const fresh = isKept ? copies.fresh(copyKey, cacheDuration) : undefined
-      if (fresh !== undefined) return fresh
+      if (fresh !== undefined) return { ...fresh, context }
       const lastKnown = (): SourceAnswer | undefined => {
         if (!isKept) return undefined
-        const [, id] = wholeEntity.exec(formed.path) ?? []
+        const [, entity] = wholeEntity.exec(formed.path) ?? []
         const known =
           copies.lastKnown(copyKey) ??
-          (id === undefined ? undefined : copies.entity(copiesOf, decodeURIComponent(id), formed.contexts[0]))
-        return known && { ...known, isLastKnown: true }
+          (entity && copies.entity(copiesOf, decodeURIComponent(entity), context.key))
+        return known ? { ...known, context, isLastKnown: true } : undefined
       }
       if (rests(key)) {
         const reason = 'it failed lately and is left alone for a while'
@@ -153,11 +157,12 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         ),
       })
       if ('failure' in answer) return lastKnown() ?? answer
-      const told = { ...answer, context: formed.contexts[0] }
+      const told = { ...answer, context }
       if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? told
       if (!isRead(request)) copies.outdate(key)
       if (isKept) {
-        if (answer.status === 200 || answer.status === 206) copies.keep(copyKey, told)
+        if (answer.status === 200 || answer.status === 206)
+          copies.keep(copyKey, { source: id, store }, { ...answer, contextKey: context.key })
         else copies.drop(copyKey)
         // What lists say of an entity that is gone is wrong.
         if (answer.status === 404) copies.outdate(copiesOf)
@@ -170,8 +175,10 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
 /** The path of a retrieval of an entity with all its attributes. */
 const wholeEntity = /^\/ngsi-ld\/v1\/entities\/([^/?]+)\?options=sysAttrs$/
 
-/** Of a source, as one tenant registered it. */
-const keyOf = ({ tenant }: Asker, { id }: Registration): string => `${tenant} ${id} `
+/** Of a source, as one tenant registered it: another registration may come to have the id. */
+function keyOf({ tenant, registrations }: Asker, { id }: Registration): string {
+  return `${tenant} ${id} ${registrations.get(id)?.statistics.createdAt ?? 0} `
+}
 
 /** The path with local=true, whatever it said before. */
 function localised(path: string): string {

@@ -211,6 +211,15 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
 CREATE TABLE passed_subscription (id TEXT PRIMARY KEY, doc TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
   },
+  {
+    version: 20,
+    title: 'last answers of context sources',
+    sql: `
+-- What a source whose registration allows copies told last to a question (key), as JSON; at is ms.
+CREATE TABLE source_copy (key TEXT PRIMARY KEY, source TEXT NOT NULL, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT;
+CREATE INDEX source_copy_source ON source_copy (source);
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -7,7 +7,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type HttpGateway, type Reply, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -302,25 +302,58 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
   })
 
-  test('what registrations count outlives the gateway', async () => {
-    const dataFolder = mkdtempSync(join(tmpdir(), 'selvedge-sources-'))
-    const open = () => startHttpGateway({ dataFolder })
+  describe('over a restart', () => {
     const body = {
       id: 'urn:r:1',
       type: 'ContextSourceRegistration',
       information: [{ entities: [{ type: 'Pump' }] }],
-      endpoint,
+      management: { cacheDuration: 'PT1H' },
     }
-    const first = await open()
-    expect((await first.send('POST', registrations, body)).status).toBe(201)
-    answer = { status: 404 }
-    await first.get(`${entities}/urn:p:1`)
-    await first.get(`${entities}/urn:p:1`)
-    await first.close()
-    const second = await open()
-    const counted = (await second.get(`${registrations}/urn:r:1`)).json() as object
-    await second.close()
-    rmSync(dataFolder, { recursive: true, force: true })
-    expect(counted).toMatchObject({ status: 'ok', timesSent: 2, lastSuccess: expect.any(String) })
+    let dataFolder = ''
+    const open = () => startHttpGateway({ dataFolder })
+    beforeEach(() => {
+      dataFolder = mkdtempSync(join(tmpdir(), 'selvedge-sources-'))
+    })
+    afterEach(() => rmSync(dataFolder, { recursive: true, force: true }))
+
+    test('the last known copy stands in for a source that cannot be reached, and only then', async () => {
+      const first = await open()
+      await first.send('POST', registrations, { ...body, endpoint })
+      const pump = (value: number) => ({ id: 'urn:p:1', type: 'Pump', flow: flow(value) })
+      answer = { status: 200, body: pump(1) }
+      const secret = { Authorization: 'Bearer a' }
+      await first.get(`${entities}/urn:p:1`, secret)
+      await first.close()
+      const second = await open()
+      answer = { status: 503 }
+      const copied = await second.get(`${entities}/urn:p:1`, secret)
+      expect([copied.status, copied.json()]).toEqual([200, pump(1)])
+      expect(copied.headers).toMatchObject({
+        age: expect.stringMatching(/^\d+$/),
+        'ngsild-warning': expect.stringMatching(/^110 .*cannot be reached/),
+      })
+      answer = { status: 200, body: pump(2) }
+      expect((await second.get(`${entities}/urn:p:1`, secret)).json()).toEqual(pump(2))
+      expect((await second.ask('DELETE', `${registrations}/urn:r:1`)).status).toBe(204)
+      await second.send('POST', registrations, { ...body, endpoint })
+      await second.close()
+      const third = await open()
+      answer = { status: 503 }
+      expect((await third.get(`${entities}/urn:p:1`, secret)).status).toBe(404)
+      await third.close()
+    })
+
+    test('what registrations count is as it was', async () => {
+      const first = await open()
+      expect((await first.send('POST', registrations, { ...body, endpoint })).status).toBe(201)
+      answer = { status: 404 }
+      await first.get(`${entities}/urn:p:1`)
+      await first.get(`${entities}/urn:p:1`)
+      await first.close()
+      const second = await open()
+      const counted = (await second.get(`${registrations}/urn:r:1`)).json() as object
+      await second.close()
+      expect(counted).toMatchObject({ status: 'ok', timesSent: 2, lastSuccess: expect.any(String) })
+    })
   })
 })
