@@ -43,6 +43,11 @@ const byIdPattern: Subscriptions = (receiver) =>
   Array.from({ length: stations }, (_, i) =>
     subscription({ idPattern: `^${stationId(i)}$`, type: stationType }, `${receiver}/s/${i}`),
   )
+const byValue: Subscriptions = (receiver) =>
+  Array.from({ length: stations }, (_, i) => ({
+    ...subscription({ type: stationType }, `${receiver}/s/${i}`),
+    q: `description==${JSON.stringify((station(i)['description'] as { value: string }).value)}`,
+  }))
 
 const cases: readonly Case[] = [
   {
@@ -78,6 +83,15 @@ const cases: readonly Case[] = [
     connections: 50,
     rate: 500,
     subscriptions: byIdPattern,
+    hasFloor: false,
+    goal: 'all delivered',
+  },
+  {
+    title: '10,000 subscriptions by q on one type, an endpoint each, 500 writes/s',
+    kind: 'write',
+    connections: 50,
+    rate: 500,
+    subscriptions: byValue,
     hasFloor: false,
     goal: 'all delivered',
   },

@@ -68,8 +68,8 @@ export interface LiveStream {
   readonly tail: Tail
   /** True when this object may no longer be used: deleted, or dropped from memory. */
   gone: boolean
-  /** Subscriptions that may care, and the matcher's version they were found at. */
-  candidates: readonly unknown[]
+  /** Subscriptions that may care, as the matcher keeps them, and its version they were found at. */
+  candidates: unknown
   candidatesVersion: number
 }
 
@@ -205,7 +205,7 @@ export function createLiveState(clock: Clock) {
           since: 0,
         },
         gone: false,
-        candidates: [],
+        candidates: undefined,
         candidatesVersion: -1,
       }
       streams.set(seed.s, stream)

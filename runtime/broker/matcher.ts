@@ -18,7 +18,7 @@ import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
 import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
-import { createSubscriptionIndex } from './subscription-index.ts'
+import { createSubscriptionIndex, type Found } from './subscription-index.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import type { SystemTimes, ToldEntity } from './types.ts'
 
@@ -115,16 +115,17 @@ export function createMatcher(ports: MatcherPorts) {
   /** `previous` is the value that this one took the place of. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
+    const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
     if (stream.candidatesVersion !== index.version()) {
-      const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
-      const { id, types } = stream.entity
-      stream.candidates = index
-        .candidates(id, types, names)
-        .filter(({ subscription }) => triggeredBy(subscription, 'attributeUpdated', 'entityUpdated'))
+      const { plain, valued } = index.find(stream.entity.id, stream.entity.types, names)
+      stream.candidates = { plain: plain.filter(isTriggeredByValues), valued }
       stream.candidatesVersion = index.version()
     }
-    let draft: Draft | undefined
-    for (const candidate of stream.candidates as readonly Registered[]) {
+    const found = stream.candidates as Found<Registered>
+    let draft = found.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
+    const more =
+      draft === undefined ? [] : index.valued(found, draft.entity, names).filter(isTriggeredByValues)
+    for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
       if (!wants(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
       owe(stage, candidate, {
@@ -143,7 +144,9 @@ export function createMatcher(ports: MatcherPorts) {
     const names = happened.changes.map(({ name }) => name)
     const triggers = triggersOf(happened)
     const bodies = new Map<boolean, string>()
-    for (const candidate of index.candidates(happened.id, typesOf(entity), names)) {
+    const found = index.find(happened.id, typesOf(entity), names)
+    const more = found.valued.length === 0 ? [] : index.valued(found, entity, names)
+    for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
       if (
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )
@@ -270,6 +273,9 @@ function testOf({ q, geoQ, scopeQ }: Subscription, follow: Follow): QueryPredica
 function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {
   return triggers.some((trigger) => subscription.notificationTrigger.includes(trigger))
 }
+
+const isTriggeredByValues = ({ subscription }: Registered): boolean =>
+  triggeredBy(subscription, 'attributeUpdated', 'entityUpdated')
 
 /** What a change is, in the words of notificationTrigger (GS CIM 009, 5.2.12). */
 function triggersOf(happened: EntityChange): NotificationTrigger[] {

@@ -1,25 +1,43 @@
 /**
  * Subscriptions by what they select: which ones may care about an entity of these types and these attributes of it?
  * Each stands on shelves named by its ids, by the literal beginning or end of its idPattern, or by its types, each
- * with the attributes it watches; what no name can find is looked at every time. Answers are remembered until the set
- * of subscriptions changes, in bounded memory.
+ * with the attributes it watches; what no name can find is looked at every time. Where q asks for a value, the shelf is
+ * ordered by it. Answers are remembered until the set of subscriptions changes, in bounded memory.
  */
 import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { listOf } from '#ngsi-ld/json.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { isSystemTime, type QueryTree, type QueryValue } from '#ngsi-ld/query.ts'
+import { valuesAt } from '#ngsi-ld/query-match.ts'
 import { compileSelector, type EntitySelector, type TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 
 /** Whatever is kept for a subscription. */
 interface Holder {
-  readonly subscription: Pick<Subscription, 'entities' | 'watchedAttributes'>
+  readonly subscription: Pick<Subscription, 'entities' | 'watchedAttributes' | 'q'>
 }
 
 /** One that stands in the index, with its selectors as tests. */
 interface Entry<T> {
   readonly holder: T
   readonly shelves: readonly string[] | undefined
+  readonly equality: Equality | undefined
   takes(id: string, types: readonly string[]): boolean
   watches(names: readonly string[]): boolean
+}
+
+/** Those whose q asks for one of some values of an attribute stand by attribute and value, the others beside them. */
+interface Shelf<T> {
+  readonly plain: Set<Entry<T>>
+  readonly valued: Map<string, Map<string, Set<Entry<T>>>>
+}
+
+/** Who may care about a change: some for certain names, some only where the entity has the value they ask for. */
+export interface Found<T> {
+  readonly plain: readonly T[]
+  readonly valued: readonly Shelf<T>['valued'][]
 }
 
 /** Names of shelves by parts of an id: only lengths that some shelf has need to be tried. */
@@ -30,14 +48,14 @@ interface Lengths {
 
 export function createSubscriptionIndex<T extends Holder>() {
   const entries = new Map<T, Entry<T>>()
-  const shelves = new Map<string, Set<Entry<T>>>()
+  const shelves = new Map<string, Shelf<T>>()
   /** Subscriptions that no name can find. */
-  const broad = new Set<Entry<T>>()
+  const broad = newShelf<T>()
   const parts: Readonly<Record<string, Lengths>> = {
     [beginning]: { cut: (id, length) => id.slice(0, length), counts: new Map() },
     [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
   }
-  const remembered = new Map<string, readonly T[]>()
+  const remembered = new Map<string, Found<T>>()
   /** Subscriptions in all that is remembered. */
   let size = 0
   let looked = 0
@@ -58,10 +76,14 @@ export function createSubscriptionIndex<T extends Holder>() {
     else counts.set(length, now)
   }
 
-  function find(id: string, types: readonly string[], names: readonly string[]): T[] {
-    const found = new Set<Entry<T>>(broad)
+  function find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
+    const found = new Set<Entry<T>>(broad.plain)
+    const valued = broad.valued.size > 0 ? [broad.valued] : []
     const take = (key: string): void => {
-      for (const entry of shelves.get(key) ?? []) found.add(entry)
+      const shelf = shelves.get(key)
+      if (shelf === undefined) return
+      for (const entry of shelf.plain) found.add(entry)
+      if (shelf.valued.size > 0) valued.push(shelf.valued)
     }
     take(idShelf(id))
     for (const [kind, { cut, counts }] of Object.entries(parts))
@@ -71,6 +93,13 @@ export function createSubscriptionIndex<T extends Holder>() {
       take(nameShelf(name))
       for (const type of types) take(typeShelf(type, name))
     }
+    return { plain: chosen(found, id, types, names), valued }
+  }
+
+  function chosen(
+    found: ReadonlySet<Entry<T>>,
+    ...[id, types, names]: readonly [id: string, types: readonly string[], names: readonly string[]]
+  ): T[] {
     looked += found.size
     return [...found]
       .filter((entry) => entry.takes(id, types) && entry.watches(names))
@@ -81,11 +110,11 @@ export function createSubscriptionIndex<T extends Holder>() {
     add(holder: T): void {
       const entry = entryOf(holder)
       entries.set(holder, entry)
-      if (entry.shelves === undefined) broad.add(entry)
+      if (entry.shelves === undefined) put(broad, entry)
       for (const key of entry.shelves ?? []) {
-        const shelf = shelves.get(key)
-        if (shelf === undefined) shelves.set(key, new Set([entry]))
-        else shelf.add(entry)
+        const shelf = shelves.get(key) ?? newShelf<T>()
+        shelves.set(key, shelf)
+        put(shelf, entry)
         count(key, 1)
       }
       changed()
@@ -94,28 +123,40 @@ export function createSubscriptionIndex<T extends Holder>() {
       const entry = entries.get(holder)
       if (entry === undefined) return
       entries.delete(holder)
-      broad.delete(entry)
+      if (entry.shelves === undefined) take(broad, entry)
       for (const key of entry.shelves ?? []) {
         const shelf = shelves.get(key)!
-        shelf.delete(entry)
-        if (shelf.size === 0) shelves.delete(key)
+        take(shelf, entry)
+        if (shelf.plain.size + shelf.valued.size === 0) shelves.delete(key)
         count(key, -1)
       }
       changed()
     },
     /** Those whose selectors take this entity and that watch one of these attributes. */
-    candidates(id: string, types: readonly string[], names: readonly string[]): readonly T[] {
+    find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
       const key = `${id} ${types.join(' ')}|${names.join(' ')}`
       const known = remembered.get(key)
       if (known !== undefined) return known
       const found = find(id, types, names)
-      if (size + found.length + 1 > limits.candidatesRememberedMax.value) {
+      const weight = found.plain.length + found.valued.length + 1
+      if (size + weight > limits.candidatesRememberedMax.value) {
         remembered.clear()
         size = 0
       }
-      size += found.length + 1
+      size += weight
       remembered.set(key, found)
       return found
+    },
+    /** Of those that ask for a value of the entity, the ones whose value it has. */
+    valued({ valued }: Found<T>, entity: Entity, names: readonly string[]): readonly T[] {
+      const found = new Set<Entry<T>>()
+      for (const byAttribute of valued) {
+        for (const [attribute, byValue] of byAttribute) {
+          for (const value of valuesAt({ names: [attribute] }, entity))
+            for (const entry of byValue.get(valueKey(value)) ?? []) found.add(entry)
+        }
+      }
+      return chosen(found, entity.id, listOf(entity.type), names)
     },
     /** Changes whenever a subscription comes or goes. */
     version: () => version,
@@ -124,13 +165,72 @@ export function createSubscriptionIndex<T extends Holder>() {
   })
 }
 
+const newShelf = <T>(): Shelf<T> => ({ plain: new Set(), valued: new Map() })
+
+function put<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+  if (entry.equality === undefined) return void plain.add(entry)
+  const { attribute, values } = entry.equality
+  const byValue = valued.get(attribute) ?? new Map<string, Set<Entry<T>>>()
+  valued.set(attribute, byValue)
+  for (const value of values) byValue.set(value, (byValue.get(value) ?? new Set()).add(entry))
+}
+
+function take<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+  if (entry.equality === undefined) return void plain.delete(entry)
+  const { attribute, values } = entry.equality
+  const byValue = valued.get(attribute)
+  for (const value of values) {
+    const entries = byValue?.get(value)
+    entries?.delete(entry)
+    if (entries?.size === 0) byValue?.delete(value)
+  }
+  if (byValue?.size === 0) valued.delete(attribute)
+}
+
+/** A q that holds only where an attribute has one of these values. */
+interface Equality {
+  readonly attribute: string
+  readonly values: readonly string[]
+}
+
+/** The first term of q that must hold and names values of an attribute itself. */
+function equalityOf(q: QueryTree | undefined): Equality | undefined {
+  if (q?.kind === 'and') return q.parts.map(equalityOf).find((found) => found !== undefined)
+  if (q?.kind !== 'compare' || q.operator !== '==' || isSystemTime(q.path)) return undefined
+  const { names, member, linked } = q.path
+  const [attribute] = names
+  if (attribute === undefined || names.length > 1 || member !== undefined || linked !== undefined)
+    return undefined
+  const scalars = q.value.kind === 'list' ? q.value.items : [q.value]
+  const values = scalars.map(literalKey)
+  return values.includes(undefined) ? undefined : { attribute, values: values as string[] }
+}
+
+/** Times and names of a vocabulary are equal in other ways than by their text. */
+function literalKey(scalar: QueryValue): string | undefined {
+  switch (scalar.kind) {
+    case 'number':
+    case 'boolean':
+      return valueKey(scalar.value)
+    case 'string':
+    case 'name':
+      return scalar.name === undefined ? valueKey(scalar.value) : undefined
+    default:
+      return undefined
+  }
+}
+
+const valueKey = (value: Json): string =>
+  typeof value === 'string' ? `string ${value.toWellFormed()}` : `${typeof value} ${String(value)}`
+
 function entryOf<T extends Holder>(holder: T): Entry<T> {
-  const { entities = [], watchedAttributes: watched } = holder.subscription
+  const { entities = [], watchedAttributes: watched, q } = holder.subscription
   const tests = entities.map(compileSelector)
   const names = watched === undefined ? undefined : new Set(watched)
   return {
     holder,
     shelves: shelvesOf(entities, watched),
+    equality: equalityOf(q),
     takes: (id, types) => tests.length === 0 || tests.some((test) => test(id, types)),
     watches: (changed) => names === undefined || changed.some((name) => names.has(name)),
   }
