@@ -189,6 +189,7 @@ export const limits = {
   historyEditsMax: limit(10_000, 'instances', 'Corrected ones per entity are read with its history', '403'),
   batchEntitiesMax: limit(10_000, 'entities', 'Bounds one request', '413'),
   batchBytesMax: limit(32 * 1024 * 1024, 'bytes', 'One batch in memory, as it was sent', '413'),
+  batchPartCharacters: limit(1024 * 1024, 'characters', 'Of a large batch for one source', 'the next part'),
   largeBatchesMax: limit(2, 'batches', 'Larger than other bodies may be, at the same time', '503'),
   bodyBytesMax: limit(8 * 1024 * 1024, 'bytes', 'One request in memory', '413'),
   bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that are arriving', '503'),

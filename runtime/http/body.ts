@@ -37,13 +37,16 @@ export type BatchBody = { readonly json: Json } | { readonly texts: ItemTexts }
 /** Readers of bodies that share one allowance of memory. */
 export function createBodies(): Bodies {
   const state = { held: 0, large: 0 }
+  /** Requests whose body counts as large already, whoever reads it once more. */
+  const entered = new WeakSet<IncomingMessage>()
   const raw = (c: HttpContext, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
     c.env.body === undefined ? readIncoming(c.env.incoming, state, most) : Promise.resolve(c.env.body)
   /** A large body is in memory until it is answered. */
-  const enter = ({ outgoing }: HttpEnv): void => {
-    if (outgoing === undefined || outgoing.closed) return
+  const enter = ({ incoming, outgoing }: HttpEnv): void => {
+    if (outgoing === undefined || outgoing.closed || entered.has(incoming)) return
     if (state.large >= limits.largeBatchesMax.value) throw tooMany()
     state.large++
+    entered.add(incoming)
     outgoing.once('close', () => state.large--)
   }
   return Object.freeze({

@@ -1,8 +1,11 @@
 /**
  * Batches that others have a part in (GS CIM 009, 5.6.7 to 5.6.10, 5.6.20): every item is split as a write of one
- * entity is, each source gets its items in one request, and the route gets what is left.
+ * entity is, each source gets its items in one request, and the route gets what is left. A large batch goes part by
+ * part, in order; what of it is done here then has the commit times of several groups.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { Context } from '#ngsi-ld/context.ts'
@@ -12,6 +15,7 @@ import { isUri } from '#ngsi-ld/name.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
 import type { BatchAsk } from './ask.ts'
+import { type BatchItem, type BatchItems, itemsAtOnce } from './batch-items.ts'
 import type { HttpContext } from './body.ts'
 import { anyParameter, type Distributed } from './distributed.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
@@ -47,7 +51,11 @@ export function createDistributedBatches({
   problems,
   sources,
 }: DistributedWritePorts) {
-  function sharesOf({ broker, registrations }: Distributed, ask: BatchAsk, operation: Operation) {
+  function sharesOf(
+    { broker, registrations }: Distributed,
+    items: Iterable<BatchItem>,
+    operation: Operation,
+  ) {
     const shares = new Map<string, Share>()
     const here: { items: Json[]; ids: string[] } = { items: [], ids: [] }
     const add = (part: WritePart, item: Json, id: string, context: Context): void => {
@@ -59,7 +67,7 @@ export function createDistributedBatches({
       share.ids.push(id)
       shares.set(registration.id, share)
     }
-    for (const item of ask.items) {
+    for (const item of items) {
       const { json } = item
       const body = isObject(json) ? json : undefined
       const id = body === undefined ? json : (body['id'] ?? body['@id'])
@@ -96,29 +104,58 @@ export function createDistributedBatches({
     return { ...result, errors, isProxied }
   }
 
+  /** Does what a part of a batch asks for, here and elsewhere. */
+  async function run(
+    { c, asker, path }: Distributed,
+    { shares, here }: ReturnType<typeof sharesOf>,
+    local: Batch['local'],
+  ): Promise<readonly Result[]> {
+    const headers = headersOf(c, true)
+    const sent = Promise.all(
+      shares.map(async (share) => {
+        const body = JSON.stringify(share.items)
+        const request = { method: 'POST', path, headers, body, contexts: share.contexts }
+        return told(share, await sendPart(sources, asker, { part: share, request }))
+      }),
+    )
+    const results: Result[] = []
+    if (here.items.length > 0) {
+      c.env = { ...c.env, body: Buffer.from(JSON.stringify(here.items)) }
+      const answer = await local(c)
+      const body = answer.status === 204 ? undefined : ((await answer.clone().json()) as Json)
+      results.push({ ...resultOf(answer.status, body, here.ids), isProxied: false })
+    }
+    results.push(...(await sent))
+    return results
+  }
+
+  /** Whether others have a part in any item. */
+  async function isShared(request: Distributed, items: BatchItems, operation: Operation): Promise<boolean> {
+    for (let from = 0; from < items.length; from += itemsAtOnce) {
+      const slice = Array.from({ length: Math.min(itemsAtOnce, items.length - from) }, (_, i) =>
+        items.at(from + i),
+      )
+      if (sharesOf(request, slice, operation).shares.length > 0) return true
+      await nextTurn()
+    }
+    return false
+  }
+
   return Object.freeze({
     async batch(request: Distributed, { operation, local }: Batch): Promise<Response> {
-      const { c, asker, path } = request
-      c.env = { ...c.env, body: await bodies.raw(c) }
+      const { c } = request
+      c.env = { ...c.env, body: await bodies.raw(c, limits.batchBytesMax.value) }
       const ask = await asks.batch(c, { known: anyParameter })
-      const { shares, here } = sharesOf(request, ask, operation)
-      if (shares.length === 0) return local(c)
-      const headers = headersOf(c, true)
-      const sent = Promise.all(
-        shares.map(async (share) => {
-          const body = JSON.stringify(share.items)
-          const request = { method: 'POST', path, headers, body, contexts: share.contexts }
-          return told(share, await sendPart(sources, asker, { part: share, request }))
-        }),
-      )
-      const results: Result[] = []
-      if (here.items.length > 0) {
-        c.env = { ...c.env, body: Buffer.from(JSON.stringify(here.items)) }
-        const answer = await local(c)
-        const body = answer.status === 204 ? undefined : ((await answer.clone().json()) as Json)
-        results.push({ ...resultOf(answer.status, body, here.ids), isProxied: false })
+      if (!ask.items.isLarge) {
+        const split = sharesOf(request, ask.items, operation)
+        if (split.shares.length === 0) return local(c)
+        return answer(ask, operation, await run(request, split, local))
       }
-      results.push(...(await sent))
+      if (!(await isShared(request, ask.items, operation))) return local(c)
+      const results: Result[] = []
+      for (const slice of slicesOf(ask.items)) {
+        results.push(...(await run(request, sharesOf(request, slice, operation), local)))
+      }
       return answer(ask, operation, results)
     },
   })
@@ -159,4 +196,21 @@ function resultOf(
   }
   const created = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
   return { success: ids, created, errors: [] }
+}
+
+/** The items of a large batch, so many at a time that a source takes them and little is in memory. */
+function* slicesOf(items: BatchItems): Generator<readonly BatchItem[]> {
+  let slice: BatchItem[] = []
+  let characters = 0
+  for (const item of items) {
+    const size = JSON.stringify(item.json).length
+    if (slice.length > 0 && characters + size > limits.batchPartCharacters.value) {
+      yield slice
+      slice = []
+      characters = 0
+    }
+    slice.push(item)
+    characters += size
+  }
+  yield slice
 }

@@ -161,8 +161,7 @@ export function readNotified(json: JsonObject, context: Context, nowMs: number):
 
 /** That an instance was deleted, or what it was before. */
 function changeIn(one: Json, name: string): OwedChange | undefined {
-  if (one === ngsiLdNull)
-    return { name, isDeleted: true, before: { type: 'Property', value: null } as AttributeInstance }
+  if (one === ngsiLdNull) return { name, isDeleted: true, before: { type: 'Property', value: null } }
   if (!isObject(one)) return undefined
   const type = typeof one['type'] === 'string' ? one['type'] : 'Property'
   const { member } = kindOf({ type })

@@ -178,4 +178,28 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
       { id: 'urn:v:8', type: 'Valve' },
     ])
   })
+
+  test('batches larger than other bodies are split as well, part by part', async () => {
+    await register({ mode: 'redirect' })
+    const text = 'x'.repeat(100_000)
+    const batch = Array.from({ length: 90 }, (_, n) => ({
+      id: `urn:large:${n}`,
+      type: n % 2 === 0 ? 'Pump' : 'Valve',
+      text: of(text),
+    }))
+    const made = await here.send('POST', `${operations}/create`, [...batch, batch[0], batch[1]])
+    expect(made.status).toBe(207)
+    const { success, errors } = made.json() as { success: string[]; errors: { entityId: string }[] }
+    expect(errors.map(({ entityId }) => entityId).sort()).toEqual(['urn:large:0', 'urn:large:1'])
+    expect(success).toHaveLength(88)
+    const count = async (gateway: HttpGateway, type: string) =>
+      (await gateway.get(`${entities}?type=${type}&local=true&count=true&limit=0`)).headers[
+        'ngsild-results-count'
+      ]
+    expect([await count(here, 'Pump'), await count(here, 'Valve')]).toEqual(['0', '45'])
+    expect([await count(there, 'Pump'), await count(there, 'Valve')]).toEqual(['45', '0'])
+    expect(await status('POST', `${operations}/upsert`, batch)).toBe(204)
+    const local = await here.send('POST', `${operations}/create?local=true`, batch)
+    expect((local.json() as { errors: object[] }).errors).toHaveLength(45)
+  })
 })
