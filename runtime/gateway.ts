@@ -12,6 +12,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
+import { collectWhenQuiet } from '#base/quiet-collection.ts'
 import { bridges } from '#bridges/registry.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
@@ -80,6 +81,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   await using opened = new AsyncDisposableStack()
   const metrics = createMetrics()
   watchProcess(metrics)
+  opened.defer(collectWhenQuiet())
   const { profile } = settings.conformance
   const { allowLoopback, caFile, fetchContexts } = settings.outbound
   const isLocal = isLoopbackListener(settings.host)

@@ -166,11 +166,6 @@ export interface Contradiction {
 
 export const contradictions: readonly Contradiction[] = [
   {
-    test: '057_01',
-    clause: '4.4',
-    why: 'Takes a @context of one address only without a list around it; JSON-LD lets both stand for the same, and other tests of the suite take both.',
-  },
-  {
     test: '053_05',
     clause: '6.3.2',
     why: 'Expects 503 for LdContextNotAvailable, which is 504 since V1.8.1. The profile 1.1.2 answers 503.',
