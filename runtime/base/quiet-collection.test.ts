@@ -55,3 +55,12 @@ it('does nothing in a process that cannot collect', () => {
   bytes *= 4
   expect(look).not.toThrow()
 })
+
+it('lets two minutes pass between collections', () => {
+  const { state, look } = site()
+  for (let i = 0; i < 25; i++) {
+    state.bytes = base + limits.memoryExcessBytes.value
+    look()
+  }
+  expect(state.collections).toBe(2)
+})

@@ -9,6 +9,8 @@ import { limits } from './limits.ts'
 
 /** Share of its time that a quiet event loop works at most. */
 const quietShare = 0.05
+/** A collection stops everything for a moment, so that many looks pass before the next one. */
+const looksBetween = 24
 
 export interface QuietCollectionPorts {
   /** Absent where the process was started without `--expose-gc`: then nothing is ever done. */
@@ -29,11 +31,14 @@ export function collectWhenQuiet(ports: QuietCollectionPorts = ofThisProcess()):
 /** One look: collects when it was quiet since the last one and there is enough to gain. */
 export function createLook({ collect, residentBytes, busyShare }: QuietCollectionPorts): () => void {
   let left = residentBytes()
+  let looks = looksBetween
   return () => {
+    looks++
     if (busyShare() > quietShare || collect === undefined) return
     const bytes = residentBytes()
     left = Math.min(left, bytes)
-    if (bytes - left < limits.memoryExcessBytes.value) return
+    if (bytes - left < limits.memoryExcessBytes.value || looks < looksBetween) return
+    looks = 0
     collect()
     left = residentBytes()
   }
