@@ -121,7 +121,6 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     log,
     metrics,
   })
-
   await intake.release()
   let isReady = false
   const unreadiness = (): string[] => [

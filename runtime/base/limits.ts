@@ -130,7 +130,6 @@ export const limits = {
   ),
   streamsLiveMax: limit(50_000, 'streams', 'About 25 MB of live stream state', 'idle ones leave memory'),
   streamsMax: limit(4_000_000, 'streams', 'Numbers fit 22 bits of the chunk key', 'store.failed'),
-  quietMs: limit(5000, 'ms', 'A quiet process gives memory back, a busy one does not', 'looked at again'),
   memoryExcessBytes: limit(16 * 1024 * 1024, 'bytes', 'What a quiet process keeps of a load', 'collected'),
   // NGSI-LD
   entityBytesMax: limit(1024 * 1024, 'bytes', 'One row, one answer', '413'),

@@ -1,3 +1,7 @@
+/**
+ * When a quiet process gives memory back: decided here on figures that the test makes up, since real collections depend
+ * on the machine.
+ */
 import { expect, it } from 'vitest'
 import { limits } from './limits.ts'
 import { createLook } from './quiet-collection.ts'

@@ -9,6 +9,7 @@ import { limits } from './limits.ts'
 
 /** Share of its time that a quiet event loop works at most. */
 const quietShare = 0.05
+const lookMs = 5000
 /** A collection stops everything for a moment, so that many looks pass before the next one. */
 const looksBetween = 24
 
@@ -24,7 +25,7 @@ export interface QuietCollectionPorts {
 /** Looks at the process from time to time, which does not keep it alive. Returns its end. */
 export function collectWhenQuiet(ports: QuietCollectionPorts = ofThisProcess()): () => void {
   const look = createLook(ports)
-  const timer = setInterval(look, limits.quietMs.value).unref()
+  const timer = setInterval(look, lookMs).unref()
   return () => clearInterval(timer)
 }
 
