@@ -74,30 +74,40 @@ export function evolutionOf(
   if (lives === undefined) return undefined
   const window = windowOf(query)
   const found = new Map<string, TimedInstance[]>()
+  const beyond = new Map<string, number>()
+  const fits = (name: string, time: number): boolean => {
+    if (time < window.from || time >= window.to) return false
+    const bound = beyond.get(name)
+    return bound === undefined || (query.lastN === undefined ? time <= bound : time >= bound)
+  }
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
-    if (time === undefined || time < window.from || time >= window.to) return false
+    if (time === undefined || !fits(name, time)) return false
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
-    else if (query.timeproperty !== 'observedAt') bound(list, query)
+    else if (query.timeproperty !== 'observedAt' && list.length >= Math.max(2 * query.limit, 2048))
+      beyond.set(name, boundTo(list, query))
     return true
   }
   for (const [rid, corrections] of lives.rids) {
     const told = addChanges(ports, rid, { query, corrections, add })
     const isStreamed = query.timeproperty !== 'deletedAt' && query.unobserved !== true
-    if (isStreamed) addStreams(ports, rid, { query, window, corrections, told, add })
+    if (isStreamed) addStreams(ports, rid, { query, window, corrections, told, add, fits })
   }
   const { entity, created, modified, deleted } = lives
   return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query) }
 }
 
-/** What comes in another order than that of its times is thrown away in between, as far as nobody will see it. */
-function bound(list: TimedInstance[], { lastN, limit, timeproperty }: TemporalQuery): void {
+/**
+ * What comes in another order than that of its times is thrown away in between, as far as nobody will see it. Returns the
+ * time beyond which nobody will.
+ */
+function boundTo(list: TimedInstance[], { lastN, limit, timeproperty }: TemporalQuery): number {
   const most = limit + 1
-  if (list.length < Math.max(2 * most, 2048)) return
   list.sort((a, b) => timeOf(a, timeproperty)! - timeOf(b, timeproperty)!)
-  if (lastN === undefined) list.length = most
+  if (lastN === undefined) list.length = Math.min(list.length, most)
   else list.splice(0, list.length - most)
+  return timeOf(lastN === undefined ? list.at(-1)! : list[0]!, timeproperty)!
 }
 
 type Add = (name: string, one: TimedInstance) => boolean
@@ -137,10 +147,12 @@ const keyOf = (name: string, dataset: string, identity: string): string => `${na
 interface StreamReading extends Reading {
   readonly window: Window
   readonly told: ReadonlyMap<string, string>
+  /** Whether an instance of this time may be in the answer, by what is known so far. */
+  readonly fits: (name: string, time: number) => boolean
 }
 
 function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading): void {
-  const { query, window, corrections, told, add } = reading
+  const { query, window, corrections, told, add, fits } = reading
   // Chunks are ordered by observedAt; a window on another time property has to see all of them.
   const narrow = query.timeproperty === 'observedAt'
   const from = narrow ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
@@ -150,6 +162,8 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
     if (!isWanted(query, name, row.dataset)) continue
     const put = (found: Omit<TailInstance, 'shape'>, shape: string): boolean => {
       const { time, modified, value } = found
+      // Asked before anything is made of it, since a window on another time property sees all there is.
+      if (!narrow && corrections.isEmpty && !fits(name, modified)) return false
       if (told.has(keyOf(name, row.dataset, identityOf(time, value)))) return false
       if (corrections.isEmpty) return add(name, observedInstance(row.s, shape, found))
       if (corrections.isObservationErased(name, row.dataset, modified)) return false

@@ -240,13 +240,13 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       commit(id, (stage) => {
         const rids = existing(id)
         const datasets = deleteAll ? undefined : new Set([datasetId ?? '@none'])
-        const found = evolutionOf(ports, id, {
-          timeproperty: 'createdAt',
-          attrs: new Set([name]),
-          datasets,
-          limit: 1,
-        })
-        if (found?.attributes.has(name) !== true) throw notFound(`${id} has no history of ${name}`)
+        const wanted = { attrs: new Set([name]), datasets, limit: 1 }
+        const hasAny =
+          evolutionOf(ports, id, { ...wanted, timeproperty: 'observedAt' })?.attributes.has(name) === true ||
+          evolutionOf(ports, id, { ...wanted, timeproperty: 'createdAt', unobserved: true })?.attributes.has(
+            name,
+          ) === true
+        if (!hasAny) throw notFound(`${id} has no history of ${name}`)
         for (const rid of rids) {
           for (const row of ports.history.streamsOf(rid)) {
             const isMeant =

@@ -204,14 +204,15 @@ function addStatistics(bucket: Bucket, { count, min, max, sum, sumsq }: Statisti
   if (max > bucket.max) bucket.max = max
 }
 
+const timeType = /^(?:https:\/\/uri\.etsi\.org\/ngsi-ld\/)?(DateTime|Date|Time)$/
+
 /** Texts by code unit; DateTime, Date and Time, which come as typed values, by what they name. */
 function orderedOf(value: Json): Ordered | undefined {
   if (typeof value === 'string') return { type: 'String', key: value, value }
   const text = isObject(value) ? own(value, '@value') : undefined
   if (!isObject(value) || typeof text !== 'string') return undefined
-  const type = /^(?:https:\/\/uri\.etsi\.org\/ngsi-ld\/)?(DateTime|Date|Time)$/.exec(
-    String(own(value, '@type')),
-  )?.[1]
+  const name = own(value, '@type')
+  const type = typeof name === 'string' ? timeType.exec(name)?.[1] : undefined
   if (type === undefined) return undefined
   const key =
     type === 'DateTime'
