@@ -50,6 +50,7 @@ export const errorRegister = {
   // HTTP binding
   'http.method-not-allowed': entry('caller', 'never', 405, 'See the Allow header.'),
   'http.not-acceptable': entry('caller', 'never', 406, 'Ask for one of the listed media types.'),
+  'http.length-required': entry('caller', 'never', 411, 'Send Content-Length, or chunks.'),
   'http.unsupported-media-type': entry(
     'caller',
     'never',

@@ -4,9 +4,11 @@
  * so that a query always sees the current value. Results are in order of creation,
  * unless another order is asked for.
  */
+import type { Clock } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
 import type { OrderKey } from '#ngsi-ld/order.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
@@ -25,9 +27,15 @@ export interface ConsumePorts {
   readonly entities: Entities
   readonly live: LiveState
   readonly names: Names
+  readonly clock: Pick<Clock, 'now'>
 }
 
-export function createConsume({ database, entities, live, names }: ConsumePorts) {
+export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
+  /** What is over is not shown, although it is still to be removed. */
+  const shown = (whole: EntityView, row: EntityRow): EntityView | undefined => {
+    const now = clock.now()
+    return entities.firstExpiry() > now || !row.doc.includes('"expiresAt"') ? whole : unexpired(whole, now)
+  }
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
   const search = createEntityQuery({
     database,
@@ -41,7 +49,7 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } = limit === 0 ? nothing : pageOf(search, what, { limit, offset, after, order })
     return {
-      entities: rows.map(view),
+      entities: rows.flatMap((row) => shown(view(row), row) ?? []),
       more,
       ...(next === undefined ? {} : { next }),
       ...(count ? { count: search.count(what) } : {}),
@@ -51,7 +59,7 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
   return Object.freeze({
     retrieve(id: string): EntityView | undefined {
       const row = entities.byId(id)
-      return row === undefined ? undefined : view(row)
+      return row === undefined ? undefined : shown(view(row), row)
     },
     /** The last document of a deleted entity. */
     last(id: string): EntityView | undefined {
@@ -63,6 +71,16 @@ export function createConsume({ database, entities, live, names }: ConsumePorts)
     },
     query: (query: EntityQuery): QueryPage => answer(query),
   })
+}
+
+/** The entity as it is without what has expired; undefined when it has as a whole. */
+function unexpired(view: EntityView, now: number): EntityView | undefined {
+  const whole = view.entity()
+  if (isExpired(whole, now)) return undefined
+  const { entity, changes } = withoutExpired(whole, now)
+  if (changes.length === 0) return view
+  const text = JSON.stringify(entity)
+  return { ...view, text: () => text, entity: () => JSON.parse(text) as Entity }
 }
 
 interface PositionedPage {

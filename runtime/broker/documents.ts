@@ -296,6 +296,7 @@ export function createDocuments(ports: DocumentsPorts) {
     if (old === next) return
     if (old !== undefined) stage.write('expiry.delete', old, rid)
     if (next !== undefined) stage.write('expiry.insert', next, rid)
+    stage.published(entities.renewExpiry)
   }
 
   function writeIndex(stage: Stage, rid: number, add: IndexRows, drop: IndexRows): void {

@@ -120,7 +120,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })
   const observer = createObserver({ streams, matcher, metrics })
   const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
-  const consume = createConsume({ database, entities, live, names })
+  const consume = createConsume({ database, entities, live, names, clock })
   const told = openSubscriptions(
     { ...stored, door, matcher, query: consume.query, clock, log },
     () => outside!,

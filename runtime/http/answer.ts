@@ -7,7 +7,7 @@ import { productToken } from '#base/version.ts'
 import { type Context, contextMember } from '#ngsi-ld/context.ts'
 import type { Ask, AskHead } from './ask.ts'
 import { contextRelation, geoJson } from './negotiate.ts'
-import { versionTag } from './version-tag.ts'
+import { isNamed, versionTag } from './version-tag.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -25,8 +25,10 @@ export interface PageLinks {
 export interface Answers {
   /** The context that names in the answer to this request are in: JSON can only name one by Link. */
   contextFor(ask: Ask): Context
-  /** 200 with one entity; a `version` becomes its ETag. */
-  entity(ask: Ask, text: string, context: Context, version?: number): Response
+  /** 200 with one entity. */
+  entity(ask: Ask, text: string, context: Context): Response
+  /** The same of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
+  version(ask: Ask, text: string, context: Context, state: EntityState): Response
   /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
   list(ask: Ask, rendered: Rendered, page?: Page): Response
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
@@ -38,6 +40,12 @@ export interface Answers {
   data(ask: Pick<AskHead, 'tenant'>, value: unknown, how?: { status?: number; headers?: Headers }): Response
   /** JSON that has no @context: information about the gateway. */
   json(value: unknown, status?: number, headers?: Headers): Response
+}
+
+/** The version that an entity is in, and the If-None-Match of the client. */
+export interface EntityState {
+  readonly version: number
+  readonly knows: string | undefined
 }
 
 interface Page {
@@ -74,13 +82,17 @@ export function createAnswers({ core }: { core: Context }): Answers {
       return linkOf(context) === undefined ? core : context
     },
 
-    entity(ask, text, context, version) {
+    entity(ask, text, context) {
       const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-      const headers = head(ask, context)
-      const status = statusOf(ask)
-      if (version === undefined) return new Response(body, { status, headers })
-      const tagged = { ...headers, ETag: versionTag(version, representationOf(ask), context) }
-      return new Response(body, { status, headers: tagged })
+      return new Response(body, { status: statusOf(ask), headers: head(ask, context) })
+    },
+
+    version(ask, text, context, { version, knows }) {
+      const tag = versionTag(version, representationOf(ask), context)
+      if (knows !== undefined && isNamed(knows, tag))
+        return new Response(null, { status: 304, headers: { ...plain(ask), ETag: tag } })
+      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
+      return new Response(body, { status: statusOf(ask), headers: { ...head(ask, context), ETag: tag } })
     },
 
     list(ask, { texts, context }, page) {
@@ -125,8 +137,10 @@ export function createAnswers({ core }: { core: Context }): Answers {
 const statusOf = ({ amendment }: Ask): number => (amendment?.isAltered() === true ? 203 : 200)
 
 /** What tells representations of one version of an entity apart, beside its context. */
-const representationOf = ({ type, amendment }: Ask): string =>
-  amendment === undefined ? type : `${type};ngsi-ld=${amendment.version}`
+const representationOf = ({ type, isGeoJson, amendment }: Ask): string => {
+  const form = isGeoJson === true ? `${geoJson};${type}` : type
+  return amendment === undefined ? form : `${form};ngsi-ld=${amendment.version}`
+}
 
 function array(texts: readonly string[], member: string | undefined): string {
   const items = member === undefined ? texts : texts.map((text) => withMember(text, member))

@@ -158,6 +158,7 @@ export function createAsks(
   ) => {
     const tenant = tenantOf(c)
     const parameters = parametersOf(c.req.url, known)
+    requireLength(c)
     const contentType = bodyType(headerOf(c, 'content-type'), patches ? patchTypes : bodyTypes)
     const isLinked = contentType !== 'application/ld+json'
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
@@ -238,6 +239,7 @@ export function createAsks(
     async document(c, { known = nothing, creates = false } = {}) {
       const tenant = tenantOf(c)
       const parameters = parametersOf(c.req.url, known)
+      requireLength(c)
       bodyType(headerOf(c, 'content-type'), bodyTypes)
       const body = await bodies.json(c)
       const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
@@ -263,6 +265,12 @@ function refuseUnbuilt(c: HttpContext): void {
   if (headerOf(c, 'ngsild-entitymap') !== undefined && map === undefined) {
     throw notSupported('NGSILD-EntityMap: only queries and retrievals of entities and histories go by a map')
   }
+}
+
+/** A request that needs a body says how it ends [RFC 9110 15.5.12]. @throws http.length-required */
+function requireLength(c: HttpContext): void {
+  if (headerOf(c, 'content-length') !== undefined || headerOf(c, 'transfer-encoding') !== undefined) return
+  throw new GatewayError('http.length-required', 'the request has neither a body nor the length of one')
 }
 
 /** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */

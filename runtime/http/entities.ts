@@ -10,7 +10,7 @@ import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
-import type { HttpContext } from './body.ts'
+import { type HttpContext, headerOf } from './body.ts'
 import { entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
 import { truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
@@ -61,7 +61,9 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
     if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
     const linked = rendering.linked?.([view]) ?? []
     if (linked.length > 0) return answers.list(ask, { texts: [text, ...linked], context })
-    return answers.entity(ask, text, context, rendering.joins === true ? undefined : view.version())
+    if (rendering.joins === true) return answers.entity(ask, text, context)
+    const knows = headerOf(c, 'if-none-match')
+    return answers.version(ask, text, context, { version: view.version(), knows })
   }
 
   const list = (c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response => {

@@ -27,6 +27,9 @@ export interface Problems {
 /** Faults whose truth is no business of the client's: bugs of ours, and what a disk or a file says. */
 const isPrivate = (code: ErrorCode): boolean => code === 'gateway.internal' || code === 'store.failed'
 
+/** Those of HTTP itself that say all by their status and headers. */
+const bare: ReadonlySet<number> = new Set([411, 415])
+
 export function createProblems({ log, metrics, rules }: ProblemPorts): Problems {
   const failures = metrics.counter('selvedge_http_errors_total')
 
@@ -46,10 +49,12 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
       const error = toGatewayError(thrown)
       const problem = body(error)
       if (problem.status >= 500) failures.value++
-      return new Response(JSON.stringify(problem), {
-        status: problem.status,
+      const { status } = problem
+      const isBare = bare.has(status)
+      return new Response(isBare ? null : JSON.stringify(problem), {
+        status,
         headers: {
-          'Content-Type': 'application/json',
+          ...(isBare ? {} : { 'Content-Type': 'application/json' }),
           Server: productToken,
           ...extraHeaders(error),
           ...tenantHeader(tenant),

@@ -13,6 +13,12 @@ export function versionTag(version: number, type: string, context: Context): str
   return `"${version}-${crc32(type + JSON.stringify(context.reference)).toString(36)}"`
 }
 
+/** Whether an If-None-Match header names this tag; a weak one is as good here [RFC 9110 13.1.2]. */
+export function isNamed(ifNoneMatch: string, tag: string): boolean {
+  if (ifNoneMatch.trim() === '*') return true
+  return ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
+}
+
 const tags = /^\s*(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*\s*$/
 const strongTag = /(W\/)?"(\d{1,15})(?:-[0-9a-z]+)?"/g
 

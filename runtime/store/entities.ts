@@ -74,6 +74,7 @@ export function createEntities(database: Database) {
   const expired = database.prepare<[number, number], { rid: number }>(
     'SELECT rid FROM expiry WHERE at <= ? ORDER BY at LIMIT ?',
   )
+  const firstExpiry = database.prepare<[], { at: number | null }>('SELECT min(at) AS at FROM expiry')
   const graves = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
   )
@@ -85,6 +86,7 @@ export function createEntities(database: Database) {
   const recent = new Map<string, Recent>()
   const recentByRid = new Map<number, Recent>()
   let recentBytes = 0
+  let expiresFirst: number | undefined
   const forget = (id: string): void => {
     const known = recent.get(id)
     if (known === undefined) return
@@ -149,6 +151,15 @@ export function createEntities(database: Database) {
     count: () => total.get()?.c ?? 0,
     /** Entities of which something has expired, the longest ago first. */
     expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),
+    /** When something of an entity expires first; infinity, where nothing does. Costs nothing: reads ask it. */
+    firstExpiry(): number {
+      expiresFirst ??= firstExpiry.get()?.at ?? Number.POSITIVE_INFINITY
+      return expiresFirst
+    },
+    /** To be called when expiries were written, once they are on disk. */
+    renewExpiry(): void {
+      expiresFirst = undefined
+    },
     tombstones: (id: string) => graves.all(id),
   })
 }

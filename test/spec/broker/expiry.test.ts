@@ -41,6 +41,20 @@ it('ends an entity at its time and not before, also across a restart', async () 
   expect(read('urn:x:1')).toHaveProperty('a', property(2))
 })
 
+it('shows nothing that is over, although it is still to be removed', async () => {
+  await create('urn:x:1', { expiresAt: inSeconds(60), a: property(1) })
+  await create('urn:x:2', { a: property(1, inSeconds(60)), b: property(2) })
+  await create('urn:x:3', { a: property(1, inSeconds(120)) })
+  clock.jump(60_000)
+  const all = { selection: undefined, limit: 10, offset: 0, count: false }
+  const found = open.broker.query(all).entities.map((view) => view.entity())
+  expect([read('urn:x:1'), read('urn:x:2'), found.map(({ id }) => id)]).toEqual([
+    undefined,
+    { id: 'urn:x:2', type: 'T', b: property(2) },
+    ['urn:x:2', 'urn:x:3'],
+  ])
+})
+
 it('ends the attribute instances that are over, each at its time, and leaves the others', async () => {
   const other = { ...property(2, inSeconds(120)), datasetId: 'urn:d:1' }
   await create('urn:x:1', { a: [property(1, inSeconds(60)), other], b: property(3) })

@@ -150,7 +150,8 @@ export const clauses: readonly Clause[] = [
     'Beyond the standard: values without observedAt are told alone and brought back with their times',
     [provision('13-history-brought-back')],
   ),
-  done('none', 'Beyond the standard: ETag and If-Match, SenML, failures of our own', [
+  done('none', 'Beyond the standard: ETag, If-Match and If-None-Match, SenML, failures of our own', [
+    binding('conditional-reads'),
     binding('conditional-writes'),
     binding('beyond-the-standard'),
     binding('forced-failure'),
