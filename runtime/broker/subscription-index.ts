@@ -220,8 +220,11 @@ function literalKey(scalar: QueryValue): string | undefined {
   }
 }
 
-const valueKey = (value: Json): string =>
-  typeof value === 'string' ? `string ${value.toWellFormed()}` : `${typeof value} ${String(value)}`
+/** What is no scalar equals no literal. */
+function valueKey(value: Json): string {
+  if (typeof value === 'string') return `string ${value.toWellFormed()}`
+  return typeof value === 'number' || typeof value === 'boolean' ? `${typeof value} ${value}` : 'none'
+}
 
 function entryOf<T extends Holder>(holder: T): Entry<T> {
   const { entities = [], watchedAttributes: watched, q } = holder.subscription
