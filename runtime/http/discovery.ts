@@ -27,7 +27,6 @@ export function createDiscoveryRoutes({ asks, answers }: { asks: Asks; answers: 
     shape: { kind: string; member: string; detail: (use: Use, context: Context) => object },
   ): Response => {
     const context = answers.contextFor(ask)
-    truthOf(ask.parameters, 'local')
     if (truthOf(ask.parameters, 'details') === true) {
       const texts = uses.map((use) => JSON.stringify(shape.detail(use, context)))
       return answers.list(ask, { texts, context })
@@ -44,7 +43,6 @@ export function createDiscoveryRoutes({ asks, answers }: { asks: Asks; answers: 
     info: (use: Use, context: Context) => object,
   ): Response => {
     const context = answers.contextFor(ask)
-    truthOf(ask.parameters, 'local')
     const name = checkName(ask.context.expand(text), 'name')
     const use = uses.find((candidate) => candidate.name === name)
     if (use === undefined) throw notFound(`no entity has ${text}`)

@@ -12,7 +12,6 @@ import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
-import { truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 import { readQueryBody } from './query-body.ts'
@@ -50,7 +49,6 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
   const show = (c: HttpContext, ask: Ask): Response => {
     const context = answers.contextFor(ask)
     const rendering = renderingFor(ask)
-    truthOf(ask.parameters, 'local')
     const type = typesOf(ask)
     const view = ask.broker.retrieve(c.req.param('id') ?? '')
     // Whether the id is one at all matters only where nothing was found.

@@ -119,7 +119,6 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
 function conditionsOf(c: HttpContext, { parameters, context }: AskHead): WriteOptions {
   const type = parameters.get('type')
   const versions = versionsOf(headerOf(c, 'if-match'))
-  truthOf(parameters, 'local')
   if (type === undefined && versions === undefined) return { by: 'http' }
   const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
   return { by: 'http', when: { selection, versions } }

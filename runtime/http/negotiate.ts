@@ -158,6 +158,8 @@ export function parametersOf(url: string, known: ReadonlySet<string>): Parameter
     if (parameters.has(name)) throw invalid(`query parameter ${name} is given twice`, { parameter: name })
     parameters.set(name, value)
   }
+  // Where it stands, it is for all routes the same.
+  truthOf(parameters, 'local')
   return known.has('count') ? countAsParameter(parameters) : parameters
 }
 

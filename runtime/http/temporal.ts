@@ -16,7 +16,7 @@ import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { entityQueryOf, searchParameters } from './entity-search.ts'
-import { answerTypes, truthOf } from './negotiate.ts'
+import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
 import { readQueryBody } from './query-body.ts'
@@ -55,7 +55,6 @@ export function createTemporalRoutes(
 ) {
   function retrieve(c: HttpContext, ask: Ask): Response {
     const id = idOf(c)
-    truthOf(ask.parameters, 'local')
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
     const context = answers.contextFor(ask)
     if (wish.aggregates !== undefined) {

@@ -56,7 +56,9 @@ export function passedOn(
     datasetId: _datasetId,
     ...kept
   } = rest
+  // How often is decided here, where what several tell comes together.
   const {
+    throttling: _throttling,
     csf: _csf,
     splitEntities: _split,
     jsonldContext: _address,

@@ -68,6 +68,58 @@ describe('what copies of one entity add up to', () => {
   })
 })
 
+/** An attribute with instances of several datasets, each at a time of its own. */
+const instances = fc
+  .uniqueArray(fc.tuple(fc.constantFrom('', 'urn:d:1', 'urn:d:2'), fc.integer({ min: 1, max: 500 })), {
+    selector: ([dataset]) => dataset,
+    minLength: 1,
+  })
+  .map((list) =>
+    list.map(([datasetId, at]) => ({
+      ...{ type: 'Property', value: at, observedAt: msToDateTime(at * 1000) },
+      ...(datasetId === '' ? {} : { datasetId }),
+    })),
+  )
+const copyOf = (
+  mode: EntityCopy['mode'],
+  flow: readonly { readonly value: number; readonly datasetId?: string }[],
+): EntityCopy => ({
+  mode,
+  claim: new Set(['flow']),
+  entity: { id: 'urn:e:1', type: 'T', flow: flow.length === 1 ? flow[0]! : flow } as unknown as Entity,
+  times: { created: 1, modified: 1, attributes: {} },
+})
+const byDataset = (entity: Entity) =>
+  Object.fromEntries(instancesOf(entity, 'flow').map(({ datasetId = '', value }) => [datasetId, value]))
+
+describe('what several instances of an attribute add up to', () => {
+  it('is the newest of each dataset, and of a responsible source only its own', () => {
+    fc.assert(
+      fc.property(fc.array(instances, { minLength: 1, maxLength: 4 }), instances, (lists, own) => {
+        const newest: Record<string, number> = {}
+        for (const { datasetId = '', value } of lists.flat())
+          newest[datasetId] = Math.max(newest[datasetId] ?? 0, value)
+        const given = lists.map((list) => copyOf('inclusive', list))
+        expect(byDataset(mergeCopies(given).entity)).toEqual(newest)
+        const sole = copyOf('exclusive', own)
+        expect(byDataset(mergeCopies([...given, sole]).entity)).toEqual(byDataset(sole.entity))
+      }),
+    )
+  })
+
+  it('has of auxiliary sources only datasets that nobody else has', () => {
+    fc.assert(
+      fc.property(instances, instances, (list, auxiliary) => {
+        const merged = byDataset(
+          mergeCopies([copyOf('auxiliary', auxiliary), copyOf('inclusive', list)]).entity,
+        )
+        const extra = byDataset(copyOf('auxiliary', auxiliary).entity)
+        expect(merged).toEqual({ ...extra, ...byDataset(copyOf('inclusive', list).entity) })
+      }),
+    )
+  })
+})
+
 describe('how a write is split', () => {
   it('every attribute goes to who is responsible for it or stays here, and none to both', () => {
     const registration = fc

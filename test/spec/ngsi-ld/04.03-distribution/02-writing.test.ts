@@ -202,4 +202,16 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     const local = await here.send('POST', `${operations}/create?local=true`, batch)
     expect((local.json() as { errors: object[] }).errors).toHaveLength(45)
   })
+
+  test('local is true or false, in whatever request', async () => {
+    const asked: readonly [string, string, unknown?][] = [
+      ['GET', `${entities}?type=Pump`],
+      ['POST', `${operations}/delete?`, ['urn:p:1']],
+      ['POST', `${operations}/upsert?`, [pump('urn:p:1')]],
+      ['DELETE', '/ngsi-ld/v1/temporal/entities/urn:p:1?'],
+      ['GET', '/ngsi-ld/v1/types?'],
+    ]
+    for (const [method, path, body] of asked)
+      expect([path, await status(method, `${path}&local=maybe`, body)]).toEqual([path, 400])
+  })
 })

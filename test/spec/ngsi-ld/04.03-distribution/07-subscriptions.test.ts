@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { startHttpGateway } from '#test/kit/http-gateway.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
 
 const api = '/ngsi-ld/v1'
@@ -108,7 +109,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await register({
       information: [{ entities: [{ type: 'Pump', id: 'urn:p:2' }], propertyNames: ['flow'] }],
     })
-    await subscribe({ watchedAttributes: ['flow', 'heat'], q: 'heat>3' })
+    await subscribe({ watchedAttributes: ['flow', 'heat'], q: 'heat>3', throttling: 0.001 })
     await subscribe({ entities: [{ type: 'Valve' }] })
     const [passed] = await passedOn(1)
     expect(passed).toMatchObject({ entities: [{ id: 'urn:p:2', type: 'Pump' }], watchedAttributes: ['flow'] })
@@ -222,6 +223,13 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     const body = { id: 'urn:n:1', type: 'Notification', subscriptionId: 'urn:s:1', data: [] }
     const reply = await here.send('POST', '/selvedge/v1/source-notifications/guessed', body)
     expect(reply.status).toBe(404)
+    const guarded = await startHttpGateway({ token: 'secret' })
+    const [open, closed] = [
+      await guarded.send('POST', '/selvedge/v1/source-notifications/guessed', body),
+      await guarded.get(`${api}/subscriptions`),
+    ]
+    await guarded.close()
+    expect([open.status, closed.status]).toEqual([404, 401])
   })
 
   test('what was to be made or deleted while a source or we were away is made up for at the next start', async () => {
