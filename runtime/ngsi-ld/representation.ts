@@ -201,8 +201,8 @@ const compactNames = (names: Json | readonly string[], context: Context): Json =
 function concise(whole: JsonObject, bare: boolean): Json {
   const { type, ...rest } = whole
   const { objectList } = rest
-  const members = objectList === undefined ? rest : { ...rest, objectList: urisIn(objectList) }
-  const { value } = members as JsonObject
+  const members: JsonObject = objectList === undefined ? rest : { ...rest, objectList: urisIn(objectList) }
+  const { value } = members
   if (type === 'Property' && value !== undefined && isGeometry(value)) return whole
   const alone = bare && value !== undefined && Object.keys(members).length === 1
   const readable =
