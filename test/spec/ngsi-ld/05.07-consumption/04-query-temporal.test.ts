@@ -251,21 +251,3 @@ describe('an answer that cannot hold everything', () => {
     expect([answer.status, range(answer)]).toEqual([206, expect.stringContaining(`date-time ${at(0)}-`)])
   })
 })
-
-it('what was written first shall be told first over modifiedAt, whatever it observed', async () => {
-  const count = 3000
-  const values = [...Array(count).keys()]
-  await gateway.send('POST', temporal, { id: 'urn:w:1', type: 'Late', a: series(values, count) })
-  const earlier = series(
-    values.map((value) => value - count),
-    0,
-  )
-  await gateway.send('POST', `${temporal}/urn:w:1/attrs`, { a: earlier })
-  const valuesOf = async (query: string): Promise<number[]> => {
-    const answer = await gateway.get(`${temporal}/urn:w:1?timeproperty=modifiedAt${query}`)
-    expect(answer.status).toBe(206)
-    return (answer.json() as { a: { value: number }[] }).a.map(({ value }) => value)
-  }
-  expect(Math.min(...(await valuesOf('')))).toBeGreaterThanOrEqual(0)
-  expect(Math.max(...(await valuesOf('&lastN=100')))).toBeLessThan(0)
-})
