@@ -34,7 +34,7 @@ import type { Frame } from '#contract'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender } from '#delivery/sender.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
-import { createPeer } from '#federation/peer.ts'
+import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { guard } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
@@ -52,12 +52,14 @@ import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
+import { isUplink } from '#ngsi-ld/subscription.ts'
 import type { Database } from '#store/database.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { lockFolder } from '#store/folder-lock.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
 import { createWriter } from '#store/writer.ts'
+import { createUplinks, type Uplinks } from '#uplink/uplinks.ts'
 
 export interface GatewayPorts {
   readonly settings: Settings
@@ -95,8 +97,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const sender = createSender({ clock, publish: publisher.send }, sending)
   opened.defer(() => sender.close())
 
+  const peer = createPeer({ allowsLoopback: allowLoopback })
+  opened.defer(() => peer.close())
+  const alias = (tenant: string): string =>
+    [`selvedge-${gatewayId(settings.data)}`, tenant].filter((part) => part !== '').join('.')
   const connect = (tenant: Inside): Outside =>
-    connectOutside(tenant, { contexts: () => contexts, send: sender.send, clock, log, metrics })
+    connectOutside(tenant, { contexts: () => contexts, send: sender.send, peer, alias, clock, log, metrics })
   const tenants = await openTenants(
     { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
@@ -127,11 +133,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(isReady ? [] : ['starting']),
     ...(main.door.status().full ? ['the disk is full'] : []),
   ]
-  const peer = createPeer({ allowsLoopback: allowLoopback })
-  opened.defer(() => peer.close())
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
-  const alias = (tenant: string): string =>
-    [`selvedge-${gatewayId(settings.data)}`, tenant].filter((part) => part !== '').join('.')
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
   opened.defer(() => passing.close())
   const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
@@ -172,6 +174,8 @@ const hostedIn =
 interface OutsidePorts {
   readonly contexts: () => Contexts
   readonly send: Sender['send']
+  readonly peer: Peer
+  readonly alias: (tenant: string) => string
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -200,7 +204,20 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     },
     tenant.name === '' ? {} : { labels: `{tenant="${tenant.name}"}` },
   )
-  return Object.freeze({ ...outbox, close: () => outbox.close(limits.drainMs.value) })
+  let uplinks: Uplinks | undefined
+  return Object.freeze({
+    ...outbox,
+    start() {
+      outbox.start()
+      const subscriptions = () =>
+        [...tenant.matcher.all()].map(({ subscription }) => subscription).filter(isUplink)
+      uplinks = createUplinks({ ...ports, tenant, subscriptions })
+    },
+    async close() {
+      await uplinks?.close()
+      await outbox.close(limits.drainMs.value)
+    },
+  })
 }
 
 /** The same each time a delivery is sent; a number comes again after all were settled, but never at the same time. */

@@ -3,19 +3,8 @@
  * No queue, cache, buffer, retry or loop may exist without an entry here.
  */
 
-export interface Limit {
-  readonly value: number
-  readonly unit: string
-  readonly reason: string
-  readonly beyond: string
-}
-
-const limit = (value: number, unit: string, reason: string, beyond: string): Limit => ({
-  value,
-  unit,
-  reason,
-  beyond,
-})
+import { type Limit, limit } from './limit.ts'
+import { uplinkLimits } from './uplink-limits.ts'
 
 export const limits = {
   // The door (commit path)
@@ -397,4 +386,6 @@ export const limits = {
   httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
+
+  ...uplinkLimits,
 } as const satisfies Record<string, Limit>

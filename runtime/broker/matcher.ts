@@ -12,7 +12,13 @@ import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesEntity } from '#ngsi-ld/selection.ts'
-import { isActive, type NotificationTrigger, type Subscription, streamUri } from '#ngsi-ld/subscription.ts'
+import {
+  isActive,
+  isUplink,
+  type NotificationTrigger,
+  type Subscription,
+  streamUri,
+} from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
@@ -94,8 +100,9 @@ export function createMatcher(ports: MatcherPorts) {
   function restore(registered: Registered): void {
     unregister(registered.i)
     all.set(registered.i, registered)
-    // Time alone makes periodic ones speak.
-    if (registered.subscription.timeInterval === undefined) index.add(registered)
+    // Time alone makes periodic ones speak, and uplinks follow the log.
+    const { subscription } = registered
+    if (subscription.timeInterval === undefined && !isUplink(subscription)) index.add(registered)
   }
 
   /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */

@@ -12,10 +12,12 @@ import { createEntities } from '#store/entities.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory, type History } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
+import { createHistorySpans } from '#store/history-spans.ts'
 import { createPassedSubscriptions } from '#store/passed-subscriptions.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
+import { createUplinkStates, type UplinkStates } from '#store/uplink-states.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
@@ -23,6 +25,7 @@ import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
 import { createExpiry } from './expiry.ts'
+import { createFollowing, type Following } from './following.ts'
 import { forgetHistory } from './forget.ts'
 import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
@@ -69,6 +72,10 @@ export interface Inside {
   readonly current: (id: string) => EntityView | undefined
   /** Which attribute instance a stream is. */
   readonly streamName: (s: number) => StreamName | undefined
+  readonly history: TenantBroker['history']
+  /** What followers of the changes read. */
+  readonly following: Following
+  readonly uplinkStates: UplinkStates
 }
 
 /** Which attribute instance a stream is. */
@@ -121,12 +128,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const observer = createObserver({ streams, matcher, metrics })
   const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
-  const told = openSubscriptions(
-    { ...stored, door, matcher, query: consume.query, clock, log },
-    () => outside!,
-  )
-  const { subscriptions, sources } = told
+  const toldPorts = { ...stored, door, matcher, query: consume.query, clock, log }
+  const told = openSubscriptions(toldPorts, () => outside!)
   const evolution = { entities, history, edits, records, names, live, streams }
+  const following = createFollowing({ ...stored, names, live, streams, door })
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
@@ -134,12 +139,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolve(id, query),
     temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer }),
-    subscriptions,
+    subscriptions: told.subscriptions,
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock }),
     inventory: createInventory({ shapes: createShapes(database), names }),
-    registrations: sources.registrations.broker,
-    sourceSubscriptions: sources.subscribe.broker,
+    registrations: told.sources.registrations.broker,
+    sourceSubscriptions: told.sources.subscribe.broker,
   } satisfies TenantBroker)
 
   outside = ports.attach({
@@ -147,10 +152,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     door,
     deliveries,
     matcher,
-    sources: sources.subscribe,
+    sources: told.sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
     current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
+    history: broker.history,
+    ...{ following, uplinkStates: stored.uplinkStates },
   })
 
   return Object.freeze({
@@ -272,6 +279,8 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
     deliveries: createDeliveries(database),
     contextSources: createContextSources(database),
     passedSubscriptions: createPassedSubscriptions(database),
+    spans: createHistorySpans(database),
+    uplinkStates: createUplinkStates(database),
   }
 }
 

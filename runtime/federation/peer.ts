@@ -12,7 +12,7 @@ export interface PeerRequest {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | undefined
+  readonly body?: string | Buffer | undefined
   readonly timeoutMs: number
 }
 

@@ -117,6 +117,12 @@ export interface KeyValue {
   readonly value: string
 }
 
+/** Whether its endpoint is another broker, which is to be kept as this one is, rather than a receiver of notifications. */
+export const isUplink = ({ notification }: Pick<Subscription, 'notification'>): boolean =>
+  notification.endpoint.notifierInfo?.some(
+    ({ key, value }) => key === 'selvedge:mode' && value === 'uplink',
+  ) === true
+
 /** What became of its notifications; times are milliseconds UTC. */
 export interface NotificationStatistics {
   readonly timesSent: number

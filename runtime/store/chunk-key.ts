@@ -15,4 +15,7 @@ export function slotOf(ms: number): number {
   return Math.floor((ms - slotEpochMs) / slotMs)
 }
 
+/** The stream that a key belongs to. */
+export const streamOfKey = (key: bigint): number => Number(key >> 41n)
+
 export const slotMax = 2 ** 41 - 1

@@ -75,9 +75,11 @@ export function createEntities(database: Database) {
     'SELECT rid FROM expiry WHERE at <= ? ORDER BY at LIMIT ?',
   )
   const firstExpiry = database.prepare<[], { at: number | null }>('SELECT min(at) AS at FROM expiry')
-  const graves = database.prepare<[string], TombstoneRow>(
-    'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
-  )
+  const behind = database
+    .prepare<[number, number], readonly unknown[]>(
+      `SELECT ${columns} FROM entity WHERE rid > ? ORDER BY rid LIMIT ?`,
+    )
+    .raw()
   /**
    * Rows read lately; whoever publishes a new version renews them. They leave in the order they came,
    * but one that was read since then comes again instead: to reorder a map with every read would cost as much as the rest
@@ -146,6 +148,8 @@ export function createEntities(database: Database) {
       }
       return rids.flatMap((rid, i) => rows[i] ?? read.get(rid) ?? [])
     },
+    /** The first rows behind a rid; they are not kept in memory. */
+    behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
     lastRid: () => lastRid.get()?.rid ?? 0,
     lastPlace: () => lastPlace.get()?.i ?? 0,
     count: () => total.get()?.c ?? 0,
@@ -160,8 +164,27 @@ export function createEntities(database: Database) {
     renewExpiry(): void {
       expiresFirst = undefined
     },
-    tombstones: (id: string) => graves.all(id),
+    ...createGraves(database),
   })
+}
+
+/** What is left of deleted entities. */
+function createGraves(database: Database) {
+  const gravesWithin = database.prepare<[number, number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
+  )
+  const graveOf = database.prepare<[number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc FROM tombstone WHERE rid = ?',
+  )
+  const graves = database.prepare<[string], TombstoneRow>(
+    'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
+  )
+  return {
+    tombstones: (id: string) => graves.all(id),
+    /** Entities deleted within from <= ms < to, in order. */
+    gravesWithin: (from: number, to: number): readonly TombstoneRow[] => gravesWithin.all(from, to),
+    graveOf: (rid: number) => graveOf.get(rid),
+  }
 }
 
 /** Columns made into an object here, because that is faster than to let the library do it. */

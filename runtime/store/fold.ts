@@ -168,7 +168,19 @@ function insertChunks(s: number, instances: readonly Instance[], run: Run): numb
 
 function insertChunk(s: number, series: Series, run: Run): void {
   const { t0, t1, count, min, max, sum, sumsq, codec, shapes, body } = encodeChunk(series)
-  run(['chunk.insert', s, slotOf(t0), t0, t1, count, min, max, sum, sumsq, codec, shapes, body])
+  const [m0, m1] = spanOf(series.modified)
+  run(['chunk.insert', s, slotOf(t0), t0, t1, count, min, max, sum, sumsq, codec, shapes, body, m0, m1])
+}
+
+/** The least and the greatest of some times. */
+function spanOf(times: ArrayLike<number>): readonly [least: number, greatest: number] {
+  let least = Number.POSITIVE_INFINITY
+  let greatest = Number.NEGATIVE_INFINITY
+  for (let i = 0; i < times.length; i++) {
+    least = Math.min(least, times[i]!)
+    greatest = Math.max(greatest, times[i]!)
+  }
+  return [least, greatest]
 }
 
 function cutAfter(instances: readonly Instance[], from: number): number {

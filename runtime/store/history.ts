@@ -12,8 +12,8 @@ export const historyWrites = {
   'stream.retire': 'UPDATE stream SET retired = 1 WHERE s = ?',
   'stream.retire-entity': 'UPDATE stream SET retired = 1 WHERE rid = ?',
   'stream.folded': 'UPDATE stream SET folded = ? WHERE s = ?',
-  'chunk.insert': `INSERT INTO chunk (k, t0, t1, count, min, max, sum, sumsq, codec, shapes, body)
-     VALUES (${keySql('?', '?')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'chunk.insert': `INSERT INTO chunk (k, t0, t1, count, min, max, sum, sumsq, codec, shapes, body, m0, m1)
+     VALUES (${keySql('?', '?')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   'chunk.delete': `DELETE FROM chunk WHERE k = ${keySql('?', '?')}`,
   'entity-history.insert':
     'INSERT INTO entity_history (rid, n0, n1, t0, t1, count, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -56,7 +56,7 @@ export interface EntityHistoryRow {
 }
 
 const streamColumns = 's, rid, name, dataset, folded, retired, shape, mirror'
-const chunkColumns = 't0, t1, count, min, max, sum, sumsq, codec, shapes, body'
+export const chunkColumns = 't0, t1, count, min, max, sum, sumsq, codec, shapes, body'
 
 /** Chunk rows held at once while a long history is read. */
 const chunksPerRead = 32

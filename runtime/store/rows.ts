@@ -13,6 +13,7 @@ import { recordWrites } from './records.ts'
 import { retentionWrites } from './retention.ts'
 import { rollUpWrites } from './roll-ups.ts'
 import { sessionWrites } from './sessions.ts'
+import { uplinkWrites } from './uplink-states.ts'
 
 export const writeStatements = {
   ...recordWrites,
@@ -25,6 +26,7 @@ export const writeStatements = {
   ...sessionWrites,
   ...contextSourceWrites,
   ...passedSubscriptionWrites,
+  ...uplinkWrites,
 } as const satisfies Record<string, string>
 
 export type WriteStatement = keyof typeof writeStatements

@@ -220,6 +220,22 @@ CREATE TABLE source_copy (key TEXT PRIMARY KEY, source TEXT NOT NULL, at INTEGER
 CREATE INDEX source_copy_source ON source_copy (source);
 `,
   },
+  {
+    version: 30,
+    title: 'uplinks, and when what is in a chunk was committed',
+    sql: `
+-- Commit times of the earliest and the latest instance of a chunk; a chunk from before this step may hold any.
+ALTER TABLE chunk ADD COLUMN m0 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE chunk ADD COLUMN m1 INTEGER NOT NULL DEFAULT 253402300799999;
+CREATE INDEX chunk_modified ON chunk (m1, m0);
+CREATE INDEX tombstone_at ON tombstone (at);
+CREATE INDEX entity_history_at ON entity_history (t1, t0);
+-- What another broker will not take, with its reason; step is what was to be done, as JSON.
+CREATE TABLE uplink_refusal (q INTEGER PRIMARY KEY, uplink TEXT NOT NULL, entity TEXT NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL, step TEXT NOT NULL) STRICT;
+-- How far each uplink is, as JSON, by the id of its subscription.
+CREATE TABLE uplink (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

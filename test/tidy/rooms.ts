@@ -19,9 +19,10 @@ const shelves: Readonly<Record<string, number>> = {
   mqtt: 6,
   delivery: 6,
   bridges: 6,
-  gateway: 7,
-  cli: 8,
-  main: 9,
+  uplink: 7,
+  gateway: 8,
+  cli: 9,
+  main: 10,
 }
 
 /** The one room of each library. A library without a line here may be used nowhere in the product. */

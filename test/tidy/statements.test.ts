@@ -15,15 +15,18 @@ import { createEntityQuery } from '#store/entity-query.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
+import { createHistorySpans } from '#store/history-spans.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
 import { writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
+import { createUplinkStates } from '#store/uplink-states.ts'
 
 /** Whole tables that are read once, at start; a table that is not here is not read whole by anything. */
 const readAtStart: Readonly<Record<string, string>> = {
+  'SELECT id FROM uplink': 'a few rows',
   'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',
   'SELECT sum(length(body)) AS bytes FROM log': 'the log is bounded; lengths alone read no body',
   'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',
@@ -90,6 +93,8 @@ describe('every statement', () => {
     createEntities(recording)
     createShapes(recording)
     createHistory(recording)
+    createHistorySpans(recording)
+    createUplinkStates(recording)
     createHistoryEdits(recording)
     createRollUps(recording)
     createDeliveries(recording)

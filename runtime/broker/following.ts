@@ -1,0 +1,257 @@
+/**
+ * What a follower of the changes reads: the numbered log while it reaches back far enough, and what replaces it then,
+ * that is documents that became something else, deletions, and the observations of a span of commit times from chunks and
+ * tails. Reading pins nothing and changes nothing. Positions are log numbers with their commit times.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { decodeChunk } from '#store/chunk-codec.ts'
+import type { Entities } from '#store/entities.ts'
+import { decodeEntityChanges } from '#store/entity-changes.ts'
+import type { History } from '#store/history.ts'
+import type { HistorySpans } from '#store/history-spans.ts'
+import { decodeObservations } from '#store/observation-blob.ts'
+import type { LogRow, Records } from '#store/records.ts'
+import type { Door } from './door.ts'
+import type { LiveState } from './live.ts'
+import type { Names } from './names.ts'
+import type { Streams } from './streams.ts'
+import type { EntityView, Origin } from './types.ts'
+import { createView } from './view.ts'
+
+/** A place in the log: number and commit time (ms) of a row. */
+export interface Position {
+  readonly n: number
+  readonly at: number
+}
+
+/** One observation of the log. A late one did not become the current value. */
+export interface FollowedObservation {
+  readonly kind: 'observation'
+  readonly s: number
+  readonly time: number
+  readonly value: Json
+  readonly isLate: boolean
+}
+
+/** One change record of the log. An instance that is null was deleted. */
+export interface FollowedChange {
+  readonly kind: 'created' | 'updated' | 'deleted' | 'temporal'
+  readonly id: string
+  readonly rid: number
+  readonly by: Origin
+  readonly type?: Entity['type']
+  readonly scope?: Entity['scope'] | null
+  readonly instances: readonly (readonly [
+    name: string,
+    dataset: string,
+    instance: AttributeInstance | null,
+    type?: string,
+    at?: number,
+  ])[]
+}
+
+/** What one log row says. */
+export interface Followed extends Position {
+  readonly what: readonly FollowedObservation[] | FollowedChange
+}
+
+/** Which attribute instance of which entity a stream is. */
+export interface FollowedStream {
+  readonly s: number
+  readonly rid: number
+  readonly id: string
+  readonly type: Entity['type']
+  readonly name: string
+  readonly dataset: string
+  /** An attribute rendered from observedAt. */
+  readonly mirror: string | undefined
+  /** The instance without value and observedAt, as JSON text. */
+  readonly shape: string
+  readonly isGone: boolean
+}
+
+/** Observations of one stream, in order of time. */
+export interface FollowedPart {
+  readonly s: number
+  readonly instances: readonly AttributeInstance[]
+}
+
+/** Commit times from <= ms < to. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** What was written of one entity otherwise than by observing, in order. */
+export interface FollowedPast {
+  readonly id: string
+  readonly type: Entity['type']
+  /** Where nothing was observed `at` (ms) is when it was written. */
+  readonly instances: readonly (readonly [name: string, instance: AttributeInstance, at: number])[]
+}
+
+export interface FollowingPorts {
+  readonly records: Records
+  readonly entities: Entities
+  readonly history: History
+  readonly spans: HistorySpans
+  readonly names: Names
+  readonly live: LiveState
+  readonly door: Door
+  readonly streams: Pick<Streams, 'unfolded' | 'unfoldedEntities'>
+}
+
+export function createFollowing(ports: FollowingPorts) {
+  const { records, entities, history, spans, names, live } = ports
+
+  function streamOf(s: number): FollowedStream | undefined {
+    const row = history.stream(s)
+    if (row === undefined) return undefined
+    const current = entities.byRid(row.rid)
+    const owner = current ?? entities.graveOf(row.rid)
+    if (owner === undefined) return undefined
+    const { type } = JSON.parse(owner.doc) as Entity
+    const mirror = row.mirror === null ? undefined : names.text(row.mirror)
+    const { rid, dataset, shape } = row
+    const isGone = row.retired === 1 || current === undefined
+    return { s, rid, id: owner.id, type, name: names.text(row.name)!, dataset, mirror, shape, isGone }
+  }
+
+  function read(row: LogRow): Followed {
+    const { n, at } = row
+    if (row.kind === 1) return { n, at, what: observationsOf(row.body) }
+    const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
+    return { n, at, what: { ...change, rid: row.rid! } }
+  }
+
+  /** Observations of a stream that were committed within from <= ms < to. */
+  function partOf(s: number, keys: readonly bigint[], { from, to }: Span): FollowedPart | undefined {
+    const found: { time: number; instance: AttributeInstance }[] = []
+    const make = createInstances()
+    const add = (modified: number, time: number, value: Json, shape: string): void => {
+      if (modified >= from && modified < to) found.push({ time, instance: make(shape, value, time) })
+    }
+    for (const key of keys) {
+      const chunk = spans.chunk(key)
+      if (chunk === undefined) return undefined
+      const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
+      for (const [i, time] of times.entries()) add(modified[i]!, time, values[i]!, shapes[shapeOf?.[i] ?? 0]!)
+    }
+    const tail = live.stream(s)?.tail
+    for (let i = 0; tail !== undefined && i < tail.committed; i++) {
+      const { shape } = tail.shapes.findLast((one) => one.from <= i)!
+      add(tail.modified[i]!, tail.times[i]!, tail.values[i]!, shape)
+    }
+    found.sort((a, b) => a.time - b.time)
+    return { s, instances: found.map(({ instance }) => instance) }
+  }
+
+  /** What change records of an entity say that were committed within from <= ms < to. */
+  function pastOf(rid: number, { from, to }: Span): FollowedPast | undefined {
+    const owner = entities.byRid(rid) ?? entities.graveOf(rid)
+    if (owner === undefined) return undefined
+    const parts = history.entityChanges(rid)
+    const folded = parts.at(-1)?.n1 ?? 0
+    const texts = parts.flatMap((part) => decodeEntityChanges(part))
+    for (const n of ports.streams.unfolded(rid)) {
+      const row = n > folded ? records.logAt(n) : undefined
+      if (row !== undefined) texts.push(Buffer.from(row.body).toString())
+    }
+    const { type } = JSON.parse(owner.doc) as Entity
+    const instances = texts
+      .map((text) => JSON.parse(text) as FollowedChange & { readonly at: number })
+      .filter(({ at }) => at >= from && at < to)
+      .flatMap((change) =>
+        change.instances.flatMap(([name, , instance, , at]) =>
+          instance === null ? [] : [[name, instance, at ?? change.at] as const],
+        ),
+      )
+    return { id: owner.id, type, instances }
+  }
+
+  const foldedOf = (s: number): number => history.stream(s)?.folded ?? 0
+
+  return Object.freeze({
+    /** The last thing on disk. */
+    position(): Position {
+      const { number } = ports.door.status()
+      return { n: number, at: records.logAt(number)?.at ?? 0 }
+    },
+    /** Rows after a number, in order; undefined when the log does not reach back that far. */
+    after(n: number, limit: number): readonly Followed[] | undefined {
+      const last = ports.door.status().number
+      if (last <= n) return []
+      const rows = records.logAfter(n, limit)
+      if (rows[0] === undefined || rows[0].n > n + 1) return undefined
+      return rows.filter((row) => row.n <= last).map(read)
+    },
+    streamOf,
+    entity(id: string): EntityView | undefined {
+      const row = entities.byId(id)
+      return row === undefined ? undefined : createView(row, live.entity(row.rid))
+    },
+    /** The first entities behind a rid, as they are now. */
+    entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
+      entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
+    /** Entities deleted within from <= ms < to, in order. */
+    gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
+    /** Whether an entity of this id was deleted after a log number. */
+    isReborn: (id: string, n: number): boolean => (entities.tombstones(id).at(-1)?.n ?? 0) > n,
+    /** About when the first thing was committed that is in a chunk, at `from` or later. */
+    firstCommit: (from: number) => spans.firstCommit(from),
+    /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */
+    changes(span: Span): readonly (() => FollowedPast | undefined)[] {
+      const rids = new Set(spans.changed(span.from, span.to))
+      for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
+      return [...rids].map((rid) => () => pastOf(rid, span))
+    },
+    /** Streams that may have observations committed within from <= ms < to, by number, each read when it is asked for. */
+    observations(span: Span): readonly (readonly [s: number, read: () => FollowedPart])[] {
+      const touched = spans.touched(span.from, span.to)
+      for (const { s, tail } of live.streams())
+        if (tail.committed > 0 && tail.modified[tail.committed - 1]! >= span.from && !touched.has(s))
+          touched.set(s, [])
+      return [...touched]
+        .sort(([a], [b]) => a - b)
+        .map(([s, keys]) => {
+          const folded = foldedOf(s)
+          const read = (): FollowedPart => {
+            // What was folded or packed anew since then is elsewhere now.
+            const known = foldedOf(s) === folded ? partOf(s, keys, span) : undefined
+            return known ?? partOf(s, spans.touched(span.from, span.to).get(s) ?? [], span)!
+          }
+          return [s, read] as const
+        })
+    },
+  })
+}
+
+export type Following = ReturnType<typeof createFollowing>
+
+function observationsOf(body: Uint8Array): readonly FollowedObservation[] {
+  const { triples, others } = decodeObservations(body)
+  const otherValues = new Map<number, Json>(others)
+  return Array.from({ length: triples.length / 3 }, (_, i) => {
+    const coded = triples[i * 3]!
+    return {
+      kind: 'observation',
+      s: Math.floor(coded / 2),
+      time: triples[i * 3 + 1]!,
+      value: otherValues.has(i) ? otherValues.get(i)! : triples[i * 3 + 2]!,
+      isLate: coded % 2 === 1,
+    }
+  })
+}
+
+/** Makes instances of shapes, each of which is read once. */
+function createInstances(): (shape: string, value: Json, time: number) => AttributeInstance {
+  const known = new Map<string, AttributeInstance>()
+  return (shape, value, time) => {
+    const parsed = known.get(shape) ?? (JSON.parse(shape) as AttributeInstance)
+    known.set(shape, parsed)
+    const { type, ...members } = parsed
+    return { type, value, observedAt: msToDateTime(time), ...members }
+  }
+}

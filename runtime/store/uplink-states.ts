@@ -1,0 +1,50 @@
+/**
+ * Uplinks as rows: how far each is (one row per subscription whose endpoint is a broker), and what the other side will not
+ * take. What a state says is the uplink's business.
+ */
+import type { Database } from './database.ts'
+
+export const uplinkWrites = {
+  'uplink.put':
+    'INSERT INTO uplink (id, state) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state',
+  'uplink.delete': 'DELETE FROM uplink WHERE id = ?',
+  'uplink-refusal.insert':
+    'INSERT INTO uplink_refusal (q, uplink, entity, at, reason, step) VALUES (?, ?, ?, ?, ?, ?)',
+  'uplink-refusal.delete': 'DELETE FROM uplink_refusal WHERE q = ?',
+  'uplink-refusal.trim': 'DELETE FROM uplink_refusal WHERE q <= ?',
+} as const
+
+/** What another broker will not take; `at` is ms. */
+export interface UplinkRefusalRow {
+  readonly q: number
+  readonly uplink: string
+  readonly entity: string
+  readonly at: number
+  readonly reason: string
+  readonly step: string
+}
+
+/** Read access to uplinks. */
+export function createUplinkStates(database: Database) {
+  const get = database.prepare<[string], string>('SELECT state FROM uplink WHERE id = ?').pluck()
+  const ids = database.prepare<[], string>('SELECT id FROM uplink').pluck()
+  const last = database.prepare<[], number | null>('SELECT max(q) FROM uplink_refusal').pluck()
+  const refusals = database.prepare<[number, number], UplinkRefusalRow>(
+    'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q > ? ORDER BY q LIMIT ?',
+  )
+  const refusal = database.prepare<[number], UplinkRefusalRow>(
+    'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q = ?',
+  )
+  return Object.freeze({
+    /** The state as JSON text. */
+    get: (id: string) => get.get(id) as string | undefined,
+    /** To be asked at start. */
+    ids: () => ids.all() as string[],
+    lastRefusal: () => last.get() ?? 0,
+    /** The oldest first, behind a number. */
+    refusals: (q: number, limit: number) => refusals.all(q, limit),
+    refusal: (q: number) => refusal.get(q),
+  })
+}
+
+export type UplinkStates = ReturnType<typeof createUplinkStates>

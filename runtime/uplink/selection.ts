@@ -1,0 +1,31 @@
+/**
+ * What of the changes an uplink takes up: the selection of its subscription, asked of an entity as it is. Pure.
+ */
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { compileSearch } from '#ngsi-ld/search.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+
+export interface UplinkSelection {
+  /** Whether an entity goes up; `entity` holds the values that are to go. */
+  takes(entity: Entity): boolean
+  /** Whether an attribute goes up. */
+  takesAttribute(name: string): boolean
+  /** True when what an entity is like decides, and not only which one it is. */
+  readonly dependsOnValues: boolean
+}
+
+/** Members of a subscription that select (GS CIM 009, 5.2.12). */
+export function selectionOf(subscription: Subscription): UplinkSelection {
+  const { entities, q, geoQ, scopeQ, watchedAttributes, notification } = subscription
+  const selectors = entities === undefined || entities.length === 0 ? undefined : entities
+  const dependsOnValues = q !== undefined || geoQ !== undefined || scopeQ !== undefined
+  const test = compileSearch({ selectors, q, geo: geoQ, scope: scopeQ })
+  const wanted = notification.attributes ?? notification.pick ?? watchedAttributes
+  const names = wanted === undefined ? undefined : new Set(wanted)
+  const left = new Set(notification.omit)
+  return {
+    takes: (entity) => test(entity, undefined),
+    takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
+    dependsOnValues,
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * How far an uplink is, as it survives a restart: what was sent is behind the position, what is still to be filled in is in
+ * the spans. It is written through the door, so it is never ahead of what it speaks of, and at most once a second: what is
+ * sent again after a crash is known over there.
+ */
+import type { Position } from '#broker/following.ts'
+
+export interface UplinkState {
+  /** All of the log up to here went up, but for what `refresh` and `spans` still owe. */
+  position: Position
+  /** Entities behind `rid` that became something else after a commit time are still to be sent as they are. */
+  refresh: { since: number; graves: number; rid: number } | undefined
+  /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
+  spans: { from: number; to: number }[]
+  isPaused: boolean
+  /** Changes, past values and requests that were taken, and what was not. */
+  readonly counts: { sent: number; past: number; refused: number; skipped: number }
+}
+
+export function newState(position: Position, refresh: UplinkState['refresh']): UplinkState {
+  return {
+    position,
+    refresh,
+    spans: [],
+    isPaused: false,
+    counts: { sent: 0, past: 0, refused: 0, skipped: 0 },
+  }
+}
+
+/** A state from its row. */
+export const readState = (text: string): UplinkState => {
+  const state = JSON.parse(text) as Omit<UplinkState, 'refresh'> & { refresh?: UplinkState['refresh'] }
+  return { ...state, refresh: state.refresh }
+}
