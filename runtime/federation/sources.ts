@@ -163,7 +163,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       if (isKept) {
         if (answer.status === 200 || answer.status === 206)
           copies.keep(copyKey, { source: id, store }, { ...answer, contextKey: context.key })
-        else copies.drop(copyKey)
+        else if (answer.status < 500) copies.drop(copyKey)
         // What lists say of an entity that is gone is wrong.
         if (answer.status === 404) copies.outdate(copiesOf)
       }

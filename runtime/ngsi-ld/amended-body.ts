@@ -49,5 +49,5 @@ function amendInstance(one: Json, amendment: Amendment): Json {
   if (!isObject(one)) return one
   const type = typeof one['type'] === 'string' ? one['type'] : inferKind(one)?.name
   if (type === undefined) return one
-  return amendment.instance({ ...one, type }, (name) => name) as unknown as Json
+  return amendment.instance({ ...one, type }, (name) => name)
 }
