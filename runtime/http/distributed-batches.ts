@@ -9,7 +9,7 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { bodyWith, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
+import { bodyWith, datasetsIn, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { isUri } from '#ngsi-ld/name.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
@@ -80,12 +80,14 @@ export function createDistributedBatches({
       const told = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
       const types = told === undefined ? undefined : textsOf(told).map(expand)
       const names = body === undefined ? [] : namesIn(body, expand)
-      const { parts, local } = splitWrite(registrations, { operation, id, types, names })
-      const reduce = (attributes: WritePart['attributes']): Json =>
-        body === undefined ? json : bodyWith(body, attributes, expand)
-      for (const part of parts) add(part, reduce(part.attributes), id, item.context)
+      const datasetsOf = datasetsIn(body ?? {}, expand)
+      const target = { operation, id, types, names, datasetsOf }
+      const { parts, local, isMeant } = splitWrite(registrations, target)
+      const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): Json =>
+        body === undefined ? json : bodyWith(body, part, expand)
+      for (const part of parts) add(part, reduce(part), id, item.context)
       if (local === 'none') continue
-      here.items.push(reduce(local))
+      here.items.push(reduce({ attributes: local, ...(isMeant === undefined ? {} : { isMeant }) }))
       here.ids.push(id)
     }
     return { shares: [...shares.values()], here }

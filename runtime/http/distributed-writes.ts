@@ -8,7 +8,7 @@ import type { Json } from '#contract'
 import type { Sources } from '#federation/sources.ts'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
-import { bodyWith, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
+import { bodyWith, datasetsIn, namesIn, splitWrite, type WritePart } from '#ngsi-ld/distribution.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
@@ -46,6 +46,7 @@ interface Target {
   readonly id: string
   readonly types: readonly string[] | undefined
   readonly names: readonly string[]
+  readonly datasetsOf: (name: string) => readonly string[]
   readonly body: JsonObject | undefined
 }
 
@@ -86,7 +87,9 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
         : body === undefined
           ? []
           : namesIn(body, expand)
-    return { ask, id, types, names, body }
+    const one = body?.['datasetId'] ?? ask.parameters.get('datasetId') ?? '@none'
+    const datasetsOf = kind === 'attribute' ? () => textsOf(one) : datasetsIn(body ?? {}, expand)
+    return { ask, id, types, names, datasetsOf, body }
   }
 
   async function runLocal(
@@ -216,15 +219,15 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     async write(request: Distributed, write: Write): Promise<Response> {
       const { c, asker, registrations, path } = request
       const target = await targetOf(request, write)
-      const { parts, local } = splitWrite(registrations, { ...target, operation: write.operation })
+      const { parts, local, isMeant } = splitWrite(registrations, { ...target, operation: write.operation })
       if (parts.length === 0) return write.local(c)
-      const reduce = (attributes: WritePart['attributes']): JsonObject | undefined =>
+      const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): JsonObject | undefined =>
         target.body === undefined || write.kind === 'attribute'
           ? target.body
-          : bodyWith(target.body, attributes, target.ask.context.expand)
+          : bodyWith(target.body, part, target.ask.context.expand)
       const sent = Promise.all(
         parts.map((part) => {
-          const body = reduce(part.attributes)
+          const body = reduce(part)
           const request = {
             method: c.req.method,
             path,
@@ -238,7 +241,14 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
           }))
         }),
       )
-      const here = local === 'none' ? undefined : await runLocal(request, write, reduce(local))
+      const here =
+        local === 'none'
+          ? undefined
+          : await runLocal(
+              request,
+              write,
+              reduce({ attributes: local, ...(isMeant === undefined ? {} : { isMeant }) }),
+            )
       return answerOf(target, write, await sent, here)
     },
   })

@@ -7,7 +7,7 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
-import { isObject, type JsonObject, listOf } from './json.ts'
+import { isList, isObject, type JsonObject, listOf } from './json.ts'
 import type { QueryTimes } from './query-match.ts'
 import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
 import { claimOf } from './registration-match.ts'
@@ -18,6 +18,8 @@ export interface WritePart {
   readonly registration: Registration
   /** Canonical names; 'all' is the request as it came. */
   readonly attributes: 'all' | ReadonlySet<string>
+  /** Which instances of them; absent where it is all. */
+  readonly isMeant?: IsMeant
   /** The source alone is responsible: its failure is the failure of the request. */
   readonly isProxied: boolean
   readonly isOffered: boolean
@@ -27,7 +29,12 @@ export interface WriteSplit {
   readonly parts: readonly WritePart[]
   /** What is left to be done here. */
   readonly local: 'all' | 'none' | ReadonlySet<string>
+  /** Which instances of that; absent where it is all. */
+  readonly isMeant?: IsMeant
 }
+
+/** Whether an instance of an attribute is concerned; `@none` is the dataset of the default instance. */
+type IsMeant = (name: string, dataset: string) => boolean
 
 export interface WriteTarget {
   readonly operation: Operation
@@ -36,11 +43,20 @@ export interface WriteTarget {
   readonly types: readonly string[] | undefined
   /** Attributes of the request; none when it is about the entity as a whole. */
   readonly names: readonly string[]
+  /** The datasets of their instances, where those are known. */
+  readonly datasetsOf?: (name: string) => readonly string[]
 }
 
 export function splitWrite(registrations: readonly Registration[], target: WriteTarget): WriteSplit {
-  const { operation, id, types, names } = target
+  const { operation, id, types, names, datasetsOf } = target
   const parts: WritePart[] = []
+  /** Instances that sources which are alone responsible have, of attributes that they do not have whole. */
+  const taken = new Map<string, Set<string>>()
+  const isFree: IsMeant = (name, dataset) => taken.get(name)?.has(dataset) !== true
+  const isOurs = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
+    (datasetId?.includes(dataset) ?? true) && isFree(name, dataset)
+  const holds = (registration: Registration, name: string): boolean =>
+    datasetsOf?.(name).some((dataset) => isOurs(registration, name, dataset)) ?? true
   let left: ReadonlySet<string> = new Set(names)
   let isGone = false
   const claimed = (mode: RegistrationMode) =>
@@ -48,37 +64,90 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       if (modeOf(registration) !== mode) return []
       const claim = claimOf(registration, id, types)
       if (claim === undefined) return []
-      const attributes = claim === 'all' ? left : new Set([...left].filter((name) => claim.has(name)))
+      const attributes = new Set(
+        [...left].filter((name) => (claim === 'all' || claim.has(name)) && holds(registration, name)),
+      )
       if (names.length > 0 && attributes.size === 0) return []
       return { registration, claim, attributes, isOffered: offers(registration, operation) }
     })
-  const shown = (attributes: ReadonlySet<string>) => (attributes.size === names.length ? 'all' : attributes)
+  const partOf = ({ registration, attributes, isOffered }: ReturnType<typeof claimed>[number]): WritePart => {
+    const before = new Map([...taken].map(([name, datasets]) => [name, new Set(datasets)]))
+    const isWhole = registration.datasetId === undefined && before.size === 0
+    return {
+      registration,
+      attributes: attributes.size === names.length ? 'all' : attributes,
+      isProxied: isSole(modeOf(registration)),
+      isOffered,
+      ...(isWhole || datasetsOf === undefined
+        ? {}
+        : {
+            isMeant: (name, dataset) =>
+              (registration.datasetId?.includes(dataset) ?? true) && before.get(name)?.has(dataset) !== true,
+          }),
+    }
+  }
   for (const mode of ['exclusive', 'redirect'] as const) {
     const found = claimed(mode)
-    for (const { registration, claim, attributes, isOffered } of found) {
-      parts.push({ registration, attributes: shown(attributes), isProxied: true, isOffered })
-      if (mode === 'redirect' && claim === 'all') isGone = true
+    parts.push(...found.map(partOf))
+    for (const { registration, claim, attributes } of found) {
+      const { datasetId } = registration
+      if (mode === 'redirect' && claim === 'all' && datasetId === undefined) isGone = true
+      for (const name of attributes) {
+        const all = datasetsOf?.(name) ?? []
+        const known = taken.get(name) ?? new Set()
+        taken.set(name, new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]))
+        if (all.every((dataset) => !isFree(name, dataset)))
+          left = new Set([...left].filter((one) => one !== name))
+      }
     }
-    const taken = new Set(found.flatMap(({ attributes }) => [...attributes]))
-    left = new Set([...left].filter((name) => !taken.has(name)))
   }
-  for (const { registration, attributes, isOffered } of claimed('inclusive')) {
-    if (isOffered) parts.push({ registration, attributes: shown(attributes), isProxied: false, isOffered })
-  }
+  parts.push(
+    ...claimed('inclusive')
+      .filter(({ isOffered }) => isOffered)
+      .map(partOf),
+  )
   if (isGone || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
-  return { parts, local: left.size === names.length ? 'all' : left }
+  const isPartial = [...left].some((name) => (taken.get(name)?.size ?? 0) > 0)
+  return {
+    parts,
+    local: left.size === names.length ? 'all' : left,
+    ...(isPartial ? { isMeant: isFree } : {}),
+  }
 }
 
-/** A body with these attributes only; what is about the entity stays. */
+const isSole = (mode: RegistrationMode): boolean => mode === 'exclusive' || mode === 'redirect'
+
+/** A body with these attributes, and these instances of them, only; what is about the entity stays. */
 export function bodyWith(
   body: JsonObject,
-  attributes: 'all' | ReadonlySet<string>,
+  { attributes, isMeant }: Pick<WritePart, 'attributes' | 'isMeant'>,
   expand: (term: string) => string,
 ): JsonObject {
-  if (attributes === 'all') return body
-  return Object.fromEntries(
-    Object.entries(body).filter(([name]) => entityMembers.has(name) || attributes.has(expand(name))),
+  if (attributes === 'all' && isMeant === undefined) return body
+  const members = Object.entries(body).flatMap(([term, value]): [string, Json][] => {
+    if (entityMembers.has(term)) return [[term, value]]
+    const name = expand(term)
+    if (attributes !== 'all' && !attributes.has(name)) return []
+    if (isMeant === undefined) return [[term, value]]
+    if (!isList(value)) return isMeant(name, datasetOf(value)) ? [[term, value]] : []
+    const meant = value.filter((one) => isMeant(name, datasetOf(one)))
+    return meant.length === 0 && value.length > 0 ? [] : [[term, meant]]
+  })
+  return Object.fromEntries(members)
+}
+
+const datasetOf = (value: Json): string =>
+  isObject(value) && typeof value['datasetId'] === 'string' ? value['datasetId'] : '@none'
+
+/** The datasets of the instances of each attribute of a body. */
+export function datasetsIn(
+  body: JsonObject,
+  expand: (term: string) => string,
+): (name: string) => readonly string[] {
+  const found = new Map(
+    Object.entries(body).map(([term, value]) => [expand(term), [...new Set(listOf(value).map(datasetOf))]]),
   )
+  return (name) => found.get(name) ?? ['@none']
 }
 
 /** Canonical names of the attributes of a body. */
@@ -113,16 +182,17 @@ interface Held {
   readonly times: readonly [created: number, modified: number] | undefined
 }
 
+const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
+
 /** What copies of one entity add up to; the first of equals counts. */
 export function mergeCopies(copies: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
-  const isSole = ({ mode }: EntityCopy): boolean => mode === 'exclusive' || mode === 'redirect'
   const main = copies.filter(({ mode }) => mode !== 'auxiliary')
   const auxiliary = copies.filter(({ mode }) => mode === 'auxiliary')
   const names = new Set(copies.flatMap(({ entity }) => attributeNames(entity)))
   const attributes: Record<string, Attribute> = {}
   const stamps: Record<string, readonly [number, number]> = {}
   for (const name of names) {
-    const sole = main.filter((copy) => isSole(copy) && (copy.claim === 'all' || copy.claim.has(name)))
+    const sole = main.filter((copy) => isSoleCopy(copy) && (copy.claim === 'all' || copy.claim.has(name)))
     const held = new Map<string, Held>()
     for (const copy of sole.length > 0 ? sole : main) gatherInstances(held, copy, name, isNewer)
     for (const copy of auxiliary) gatherInstances(held, copy, name, () => false)

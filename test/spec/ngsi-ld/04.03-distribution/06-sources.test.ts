@@ -220,6 +220,28 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
   })
 
+  test('datasetId: a source gets the instances of the datasets it names, and the others are done here', async () => {
+    const information = [{ entities: [{ id: 'urn:p:9', type: 'Pump' }], propertyNames: ['level'] }]
+    const members = { information, mode: 'exclusive', datasetId: ['urn:d:1'] }
+    await register({ ...members, '@context': {} })
+    answer = { status: 201 }
+    const [ours, theirs] = [flow(1), { ...flow(2), datasetId: 'urn:d:1' }]
+    const pump = { id: 'urn:p:9', type: 'Pump', level: [ours, theirs], name: flow('n') }
+    expect((await here.send('POST', entities, pump)).status).toBe(201)
+    expect(asked.map(({ body }) => body)).toEqual([{ id: 'urn:p:9', type: 'Pump', level: [theirs] }])
+    const path = `${entities}/urn:p:9`
+    expect((await here.get(`${path}?local=true`)).json()).toEqual({ ...pump, level: ours })
+    answer = { status: 204 }
+    expect((await here.send('PATCH', `${path}/attrs/level`, { value: 3 })).status).toBe(204)
+    expect(asked).toHaveLength(1)
+    const change = { value: 4, datasetId: 'urn:d:1' }
+    expect((await here.send('PATCH', `${path}/attrs/level`, change)).status).toBe(204)
+    expect(asked[1]!.body).toEqual(change)
+    expect((await here.ask('DELETE', `${path}/attrs/level?datasetId=urn:d:1`)).status).toBe(204)
+    expect(asked).toHaveLength(3)
+    expect((await here.get(`${path}?local=true`)).json()).toMatchObject({ level: flow(3) })
+  })
+
   describe('as its registration manages', () => {
     const path = `${entities}/urn:p:7`
     const pump = (value: number) => ({
