@@ -66,6 +66,9 @@ export const plainMembers: ReadonlySet<string> = new Set([
   'valueType',
   'expiresAt',
   'lang',
+  // What a proof is about (ngsildproof).
+  'entityIdSealed',
+  'entityTypeSealed',
 ])
 
 /** Whether a member of a stored instance is an attribute of that attribute. */

@@ -225,6 +225,8 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
   } else if (name === 'datasetId') {
     if (value === ngsiLdNull) throw badRequestData('cannot be deleted', path)
     if (value !== '@none') members[name] = checkUri(value, path)
+  } else if (name === 'entityIdSealed') {
+    members[name] = checkUri(value, path)
   } else {
     members[name] = readTypes(value, path, reading)
   }

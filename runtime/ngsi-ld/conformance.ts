@@ -85,6 +85,7 @@ const memberSince: Readonly<Record<string, number>> = {
   objectType: 8,
   valueType: newest,
   expiresAt: newest,
+  ngsildproof: newest,
 }
 
 /** Kinds that came later: since when, by what they are replaced, and the member of that with its value. */

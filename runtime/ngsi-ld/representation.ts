@@ -190,7 +190,7 @@ function renderSubAttribute(value: Json, options: AttributeOptions): Json {
 }
 
 /** Members whose values are names. */
-const namesMembers = new Set(['vocab', 'objectType', 'valueType'])
+const namesMembers = new Set(['vocab', 'objectType', 'valueType', 'entityTypeSealed'])
 
 const compactNames = (names: Json | readonly string[], context: Context): Json =>
   Array.isArray(names)

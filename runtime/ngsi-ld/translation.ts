@@ -50,7 +50,7 @@ function translateEntity(entity: JsonObject, translation: Translation): JsonObje
 }
 
 /** Members with names for their values. */
-const namingMembers: ReadonlySet<string> = new Set(['vocab', 'objectType', 'valueType'])
+const namingMembers: ReadonlySet<string> = new Set(['vocab', 'objectType', 'valueType', 'entityTypeSealed'])
 const systemMembers: ReadonlySet<string> = new Set([
   'type',
   '@type',

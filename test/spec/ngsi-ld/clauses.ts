@@ -85,6 +85,7 @@ export const clauses: readonly Clause[] = [
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
   done('1.9', 'Purge entities', [provision('21-purge')]),
+  done('1.9', 'Proofs of attributes are kept as they were sealed', [provision('01-create-entity')]),
   done('1.9', 'Entities and attributes that expire', ['spec/broker/expiry.test.ts']),
   done('1.9', 'Downgrade to the version that a Prefer header or a subscription names', [
     binding('03-21-conformance'),

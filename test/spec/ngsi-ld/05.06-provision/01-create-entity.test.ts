@@ -175,6 +175,27 @@ describe('a body that is no entity', () => {
     expect(refused.text).toContain('1000 attributes')
   })
 
+  it('shall keep the proof of an attribute as it was sealed, and leave it out for readers before 1.9', async () => {
+    const id = freshId()
+    const proof = { type: 'DataIntegrityProof', cryptosuite: 'ecdsa-rdfc-2019', proofValue: 'zQeV' }
+    const ngsildproof = { type: 'Property', entityIdSealed: id, entityTypeSealed: 'Hot', value: proof }
+    const t = { type: 'Property', value: 21, ngsildproof }
+    const body = { id, type: 'Hot', t, '@context': [{ Hot: 'http://x.example/Hot' }] }
+    const created = await gateway.send('POST', path, body, { 'Content-Type': 'application/ld+json' })
+    expect(created.status).toBe(201)
+    const read = (await gateway.get(`${path}/${id}`)).json()
+    expect(read).toMatchObject({
+      t: { ngsildproof: { ...ngsildproof, entityTypeSealed: 'http://x.example/Hot' } },
+    })
+    const concise = (await gateway.get(`${path}/${id}?format=concise`)).json()
+    expect(concise).toMatchObject({ t: { value: 21, ngsildproof: { entityIdSealed: id, value: proof } } })
+    const older = (await gateway.get(`${path}/${id}`, { Prefer: 'ngsi-ld=1.8' })).json()
+    expect(older).toMatchObject({ t: { type: 'Property', value: 21 } })
+    expect((older as { t: object }).t).not.toHaveProperty('ngsildproof')
+    const wrong = { ...t, ngsildproof: { ...ngsildproof, entityIdSealed: 'no URI' } }
+    expect((await gateway.send('POST', path, { id: freshId(), type, t: wrong })).status).toBe(400)
+  })
+
   it('shall not change what all objects inherit', async () => {
     const body = `{"id":"${freshId()}","type":"Room","__proto__":{"type":"Property","value":1},"constructor":5}`
     const answer = await gateway.ask('POST', path, { body, headers: { 'Content-Type': 'application/json' } })
