@@ -139,7 +139,8 @@ function membersOf(body: Buffer): (readonly [string, string])[] {
     if (!isObject(query)) return []
     return (['entityMap', 'entityMapLifetime'] as const).flatMap((name) => {
       const value = query[name]
-      return value === undefined ? [] : [[name, String(value)] as const]
+      const isText = typeof value === 'string' || typeof value === 'boolean'
+      return isText ? [[name, String(value)] as const] : []
     })
   } catch {
     return []

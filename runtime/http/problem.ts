@@ -51,7 +51,7 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
       if (problem.status >= 500) failures.value++
       const { status } = problem
       const isBare = bare.has(status)
-      return new Response(isBare ? null : JSON.stringify(problem), {
+      return new Response(isBare ? '' : JSON.stringify(problem), {
         status,
         headers: {
           ...(isBare ? {} : { 'Content-Type': 'application/json' }),

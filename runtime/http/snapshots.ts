@@ -10,7 +10,7 @@ import type { Log } from '#base/log.ts'
 import type { SnapshotContent, SnapshotFacts, Snapshots, SnapshotView } from '#broker/snapshots.ts'
 import type { Json } from '#contract'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Attribute, Entity } from '#ngsi-ld/entity.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
@@ -224,7 +224,7 @@ const everyHistory: readonly Json[] = [{ ...everything, temporalQ: { timepropert
 /** Finds and keeps, and waits for it so long; a failure becomes the status of the snapshot. */
 function createCompletion(
   { snapshots, problems }: SnapshotRoutePorts,
-  notify: (facts: SnapshotFacts) => void,
+  notify: (facts: SnapshotFacts) => Promise<void>,
 ) {
   const fill = async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
     const failed = (error: unknown): SnapshotContent => ({
@@ -237,7 +237,7 @@ function createCompletion(
     const facts = await snapshots
       .complete(tenant, id, content)
       .catch((error: unknown) => snapshots.complete(tenant, id, failed(error)))
-    if (facts !== undefined) notify(facts)
+    if (facts !== undefined) void notify(facts)
   }
   return async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
     let timer: NodeJS.Timeout | undefined
@@ -276,6 +276,7 @@ function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
 /** The members of a snapshot as attributes, for a q. */
 function asEntity(facts: SnapshotView): Entity {
   const { id, type, ...members } = renderSnapshot(facts)
-  const attributes = Object.entries(members).map(([name, value]) => [name, { type: 'Property', value }])
-  return { id: id as string, type: type as string, ...Object.fromEntries(attributes) }
+  const attributes: Record<string, Attribute> = {}
+  for (const [name, value] of Object.entries(members)) attributes[name] = { type: 'Property', value }
+  return { id: id as string, type: type as string, ...attributes }
 }
