@@ -224,7 +224,7 @@ export const limits = {
   sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
   passedSubscriptionsMax: limit(10_000, 'subscriptions', 'Made at sources, held in memory', 'a log event'),
   passedOnRetryMs: limit(15_000, 'ms', 'A source that is away', 'tried again'),
-  passedOnAtOnce: limit(32, 'requests', 'To make and unmake subscriptions again', 'the next time'),
+  passedOnAtOnce: limit(16, 'requests', 'To make and unmake subscriptions at sources', 'it waits'),
   sourceInstancesMax: limit(100_000, 'instances', 'Of one source, for one query of histories', '206 or 403'),
   sourceCopiesBytesMax: limit(4 * 1024 * 1024, 'bytes', 'Last answers of all sources', 'least used leave'),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),

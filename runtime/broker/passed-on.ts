@@ -27,11 +27,18 @@ export interface PassedOn {
   readonly state: PassedState
 }
 
+/** A subscription here and a source, by their ids. */
+export interface Pair {
+  readonly subscription: string
+  readonly registration: string
+}
+
 export interface PassedOnBroker {
   all(): Iterable<PassedOn>
   count(): number
   get(id: string): PassedOn | undefined
   byToken(token: string): PassedOn | undefined
+  ofPair(pair: Pair): readonly PassedOn[]
   put(one: PassedOn): Promise<void>
   delete(id: string): Promise<void>
 }
@@ -39,26 +46,42 @@ export interface PassedOnBroker {
 export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }): PassedOnBroker {
   const all = createStaged<PassedOn>('passed on')
   const byToken = new Map<string, string>()
+  const byPair = new Map<string, Set<string>>()
+  const keyOf = ({ subscription, registration }: Pair): string => `${subscription} ${registration}`
+  const pairOf = ({ subscription, registration }: PassedOn): string =>
+    keyOf({ subscription, registration: registration.id })
+  function index(one: PassedOn): void {
+    byToken.set(one.token, one.id)
+    byPair.set(pairOf(one), (byPair.get(pairOf(one)) ?? new Set()).add(one.id))
+  }
+  function forget(one: PassedOn | undefined): void {
+    if (one === undefined) return
+    byToken.delete(one.token)
+    const ids = byPair.get(pairOf(one))
+    ids?.delete(one.id)
+    if (ids?.size === 0) byPair.delete(pairOf(one))
+  }
   for (const { id, doc } of rows.all()) {
     const one = JSON.parse(doc) as PassedOn
     all.load(id, one)
-    byToken.set(one.token, id)
+    index(one)
   }
   return Object.freeze({
     all: () => all.stored.values(),
     count: () => all.stored.size,
     get: (id) => all.stored.get(id),
     byToken: (token) => all.stored.get(byToken.get(token) ?? ''),
+    ofPair: (pair) => [...(byPair.get(keyOf(pair)) ?? [])].flatMap((id) => all.stored.get(id) ?? []),
     put: (one) =>
       door.commit((stage) => {
         stage.write('passed_subscription.put', one.id, JSON.stringify(one))
-        all.put(stage, one.id, one, () => void byToken.set(one.token, one.id))
+        all.put(stage, one.id, one, () => index(one))
       }),
     delete: (id) =>
       door.commit((stage) => {
-        const token = all.find(stage, id)?.token
+        const one = all.find(stage, id)
         stage.write('passed_subscription.delete', id)
-        all.put(stage, id, undefined, () => void byToken.delete(token ?? ''))
+        all.put(stage, id, undefined, () => forget(one))
       }),
   } satisfies PassedOnBroker)
 }

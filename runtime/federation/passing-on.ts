@@ -10,7 +10,7 @@ import { toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Contexts } from '#broker/contexts.ts'
-import type { PassedOn, PassedState } from '#broker/passed-on.ts'
+import type { Pair, PassedOn, PassedState } from '#broker/passed-on.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import { type Context, coreContext } from '#ngsi-ld/context.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
@@ -46,6 +46,8 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
   const known = new Set<string>()
   /** Ids of what is being asked for right now. */
   const busy = new Set<string>()
+  /** Ids of what has to wait for that, with the tenant. */
+  const waiting = new Map<string, string>()
   let queue: Promise<void> = Promise.resolve()
   let isClosed = false
   let sending = 0
@@ -73,15 +75,11 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
   }
 
   /** Brings what a source has in line with what is wanted of it now. */
-  async function settle(
-    tenant: string,
-    broker: TenantBroker,
-    pair: { readonly subscription: string; readonly registration: string },
-  ): Promise<void> {
+  async function settle(tenant: string, broker: TenantBroker, pair: Pair): Promise<void> {
     const subscription = broker.subscriptions.get(pair.subscription)?.subscription
     const registration = broker.registrations.get(pair.registration)?.registration
     const wanted = wantedOf(subscription, registration)
-    const there = ofPair(broker, pair).filter(({ state }) => state !== 'leaving')
+    const there = broker.passedOn.ofPair(pair).filter(({ state }) => state !== 'leaving')
     if (wanted === undefined) {
       for (const one of there) await move(tenant, broker, one, 'leaving')
       return
@@ -120,6 +118,11 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
   /** Tries what is to be done; what fails is tried again later. */
   function attempt(tenant: string, broker: TenantBroker, one: PassedOn): void {
     if (isClosed || busy.has(one.id)) return
+    if (sending >= limits.passedOnAtOnce.value) {
+      waiting.set(one.id, tenant)
+      return
+    }
+    waiting.delete(one.id)
     busy.add(one.id)
     sending++
     const trial = one.state === 'coming' ? make(tenant, broker, one) : unmake(tenant, broker, one)
@@ -131,7 +134,18 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
         const now = broker.passedOn.get(one.id)
         // It may have become unwanted meanwhile.
         if (now?.state === 'leaving' && one.state === 'coming') attempt(tenant, broker, now)
+        const [next] = waiting
+        if (next !== undefined) take(...next)
       })
+  }
+
+  /** Tries what had to wait because enough was being asked for. */
+  function take(id: string, tenant: string): void {
+    waiting.delete(id)
+    const broker = ports.tenant(tenant)
+    const one = broker?.passedOn.get(id)
+    if (broker !== undefined && (one?.state === 'coming' || one?.state === 'leaving'))
+      attempt(tenant, broker, one)
   }
 
   function ask(
@@ -190,7 +204,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     if (!isThere) log.warn('subscription.refused', { tenant, registration: one.registration.id, status })
     await broker.passedOn.put({ ...now, state: isThere ? 'there' : 'refused' })
     const pair = { subscription: one.subscription, registration: one.registration.id }
-    for (const other of ofPair(broker, pair))
+    for (const other of broker.passedOn.ofPair(pair))
       if (other.id !== one.id && other.state !== 'leaving') await move(tenant, broker, other, 'leaving')
   }
 
@@ -242,11 +256,10 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
   } satisfies PassingOn)
 }
 
-type Settle = (
-  tenant: string,
-  broker: TenantBroker,
-  pair: { readonly subscription: string; readonly registration: string },
-) => Promise<void>
+type Settle = (tenant: string, broker: TenantBroker, pair: Pair) => Promise<void>
+
+/** How many pairs share a commit, and a turn. */
+const pairsAtOnce = 64
 
 /** Every subscription that this registration has, or had, something to do with. */
 async function settleRegistration(
@@ -261,17 +274,10 @@ async function settleRegistration(
     const { views } = broker.subscriptions.list({ limit: limits.subscriptionsMax.value, offset: 0 })
     for (const { subscription } of views) if (subscription.asked !== undefined) ids.add(subscription.id)
   }
-  let turn = 0
-  for (const subscription of ids) {
-    await settle(tenant, broker, { subscription, registration })
-    if (++turn % 256 === 0) await new Promise((resolve) => setImmediate(resolve))
+  const all = [...ids]
+  for (let from = 0; from < all.length; from += pairsAtOnce) {
+    const some = all.slice(from, from + pairsAtOnce)
+    await Promise.all(some.map((subscription) => settle(tenant, broker, { subscription, registration })))
+    await new Promise((resolve) => setImmediate(resolve))
   }
 }
-
-const ofPair = (
-  broker: TenantBroker,
-  pair: { readonly subscription: string; readonly registration: string },
-): PassedOn[] =>
-  [...broker.passedOn.all()].filter(
-    (one) => one.subscription === pair.subscription && one.registration.id === pair.registration,
-  )

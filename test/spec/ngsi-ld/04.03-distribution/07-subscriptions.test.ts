@@ -152,6 +152,17 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await passedOn(0)
   })
 
+  test('many at once: all are made, and all are gone with their registration', async () => {
+    const ids = await Promise.all(Array.from({ length: 60 }, () => subscribe({})))
+    const location = await register({})
+    const count = async (): Promise<string | undefined> =>
+      (await there.get(`${api}/subscriptions?count=true&limit=0`)).headers['ngsild-results-count']
+    await vi.waitFor(async () => expect(await count()).toBe(String(ids.length)), { timeout: 5000 })
+    await here.ask('DELETE', location)
+    await vi.waitFor(async () => expect(await count()).toBe('0'), { timeout: 5000 })
+    await Promise.all(ids.map((id) => here.ask('DELETE', `${api}/subscriptions/${id}`)))
+  })
+
   test('localOnly and sources that do not offer it: nothing is passed on', async () => {
     await register({ operations: ['retrieveOps'] })
     await subscribe({})
