@@ -206,7 +206,7 @@ function chunksOf(
   { from, to }: Window,
   { query, window, corrections }: StreamReading,
 ): Iterable<ChunkRow> {
-  const isNarrow = query.timeproperty === 'observedAt' || window.to === Number.MAX_SAFE_INTEGER
+  const isNarrow = query.timeproperty === 'observedAt'
   // Of what was corrected nobody knows how much is left.
   if (query.lastN === undefined || !isNarrow || !corrections.isEmpty) return ports.history.chunks(s, from, to)
   return lastChunks(

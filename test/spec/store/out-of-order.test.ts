@@ -49,9 +49,10 @@ test.each(['modifiedAt', 'createdAt'] as const)('over %s it is in the order of i
       .map(({ modifiedAt }) => modifiedAt)
   const window = { timerel: 'between', endTimeAtMs: writtenAt(folds, 0) }
   expect(read(window)).toEqual(Array.from({ length: 20 }, (_, n) => writtenAt(0, n)))
-  expect(read({ ...window, lastN: 5 })).toEqual(
-    Array.from({ length: 5 }, (_, n) => writtenAt(folds - 1, perFold - 5 + n)),
-  )
+  const last = Array.from({ length: 5 }, (_, n) => writtenAt(folds - 1, perFold - 5 + n))
+  expect(read({ ...window, lastN: 5 })).toEqual(last)
+  // With the creation of the entity, which was written last and observed nothing.
+  expect(read({ lastN: 6 })).toEqual(last)
   const inside = { ...window, timeAtMs: writtenAt(3, 10), endTimeAtMs: writtenAt(3, 13) }
   expect(read(inside)).toEqual([10, 11, 12].map((n) => writtenAt(3, n)))
 })
