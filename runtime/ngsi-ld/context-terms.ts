@@ -203,9 +203,22 @@ function definitionOf(definition: Json, field: string): Definition {
 
 /** IRI that a term stands for; null for keywords that NGSI-LD has no use for. */
 function iriOf(term: string, id: string | undefined, scope: Scope): string | null {
-  if (id === undefined || id === term) return standalone(term, scope)
+  if (id === undefined || id === term) return itself(term, scope)
   const iri = resolve(id, scope)
   return iri.startsWith('@') && iri !== '@id' && iri !== '@type' ? null : iri
+}
+
+/**
+ * A term that is defined without an IRI and looks like a compact one begins with what any term before the colon stands
+ * for, while names elsewhere begin only with what may be a prefix [JSON-LD 1.1 API, 4.2.2].
+ */
+function itself(term: string, scope: Scope): string {
+  const alone = standalone(term, scope)
+  const colon = term.indexOf(':', 1)
+  const suffix = term.slice(colon + 1)
+  if (colon < 0 || suffix.startsWith('//')) return alone
+  const start = scope.reading.terms.get(term.slice(0, colon))?.iri
+  return start === undefined || start.startsWith('@') ? alone : start + suffix
 }
 
 /** A full IRI, compact IRI, term or bare name inside a context, as a full IRI. */

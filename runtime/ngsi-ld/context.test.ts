@@ -116,6 +116,20 @@ describe('a user context', () => {
     expect(expand('a://y')).toBe('a://y')
   })
 
+  it('begins a term that is defined by its prefix alone with what the prefix stands for', () => {
+    const { expand, compact } = compile({
+      issue: { '@id': 'http://x.org/issue/', '@type': '@id' },
+      'issue:raisedBy': { '@container': '@set' },
+      'issue:closedBy': 'issue:closedBy',
+      'other:term': { '@type': '@id' },
+    })
+    expect(expand('issue:raisedBy')).toBe('http://x.org/issue/raisedBy')
+    expect(expand('issue:closedBy')).toBe('http://x.org/issue/closedBy')
+    expect(compact('http://x.org/issue/raisedBy')).toBe('issue:raisedBy')
+    expect(expand('issue:unnamed')).toBe('issue:unnamed')
+    expect(expand('other:term')).toBe('other:term')
+  })
+
   it('uses @vocab for its own definitions, not for unknown names', () => {
     const { expand } = compile({
       '@vocab': 'http://v.org/',
