@@ -67,12 +67,16 @@ function stepsOfChange(change: FollowedChange, isPast: boolean, ports: ReadingPo
       [...put].map(([name, all]) => [name, all.filter((one) => one.observedAt !== undefined)] as const),
     )
     for (const [name, all] of observed) if (all.length === 0) observed.delete(name)
-    return observed.size === 0 ? [] : [{ kind: 'past', entity: head, attributes: observed }]
+    const gone = steps.filter((step) => step.kind === 'drop' && !hasInstance(now, step.name, step.dataset))
+    return observed.size === 0 ? gone : [...gone, { kind: 'past', entity: head, attributes: observed }]
   }
   if (put.size > 0 || change.kind === 'created' || change.scope !== undefined)
     steps.push({ kind: 'put', entity: head, attributes: put })
   return steps
 }
+
+const hasInstance = (entity: Entity, name: string, dataset: string): boolean =>
+  instancesOf(entity, name).some(({ datasetId = '' }) => datasetId === dataset)
 
 /** What of an entity became something else after a commit time, as it is now. */
 export function stepOfEntity(view: EntityView, since: number, selection: UplinkSelection): Step | undefined {

@@ -1,0 +1,60 @@
+/**
+ * Layers: whatever the steps, going through the layers does the same to each entity as going through the steps, and what
+ * may travel together does.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import { layersOf, type Step } from './plan.ts'
+
+const head = (id: string) => ({ id, type: 'T' })
+const put = (id: string, name: string, value: number): Step => ({
+  kind: 'put',
+  entity: head(id),
+  attributes: new Map([[name, [{ type: 'Property', value }]]]),
+})
+const drop = (id: string, name: string): Step => ({ kind: 'drop', entity: head(id), name, dataset: '' })
+const remove = (id: string): Step => ({ kind: 'remove', entity: head(id) })
+
+const steps = fc.array(
+  fc
+    .tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('x', 'y'), fc.nat(99), fc.nat(9))
+    .map(([id, name, value, kind]) =>
+      kind === 0 ? remove(id) : kind < 3 ? drop(id, name) : put(id, name, value),
+    ),
+  { maxLength: 40 },
+)
+
+/** What each entity is after some steps. */
+function outcome(all: readonly Step[]): unknown {
+  const entities = new Map<string, Map<string, AttributeInstance>>()
+  for (const step of all) {
+    const { id } = step.entity
+    if (step.kind === 'remove') entities.delete(id)
+    else if (step.kind === 'drop') entities.get(id)?.delete(step.name)
+    else {
+      const entity = entities.get(id) ?? new Map<string, AttributeInstance>()
+      for (const [name, [instance]] of step.attributes) entity.set(name, instance!)
+      entities.set(id, entity)
+    }
+  }
+  return Object.fromEntries([...entities].map(([id, entity]) => [id, Object.fromEntries(entity)]))
+}
+
+describe('layers', () => {
+  it('do the same as the steps in order', () => {
+    fc.assert(
+      fc.property(steps, (all) => {
+        const layers = layersOf(all)
+        expect(outcome(layers.flatMap((layer) => layer.steps))).toEqual(outcome(all))
+        for (const layer of layers) expect(layer.steps.every(({ kind }) => kind === layer.kind)).toBe(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('hold what concerns different things together', () => {
+    const all = [put('a', 'x', 1), put('b', 'x', 1), put('a', 'y', 1), put('a', 'x', 2), put('b', 'x', 2)]
+    expect(layersOf(all).map((layer) => layer.steps.length)).toEqual([2, 2])
+  })
+})
