@@ -203,6 +203,7 @@ export const limits = {
   snapshotsMax: limit(16, 'snapshots', 'One or two database files each', 'lower priority leaves, or 403'),
   snapshotEntitiesMax: limit(10_000, 'entities', 'Copied while the request waits', '403'),
   snapshotInstancesMax: limit(100_000, 'instances', 'Of the histories in one snapshot, about 50 MB', '403'),
+  snapshotBytesMax: limit(64 * 1024 * 1024, 'bytes', 'Of one, in memory while it is made', '403'),
   snapshotsBytesMax: limit(512 * 1024 * 1024, 'bytes', 'Files of them all', 'lower priority leaves, or 403'),
   snapshotWaitMs: limit(2000, 'ms', 'A client waits meanwhile', 'it is prepared on after the answer'),
   snapshotTriesMax: limit(5, 'tries', 'To tell an endpoint of a snapshot', 'a line in the log'),

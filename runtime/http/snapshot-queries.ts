@@ -102,26 +102,38 @@ export function findAll(
   }
 }
 
+/** A history as it will be kept, and how much of it there is. */
+interface Kept {
+  readonly history: TemporalEntity
+  readonly instances: number
+  readonly bytes: number
+}
+
 /** Entities and histories, each once and as it was found last, up to the ceilings of a snapshot. */
 function createCollection(core: Context) {
-  const entities = new Map<string, EntityView>()
-  const histories = new Map<string, { readonly history: TemporalEntity; readonly instances: number }>()
+  const entities = new Map<string, { readonly view: EntityView; readonly bytes: number }>()
+  const histories = new Map<string, Kept>()
   let instances = 0
+  let bytes = 0
   const checkSize = (): void => {
     if (Math.max(entities.size, histories.size) > limits.snapshotEntitiesMax.value)
       throw tooMany(`a snapshot holds at most ${limits.snapshotEntitiesMax.value} entities`)
     if (instances > limits.snapshotInstancesMax.value)
       throw tooMany(`a snapshot holds at most ${limits.snapshotInstancesMax.value} instances of histories`)
+    if (bytes > limits.snapshotBytesMax.value)
+      throw tooMany(`a snapshot holds at most ${limits.snapshotBytesMax.value} bytes`)
   }
   return {
     all: () => ({
-      entities: [...entities.values()],
+      entities: [...entities.values()].map(({ view }) => view),
       histories: [...histories.values()].map(({ history }) => history),
     }),
     takeEntities(at: TenantBroker, search: EntityQuery): Finding {
       let count = 0
       for (const view of pagesOf(at, search)) {
-        entities.set(view.id, view)
+        const size = view.text().length
+        bytes += size - (entities.get(view.id)?.bytes ?? 0)
+        entities.set(view.id, { view, bytes: size })
         count++
         checkSize()
       }
@@ -136,9 +148,11 @@ function createCollection(core: Context) {
           query,
         )
         for (const found of page.found) {
-          const size = [...found.attributes.values()].reduce((sum, { length }) => sum + length, 0)
-          instances += size - (histories.get(found.id)?.instances ?? 0)
-          histories.set(found.id, { history: copyOf(found, core), instances: size })
+          const before = histories.get(found.id)
+          const kept = keptOf(found, core)
+          instances += kept.instances - (before?.instances ?? 0)
+          bytes += kept.bytes - (before?.bytes ?? 0)
+          histories.set(found.id, kept)
           if (found.cut.size > 0) isCut = true
           count++
           checkSize()
@@ -181,9 +195,14 @@ function* pagesOf(broker: TenantBroker, search: EntityQuery): Iterable<EntityVie
 }
 
 /** The history as one that was told, with its times, can be put again. */
-function copyOf(found: EntityHistory, core: Context): TemporalEntity {
+function keptOf(found: EntityHistory, core: Context): Kept {
   const options = { context: core, timeproperty: 'observedAt', sysAttrs: true, values: false } as const
-  return parseTemporalEntity(renderEvolution(found, options), core, { keepsTimes: true })
+  const json = renderEvolution(found, options)
+  return {
+    history: parseTemporalEntity(json, core, { keepsTimes: true }),
+    instances: [...found.attributes.values()].reduce((sum, { length }) => sum + length, 0),
+    bytes: JSON.stringify(json).length,
+  }
 }
 
 const cutProblem: Problem = {

@@ -181,6 +181,11 @@ describe('snapshots', () => {
     try {
       const body = { type: 'Snapshot', snapshotTemporalQueries: [{ ...tanks, temporalQ: in2025 }] }
       expect((await here.send('POST', snapshots, body)).status).toBe(403)
+      restoreLimits()
+      setLimit('snapshotBytesMax', 100)
+      expect((await here.send('POST', snapshots, body)).status).toBe(403)
+      const entities = { type: 'Snapshot', snapshotQueries: [tanks] }
+      expect((await here.send('POST', snapshots, entities)).status).toBe(403)
     } finally {
       restoreLimits()
     }
