@@ -40,7 +40,7 @@ function openDatabase() {
         [2, 90, 10],
       ] as const) {
         const t1 = Math.floor((from + (((s * 7919) % streams) / streams) * days) * dayMs)
-        chunk.run(s, slot, t1, t1, 10, 0, 0, 0, 0, 1, '["{}"]', Buffer.alloc(8))
+        chunk.run(s, slot, t1, t1, 10, 0, 0, 0, 0, 1, '["{}"]', Buffer.alloc(8), t1, t1)
       }
     }
   })()
