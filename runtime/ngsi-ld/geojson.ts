@@ -23,6 +23,9 @@ function geometryOf(entity: Entity, { geometryProperty, datasetId }: FeatureOpti
   const instances = instancesOf(entity, geometryProperty).filter(
     (instance) => instance.type === 'GeoProperty' && (datasetId?.has(instance.datasetId ?? '@none') ?? true),
   )
-  const chosen = instances.find((instance) => instance.datasetId === undefined) ?? instances[0]
+  const byDefault = instances.find((instance) => instance.datasetId === undefined)
+  // Of several that a datasetId tells apart, only a request that names one can mean it (4.5.16.1).
+  const isUndecided = datasetId === undefined && instances.length > 1
+  const chosen = byDefault ?? (isUndecided ? undefined : instances[0])
   return chosen?.value ?? null
 }

@@ -85,6 +85,22 @@ describe('NGSI-LD Null', () => {
   })
 })
 
+describe('an ngsildproof', () => {
+  it('shall say which entity was sealed, in members that are no attributes', async () => {
+    const id = await room()
+    const ngsildproof = {
+      type: 'Property',
+      entityIdSealed: id,
+      entityTypeSealed: 'Room',
+      value: { type: 'DataIntegrityProof', proofValue: 'z3FXQ' },
+    }
+    expect((await gateway.send('PATCH', `${path}/${id}/attrs`, { ngsildproof })).status).toBe(204)
+    expect((await gateway.get(`${path}/${id}`)).json()).toMatchObject({ ngsildproof })
+    const other = { ngsildproof: { ...ngsildproof, entityIdSealed: 'no uri' } }
+    expect((await gateway.send('PATCH', `${path}/${id}/attrs`, other)).status).toBe(400)
+  })
+})
+
 describe('an attribute that does not exist', () => {
   it('shall be appended', async () => {
     const id = await room()

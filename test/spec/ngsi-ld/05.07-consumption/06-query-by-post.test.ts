@@ -260,6 +260,17 @@ describe('GeoJSON', () => {
     expect(none.json()).toMatchObject({ type: 'FeatureCollection', features: [] })
   })
 
+  it('shall have no geometry where instances can be told apart only by a datasetId that is not named', async () => {
+    const id = 'urn:ngsi-ld:Spot:1'
+    const at = (n: number): object => ({ ...point(n, n), datasetId: `urn:d:${n}` })
+    await gateway.send('POST', path, { id, type: 'Spot', location: [at(1), at(2)] })
+    const geometry = async (query: string): Promise<unknown> =>
+      ((await gateway.get(`${path}/${id}${query}`, { Accept })).json() as { geometry: unknown }).geometry
+    expect(await geometry('')).toBe(null)
+    expect(await geometry('?datasetId=urn:d:2')).toEqual({ type: 'Point', coordinates: [2, 2] })
+    await gateway.ask('DELETE', `${path}/${id}`)
+  })
+
   it('shall be weighed against the other media types', async () => {
     const typeFor = async (accept: string): Promise<string | undefined> =>
       (await gateway.get(`${path}/${lamp(1)}`, { Accept: accept })).headers['content-type']
