@@ -38,7 +38,11 @@ interface Use extends MapUse {
 export function mapIdOf(text: string | undefined): string | undefined {
   const [, segment] = /([^/]+)\/?$/.exec(text ?? '') ?? []
   if (segment === undefined) return undefined
-  return segment.includes('%') ? decodeURIComponent(segment) : segment
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
 export function createMappedQueries({ broker, bodies, maps, clock }: MappedQueryPorts) {
@@ -71,23 +75,27 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
     }
   }
 
-  async function run(c: HttpContext, route: Route, parameters: Parameters): Promise<Response> {
+  async function run(
+    c: HttpContext,
+    route: Route,
+    { parameters, named }: { readonly parameters: Parameters; readonly named?: string | undefined },
+  ): Promise<Response> {
     const tenant = headerOf(c, 'ngsild-tenant') ?? ''
     const at = broker.tenant(tenant)
     if (at === undefined) {
       c.env = { ...c.env, map: { through: (whole) => whole } }
       return route(c)
     }
-    const named = mapIdOf(headerOf(c, 'ngsild-entitymap'))
-    const map = named === undefined ? undefined : maps.get(tenant, named)
+    const id = mapIdOf(named)
+    const map = id === undefined ? undefined : maps.get(tenant, id)
     const use =
       map === undefined ? makingUse(tenant, at, parameters) : goingUse(map, parameters, c.req.param('id'))
     c.env = { ...c.env, map: use, broker: use.through(at, { copies: [], linked: new Map() }) }
     const answer = await route(c)
-    const id = use.id()
-    if (id === undefined || !answer.ok) return answer
+    const used = use.id()
+    if (used === undefined || !answer.ok) return answer
     const headers = new Headers(answer.headers)
-    headers.set('NGSILD-EntityMap', entityMapLocation(id))
+    headers.set('NGSILD-EntityMap', entityMapLocation(used))
     return new Response(answer.body, { status: answer.status, headers })
   }
 
@@ -98,7 +106,7 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
       if (named === undefined && !c.req.url.includes('entityMap')) return route(c)
       const parameters = looseParameters(c)
       const isMapped = truthOf(parameters, 'entityMap') === true
-      return named === undefined && !isMapped ? route(c) : run(c, route, parameters)
+      return named === undefined && !isMapped ? route(c) : run(c, route, { parameters, named })
     }
 
   const aroundBody =
@@ -110,15 +118,15 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
       const asked = body.includes('"entityMap') ? membersOf(body) : []
       const parameters = new Map([...looseParameters(c), ...asked])
       const isMapped = truthOf(parameters, 'entityMap') === true
-      return named === undefined && !isMapped ? route(c) : run(c, route, parameters)
+      return named === undefined && !isMapped ? route(c) : run(c, route, { parameters, named })
     }
 
   /** A query whose answer always names a new map. */
   const making = async (c: HttpContext, route: Route): Promise<Response> => {
-    if (c.req.method === 'GET') return run(c, route, looseParameters(c))
+    if (c.req.method === 'GET') return run(c, route, { parameters: looseParameters(c) })
     const body = await bodies.raw(c)
     c.env = { ...c.env, body }
-    return run(c, route, new Map([...looseParameters(c), ...membersOf(body)]))
+    return run(c, route, { parameters: new Map([...looseParameters(c), ...membersOf(body)]) })
   }
 
   return Object.freeze({ around, aroundBody, making })

@@ -74,6 +74,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
   })
 
   test('one that is gone is made anew', async () => {
+    await ask('limit=3', '%zz')
     const [ids, map] = await ask('limit=3', `${maps}/urn:ngsi-ld:EntityMap:gone`)
     expect([ids.length, (await here.get(map)).status]).toEqual([3, 200])
   })
@@ -103,7 +104,9 @@ describe('GS CIM 009, 5.14: entity maps', () => {
   test('is answered itself, where it is what is asked for', async () => {
     const made = await here.get(`${maps}?type=Pump&entityMapLifetime=PT1H`)
     expect([made.status, made.headers['location']]).toEqual([201, made.headers['ngsild-entitymap']])
-    const map = made.json() as { entityMap: object; expiresAt: string }
+    const map = made.json() as { id: string; entityMap: object; expiresAt: string }
+    const another = await here.get(`${maps}?type=Pump`, { 'NGSILD-EntityMap': map.id })
+    expect(another.status).toBe(422)
     expect(Object.keys(map.entityMap)).toEqual(['urn:p:1', 'urn:p:2', 'urn:p:0', 'urn:p:3'])
     expect(Date.parse(map.expiresAt) - Date.now()).toBeGreaterThan(3_500_000)
     const posted = await here.send('POST', maps, {
