@@ -106,7 +106,7 @@ export const clauses: readonly Clause[] = [
     '5.8.1 to 5.8.5',
     'Subscriptions',
     [subscribing],
-    'csf and splitEntities are kept and shown; they are about sources, which subscriptions do not ask yet.',
+    'splitEntities is kept and shown, and changes nothing: q goes to a source only where it claims all that q looks at.',
   ),
   done(
     '5.8.6',
