@@ -22,12 +22,12 @@ export function createHistorySpans(database: Database) {
   return Object.freeze({
     /** Chunks that may hold instances committed within from <= ms < to: their keys by stream. */
     touched: (from: number, to: number): Map<number, bigint[]> =>
-      Map.groupBy(touched.all(from, to) as bigint[], streamOfKey),
+      Map.groupBy(touched.all(from, to), streamOfKey),
     /** Commit time of the earliest instance of the first chunk whose latest was committed at `from` or later. */
-    firstCommit: (from: number) => firstCommit.get(from) as number | undefined,
+    firstCommit: (from: number) => firstCommit.get(from),
     chunk: (key: bigint) => byKey.get(key),
     /** Entities with folded changes that may have been committed within from <= ms < to. */
-    changed: (from: number, to: number): ReadonlySet<number> => new Set(changed.all(from, to) as number[]),
+    changed: (from: number, to: number): ReadonlySet<number> => new Set(changed.all(from, to)),
   })
 }
 

@@ -37,9 +37,9 @@ export function createUplinkStates(database: Database) {
   )
   return Object.freeze({
     /** The state as JSON text. */
-    get: (id: string) => get.get(id) as string | undefined,
+    get: (id: string) => get.get(id),
     /** To be asked at start. */
-    ids: () => ids.all() as string[],
+    ids: () => ids.all(),
     lastRefusal: () => last.get() ?? 0,
     /** The oldest first, behind a number. */
     refusals: (q: number, limit: number) => refusals.all(q, limit),

@@ -53,7 +53,7 @@ export async function fillSpan(
   /** Asked with what the entity is now, and the value as it was. */
   const takes = (id: string, type: Entity['type'], name: string, instance: AttributeInstance): boolean => {
     const seen = selection.dependsOnValues ? following.entity(id)?.entity() : undefined
-    return selection.takes({ ...(seen ?? { id, type }), [name]: instance } as Entity)
+    return selection.takes({ ...(seen ?? { id, type }), [name]: instance })
   }
   const workers = await Promise.all(Array.from({ length: limits.uplinkRequestsInFlight.value }, work))
   if (workers.includes(false)) return undefined
@@ -75,7 +75,7 @@ function stepOfPast({ id, type, instances }: FollowedPast, selection: UplinkSele
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at] of instances) {
     if (!selection.takesAttribute(name)) continue
-    if (!selection.dependsOnValues && !selection.takes({ id, type } as Entity)) continue
+    if (!selection.dependsOnValues && !selection.takes({ id, type })) continue
     const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
     attributes.set(name, [...(attributes.get(name) ?? []), told])
   }

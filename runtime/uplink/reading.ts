@@ -51,7 +51,7 @@ function stepsOfChange(change: FollowedChange, isPast: boolean, ports: ReadingPo
   const type = change.type ?? now?.type ?? []
   const head: Head = { id: change.id, type, ...(change.scope == null ? {} : { scope: change.scope }) }
   if (change.kind === 'deleted')
-    return selection.takes({ id: change.id, type } as Entity) || selection.dependsOnValues
+    return selection.takes({ id: change.id, type }) || selection.dependsOnValues
       ? [{ kind: 'remove', entity: head }]
       : []
   if (now === undefined || !selection.takes(now)) return []

@@ -152,7 +152,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
 }
 
 const textOf = (step: Refusal['step']): string =>
-  JSON.stringify(step, (_, value: unknown) => (value instanceof Map ? Object.fromEntries(value) : value))
+  JSON.stringify('attributes' in step ? { ...step, attributes: Object.fromEntries(step.attributes) } : step)
 
 /** Where a subscription goes, and with which headers (GS CIM 009, 5.2.22). */
 function centreOf({ notification }: Subscription, alias: string): CentreSettings {
