@@ -133,11 +133,11 @@ describe('PATCH of an entity', () => {
     expect([answer.status, answer.text]).toEqual([status, answer.text])
   })
 
-  it('shall be 404 for an entity that is not there, 400 for an id that is none or empty', async () => {
+  it('shall be 404 for an entity that is not there, 400 for an id that is none, 405 for the list of all', async () => {
     for (const [id, status] of [
       ['urn:x:none', 404],
       ['none', 400],
-      ['', 400],
+      ['', 405],
     ] as const) {
       expect((await gateway.send('PATCH', `${path}/${id}`, { a: 1 })).status).toBe(status)
     }
