@@ -37,6 +37,7 @@ const libraryRooms: Readonly<Record<string, string>> = {
   valibot: 'config',
   yaml: 'config',
   cborg: 'bridges',
+  'node-cron': 'base',
 }
 
 interface Import {
