@@ -1,3 +1,6 @@
+/**
+ * Which cron expressions are taken, and that a schedule goes by the minute of local time.
+ */
 import { describe, expect, it } from 'vitest'
 import { isCron, openSchedule } from './schedule.ts'
 
