@@ -17,6 +17,7 @@ import {
   notificationMediaTypes,
   streamUri,
 } from './subscription.ts'
+import { checkUplink } from './uplink-wishes.ts'
 
 type Expander = Pick<Context, 'expand'>
 
@@ -130,7 +131,7 @@ export function parseEndpoint(
   if (unknown !== undefined) throw badRequestData('is not a member of an endpoint', `${field}.${unknown}`)
   const { uri, accept, timeout, cooldown, receiverInfo, notifierInfo } = value
   const address = endpointUri(uri, `${field}.uri`)
-  return {
+  const endpoint: NotificationEndpoint = {
     uri: address,
     ...(accept === undefined ? {} : { accept: oneOf(accept, notificationMediaTypes, `${field}.accept`) }),
     ...(timeout === undefined ? {} : { timeout: positive(timeout, `${field}.timeout`) }),
@@ -140,6 +141,8 @@ export function parseEndpoint(
       ? {}
       : { notifierInfo: notifier(notifierInfo, address, `${field}.notifierInfo`) }),
   }
+  checkUplink(endpoint, field)
+  return endpoint
 }
 
 function endpointUri(value: Json | undefined, field: string): string {

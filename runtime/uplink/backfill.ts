@@ -6,8 +6,8 @@
 import { limits } from '#base/limits.ts'
 import type { FollowedPast, Following, Span } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
-import { type Layer, layersOf, type Step } from './plan.ts'
+import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
 import type { UplinkSelection } from './selection.ts'
 
 export interface BackfillPorts {
@@ -21,8 +21,9 @@ export interface BackfillPorts {
 export async function fillSpan(
   span: Span,
   sizes: { sliceMs: number },
-  { following, selection, deliver }: BackfillPorts,
+  ports: BackfillPorts,
 ): Promise<number | undefined> {
+  const { following, selection, deliver } = ports
   const begins = following.firstCommit(span.from) ?? span.to
   const to = Math.min(span.to, Math.max(span.from + sizes.sliceMs, begins))
   const byEntity = Map.groupBy(
@@ -47,6 +48,7 @@ export async function fillSpan(
       if (attributes.size === 0) continue
       const step: Step = { kind: 'past', entity: { id, type }, attributes }
       if (!(await deliver({ kind: 'past', steps: [step] }))) return false
+      if (!(await takeBack(step, { from: to, to: span.to }, ports))) return false
     }
     return true
   }
@@ -60,7 +62,9 @@ export async function fillSpan(
   for (const read of following.changes({ from: span.from, to })) {
     const past = read()
     const step = past && stepOfPast(past, selection)
-    if (step !== undefined && !(await deliver({ kind: 'past', steps: [step] }))) return undefined
+    if (step === undefined) continue
+    if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
+    if (!(await takeBack(step, { from: to, to: span.to }, ports))) return undefined
   }
   const gone = following
     .gravesWithin({ from: span.from, to })
@@ -69,6 +73,41 @@ export async function fillSpan(
   for (const layer of layersOf(gone)) if (!(await deliver(layer))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to
+}
+
+/** Instances, by attribute and dataset, that an entity does not have. */
+function goneFrom(
+  now: Entity,
+  attributes: Attributes,
+): readonly (readonly [name: string, dataset: string])[] {
+  return [...attributes].flatMap(([name, instances]) => {
+    const there = new Set(instancesOf(now, name).map(({ datasetId = '' }) => datasetId))
+    const told = new Set(instances.map(({ datasetId = '' }) => datasetId))
+    return [...told].filter((dataset) => !there.has(dataset)).map((dataset) => [name, dataset] as const)
+  })
+}
+
+/** What was told of the past made something be there that is not any more. `rest` is what is still to be told. */
+async function takeBack(step: Step, rest: Span, { following, deliver }: BackfillPorts): Promise<boolean> {
+  if (step.kind !== 'past') return true
+  const { entity, attributes } = step
+  const now = following.entity(entity.id)?.entity()
+  if (now === undefined) {
+    // One whose end is still to be told goes then.
+    if (following.gravesWithin(rest).some(({ id }) => id === entity.id)) return true
+    return deliver({ kind: 'remove', steps: [{ kind: 'remove', entity }] })
+  }
+  const drops = goneFrom(now, attributes).map(
+    ([name, dataset]): Step => ({ kind: 'drop', entity, name, dataset }),
+  )
+  if (drops.length === 0) return true
+  if (!(await deliver({ kind: 'drop', steps: drops }))) return false
+  // It may have come again while this was under way.
+  const after = following.entity(entity.id)?.entity()
+  if (after === undefined || goneFrom(after, attributes).length === drops.length) return true
+  const back = [...attributes.keys()].map((name) => [name, instancesOf(after, name)] as const)
+  const put: Step = { kind: 'put', entity, attributes: new Map(back.filter(([, all]) => all.length > 0)) }
+  return deliver({ kind: 'put', steps: [put] })
 }
 
 function stepOfPast({ id, type, instances }: FollowedPast, selection: UplinkSelection): Step | undefined {
