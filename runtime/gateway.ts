@@ -33,6 +33,7 @@ import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender } from '#delivery/sender.ts'
+import { type Downward, openDownward } from '#downward/downward.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
@@ -46,7 +47,7 @@ import { createClaims } from '#intake/claims.ts'
 import { createIntake } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
-import type { BridgeIn, BridgeInPorts } from '#mqtt/bridge-in.ts'
+import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
 import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
@@ -136,16 +137,19 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
   opened.defer(() => passing.close())
+  let downward: Downward | undefined
   const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
-  const app = createApp({ broker, contexts, snapshots, ...ways, clock, log, metrics }, appSettings(settings))
+  const app = createApp(
+    { broker, contexts, snapshots, ...ways, downward: () => downward?.status(), clock, log, metrics },
+    appSettings(settings),
+  )
   const http = await openHttp(app, { settings, isLocal, log })
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
-  const bridgesIn = await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings)
-  opened.defer(async () => {
-    await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.drainMs.value)))
-  })
+  opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
+  downward = openDownward({ ...main, peer, alias, clock, log, metrics }, settings)
+  opened.defer(downward.close)
 
   isReady = true
   passing.start(tenants.all().map(({ name }) => name))
@@ -276,11 +280,14 @@ function openPublisher(
   }
 }
 
-/** Subscribes to the external brokers of the settings. */
-async function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Settings): Promise<BridgeIn[]> {
-  if (settings.bridgeIn.length === 0) return []
+/** Subscribes to the external brokers of the settings. Returns what ends that. */
+async function openBridgesIn(
+  ports: Omit<BridgeInPorts, 'random'>,
+  settings: Settings,
+): Promise<() => Promise<void>> {
+  if (settings.bridgeIn.length === 0) return async () => undefined
   const { createBridgeIn } = await import('#mqtt/bridge-in.ts')
-  return settings.bridgeIn.map(({ url, topics, clientId, username, passwordFile, caFile }) =>
+  const bridgesIn = settings.bridgeIn.map(({ url, topics, clientId, username, passwordFile, caFile }) =>
     createBridgeIn(
       { ...ports, random: Math.random },
       {
@@ -293,6 +300,9 @@ async function openBridgesIn(ports: Omit<BridgeInPorts, 'random'>, settings: Set
       },
     ),
   )
+  return async () => {
+    await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.drainMs.value)))
+  }
 }
 
 /** How the source of a frame is reached, as the entities tell it. */

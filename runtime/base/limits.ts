@@ -3,6 +3,7 @@
  * No queue, cache, buffer, retry or loop may exist without an entry here.
  */
 
+import { downwardLimits } from './downward-limits.ts'
 import { type Limit, limit } from './limit.ts'
 import { uplinkLimits } from './uplink-limits.ts'
 
@@ -389,4 +390,5 @@ export const limits = {
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 
   ...uplinkLimits,
+  ...downwardLimits,
 } as const satisfies Record<string, Limit>

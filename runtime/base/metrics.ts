@@ -61,6 +61,7 @@ export const metricRegister = {
   selvedge_deliveries_failed_total: ['counter', 'Attempts that failed.'],
   selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],
   selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
+  selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],
   selvedge_http_errors_total: ['counter', 'HTTP requests answered with 5xx.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>

@@ -94,6 +94,32 @@ function isHttpOrigin(value: string): boolean {
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 
+/** Where a broker of NGSI-LD is: its origin, or with the path up to /ngsi-ld/v1. It becomes the latter. */
+export const brokerBase = () =>
+  described(
+    'http://host[:port][/path] or https://host[:port][/path]',
+    v.pipe(v.string(), v.check(isBrokerBase), v.transform(toBrokerBase)),
+  )
+
+function isBrokerBase(value: string): boolean {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+}
+
+const toBrokerBase = (value: string): string =>
+  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld\/v1$/, '')}/ngsi-ld/v1`
+
+/** A place or an area on earth, longitude first (RFC 7946). */
+export const geometry = () =>
+  described(
+    'a GeoJSON geometry with type and coordinates',
+    v.strictObject({
+      type: v.picklist(['Point', 'MultiPoint', 'LineString', 'MultiLineString', 'Polygon', 'MultiPolygon']),
+      coordinates: v.array(v.unknown()),
+    }),
+  )
+
 export const topicFilter = () =>
   described(
     'an MQTT topic filter such as site/+/temperature or site/#',

@@ -186,6 +186,11 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
       passwordFile: maybeFull(one.passwordFile),
       caFile: maybeFull(one.caFile),
     })),
+    register: given.register.map((one) => ({
+      ...one,
+      tokenFile: maybeFull(one.tokenFile),
+      sourceTokenFile: maybeFull(one.sourceTokenFile),
+    })),
   }
 }
 

@@ -3,6 +3,7 @@
  * their half. A mistake is certain; a warning is for what hardly anybody wants.
  */
 import { isLoopback } from '#base/loopback.ts'
+import { downwardMistakes } from './downward-relations.ts'
 import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
 import type { Settings } from './schema.ts'
 
@@ -22,6 +23,7 @@ export function relationMistakes(settings: Settings, { sourceOf, wrongSections }
     ...deviceMistakes(settings),
     ...brokerMistakes(settings),
     ...historyMistakes(settings),
+    ...downwardMistakes(settings),
   ]
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }

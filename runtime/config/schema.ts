@@ -5,41 +5,9 @@
  */
 import * as v from 'valibot'
 import { limits } from '#base/limits.ts'
+import { register } from './downward-schema.ts'
 import * as kind from './kinds.ts'
-
-/** What a setting says about itself, beside its kind and default. */
-interface About {
-  readonly title: string
-  readonly description: string
-  /** The default in words, where it depends on other settings. */
-  readonly defaultText?: string
-  /** False where a change takes effect at once. */
-  readonly restart?: false
-}
-
-/** Words change neither what a schema takes nor what it gives, so its type stays. */
-const about = <S extends v.GenericSchema>(schema: S, { title, description, ...more }: About): S =>
-  v.pipe(
-    schema,
-    v.title(title),
-    v.description(description),
-    v.metadata({ restart: true, ...more }),
-  ) as unknown as S
-
-/** A setting with a default. */
-const setting = <S extends v.GenericSchema, const D extends v.InferInput<S>>(
-  schema: S,
-  byDefault: D,
-  words: About,
-): v.OptionalSchema<S, D> => v.optional(about(schema, words), byDefault)
-
-/** A setting that may be left out, and then means what its description says. */
-const maybe = <S extends v.GenericSchema>(schema: S, words: About): v.OptionalSchema<S, undefined> =>
-  v.optional(about(schema, words), undefined)
-
-/** A section; left out, all its defaults hold. */
-const section = <E extends v.ObjectEntries>(title: string, entries: E) =>
-  v.optional(v.pipe(kind.groupOf('a group of settings', entries), v.title(title)), {} as never)
+import { type About, about, maybe, section, setting } from './setting.ts'
 
 const commit = section('How writes reach the disk', {
   lingerMs: setting(kind.wholeNumber(0, limits.lingerMsMax.value, 'ms'), 20, {
@@ -262,6 +230,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
     description: 'Subscribed to; acknowledged there when committed here.',
   }),
   history,
+  register,
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {

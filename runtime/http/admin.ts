@@ -12,6 +12,7 @@ export interface AdminPorts {
   readonly answers: Answers
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
+  readonly downward: () => object | undefined
 }
 
 export interface AdminSettings {
@@ -22,7 +23,10 @@ export interface AdminSettings {
   readonly temporalInstancesMax: number
 }
 
-export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts, settings: AdminSettings) {
+export function createAdminRoutes(
+  { metrics, answers, unreadiness, downward }: AdminPorts,
+  settings: AdminSettings,
+) {
   const noStore = { 'Cache-Control': 'no-store' }
   return Object.freeze({
     live: () => answers.json({ status: 'up', version }, 200, noStore),
@@ -45,6 +49,8 @@ export function createAdminRoutes({ metrics, answers, unreadiness }: AdminPorts,
           ...noStore,
         },
       }),
+
+    downward: () => answers.json(downward() ?? {}, 200, noStore),
 
     info: () =>
       answers.json({

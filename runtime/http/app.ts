@@ -58,6 +58,8 @@ export interface AppPorts {
   readonly alias: (tenant: string) => string
   readonly sources: Sources
   readonly passing: PassingOn
+  /** How this gateway stands with other brokers that it is registered at; undefined before that is known. */
+  readonly downward: () => object | undefined
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -96,7 +98,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, unreadiness, alias, passing, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, alias, passing, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -119,7 +121,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
   const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
-  const admin = createAdminRoutes({ metrics, answers, unreadiness }, settings)
+  const admin = createAdminRoutes({ ...ports, answers }, settings)
 
   const app = serve(
     {
@@ -153,6 +155,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       '/health/ready': { GET: admin.ready },
       '/metrics': { GET: admin.metrics },
       '/selvedge/v1/info': { GET: admin.info },
+      '/selvedge/v1/downward': { GET: admin.downward },
     },
     problems.answer,
     metrics,

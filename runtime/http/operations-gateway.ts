@@ -10,6 +10,9 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'GET /health/ready': op('Operation', 'Whether it serves', { 200: 'Health' }),
   'GET /metrics': op('Operation', 'Metrics for Prometheus', { 200: 'Text' }),
   'GET /selvedge/v1/info': op('Operation', 'Version and profile', { 200: 'Information' }),
+  'GET /selvedge/v1/downward': op('Operation', 'Where this gateway is registered, and how it stands there', {
+    200: 'Object',
+  }),
   'POST /selvedge/v1/source-notifications/:token': op(
     'Operation',
     'Takes a notification of a context source, of a subscription that was passed on to it',

@@ -5,6 +5,7 @@
 
 import { contextSourceWrites } from './context-sources.ts'
 import { deliveryWrites } from './deliveries.ts'
+import { downwardWrites } from './downward-notes.ts'
 import { entityWrites } from './entities.ts'
 import { historyWrites } from './history.ts'
 import { historyEditWrites } from './history-edits.ts'
@@ -26,6 +27,7 @@ export const writeStatements = {
   ...sessionWrites,
   ...contextSourceWrites,
   ...passedSubscriptionWrites,
+  ...downwardWrites,
   ...uplinkWrites,
 } as const satisfies Record<string, string>
 

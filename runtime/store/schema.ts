@@ -236,6 +236,16 @@ CREATE TABLE uplink_refusal (q INTEGER PRIMARY KEY, uplink TEXT NOT NULL, entity
 CREATE TABLE uplink (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
   },
+  {
+    version: 43,
+    title: 'what was done at other brokers, and copies from there',
+    sql: `
+-- Registrations and subscriptions of ours at other brokers, as JSON, by kind and id.
+CREATE TABLE downward_note (key TEXT PRIMARY KEY, doc TEXT NOT NULL) STRICT, WITHOUT ROWID;
+-- Entities that are copies from another broker; source is the name of the setting that brought them.
+CREATE TABLE entity_copy (id TEXT PRIMARY KEY, source TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -143,6 +143,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       alias,
       passing,
       sources,
+      downward: () => undefined,
       clock: systemClock,
       log,
       metrics,

@@ -20,6 +20,7 @@ const shelves: Readonly<Record<string, number>> = {
   delivery: 6,
   bridges: 6,
   uplink: 7,
+  downward: 7,
   gateway: 8,
   cli: 9,
   main: 10,

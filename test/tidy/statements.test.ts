@@ -10,6 +10,7 @@ import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Database } from '#store/database.ts'
 import { createDeliveries } from '#store/deliveries.ts'
+import { createDownwardNotes } from '#store/downward-notes.ts'
 import { createEntities } from '#store/entities.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
 import { createShapes } from '#store/entity-shape.ts'
@@ -27,6 +28,7 @@ import { createUplinkStates } from '#store/uplink-states.ts'
 /** Whole tables that are read once, at start; a table that is not here is not read whole by anything. */
 const readAtStart: Readonly<Record<string, string>> = {
   'SELECT id FROM uplink': 'a few rows',
+  'SELECT key, doc FROM downward_note ORDER BY key': 'a few rows',
   'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',
   'SELECT sum(length(body)) AS bytes FROM log': 'the log is bounded; lengths alone read no body',
   'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',
@@ -95,6 +97,7 @@ describe('every statement', () => {
     createHistory(recording)
     createHistorySpans(recording)
     createUplinkStates(recording)
+    createDownwardNotes(recording)
     createHistoryEdits(recording)
     createRollUps(recording)
     createDeliveries(recording)

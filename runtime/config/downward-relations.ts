@@ -1,0 +1,35 @@
+/**
+ * Rules between the settings of what goes downward: names that collide, claims that a mode does not allow, and addresses
+ * that are missing.
+ */
+import type { Keys } from './mistakes.ts'
+import type { Settings } from './schema.ts'
+
+interface Found {
+  readonly keys: Keys
+  readonly expected: string
+}
+
+export function downwardMistakes({ register, http }: Settings): Found[] {
+  const names = new Set<string>()
+  return register.flatMap((one, i): Found[] => {
+    const found: Found[] = []
+    const note = (member: string, expected: string): void => {
+      found.push({ keys: ['register', i, member], expected })
+    }
+    const name = `${one.url} ${one.tenant ?? ''} ${one.name}`
+    if (names.has(name)) note('name', 'a name that no other entry for this centre has')
+    names.add(name)
+    const attributeCount = one.properties.length + one.relationships.length
+    if (one.mode === 'exclusive' && one.ids.length === 0) note('ids', 'ids, since the mode is exclusive')
+    if (one.mode === 'exclusive' && attributeCount === 0)
+      note('properties', 'properties or relationships, since the mode is exclusive')
+    if (one.ids.length > 0 && one.idPattern !== undefined)
+      note('idPattern', 'no idPattern, since there are ids')
+    if (one.endpoint === undefined && http.publicUrl === undefined)
+      note('endpoint', 'an address, since there is no http.publicUrl')
+    if (one.refreshSeconds !== undefined && one.refreshSeconds >= one.expirySeconds)
+      note('refreshSeconds', `fewer than expirySeconds, ${one.expirySeconds}`)
+    return found
+  })
+}

@@ -1,0 +1,93 @@
+/**
+ * Settings of what goes between this gateway and a centre downward: where it registers itself, so that others ask it and
+ * subscribe at it.
+ */
+
+import * as kind from './kinds.ts'
+import { about, maybe, setting } from './setting.ts'
+
+const manyMax = 256
+
+/** How the centre is reached. */
+const centre = {
+  url: about(kind.brokerBase(), {
+    title: 'Address of the centre',
+    description: 'Any NGSI-LD broker; /ngsi-ld/v1 is added where it is left out.',
+  }),
+  tokenFile: maybe(kind.fileName(), {
+    title: 'File of the token for the centre',
+    description: 'Sent as Bearer token; its first line. Mode 0600. Read again for each request.',
+  }),
+  tenant: maybe(kind.text(64), {
+    title: 'Tenant at the centre',
+    description: 'Left out: its default tenant.',
+  }),
+}
+
+const registered = kind.groupOf('a group with url and types', {
+  name: setting(kind.text(64), 'site', {
+    title: 'Name',
+    description: 'Part of the id of the registration. Entries for the same centre need different ones.',
+  }),
+  ...centre,
+  mode: setting(kind.oneOf('inclusive', 'auxiliary', 'redirect', 'exclusive'), 'inclusive', {
+    title: 'Mode',
+    description:
+      'inclusive: this gateway is one of those who know. auxiliary: it is asked, and others count more. redirect: it holds these entities instead of the centre. exclusive: it alone holds these attributes of these ids.',
+  }),
+  types: about(kind.filledListOf('types', manyMax, kind.text()), {
+    title: 'Types of entities',
+    description: 'Names in `context`, or whole.',
+  }),
+  ids: setting(kind.listOf('ids', manyMax, kind.text()), [], {
+    title: 'Ids of entities',
+    description: 'Left out: all of these types.',
+  }),
+  idPattern: maybe(kind.text(), { title: 'Pattern of ids', description: 'Instead of ids.' }),
+  properties: setting(kind.listOf('names', manyMax, kind.text()), [], {
+    title: 'Names of properties',
+    description: 'Without properties and relationships: all attributes.',
+  }),
+  relationships: setting(kind.listOf('names', manyMax, kind.text()), [], {
+    title: 'Names of relationships',
+    description: 'As properties.',
+  }),
+  context: maybe(kind.text(), {
+    title: 'Context',
+    description: 'Address of the @context that the names are in. Left out: the core context.',
+  }),
+  location: maybe(kind.geometry(), {
+    title: 'Place or area',
+    description: 'Where what is registered lies, as GeoJSON.',
+  }),
+  operations: setting(kind.listOf('operations', 64, kind.text(64)), [], {
+    title: 'Operations',
+    description: 'What the centre may do here, as in GS CIM 009, 4.20. Left out: federationOps.',
+  }),
+  endpoint: maybe(kind.httpUrl(), {
+    title: 'Address of this gateway for the centre',
+    description: 'Left out: http.publicUrl.',
+  }),
+  sourceTokenFile: maybe(kind.fileName(), {
+    title: 'File of the token for this gateway',
+    description: 'Told to the centre in the registration, which sends it with what it asks. Mode 0600.',
+  }),
+  sourceTenant: maybe(kind.text(64), {
+    title: 'Tenant here',
+    description: 'Whose entities are registered. Left out: those of the default tenant.',
+  }),
+  expirySeconds: setting(kind.wholeNumber(5, 31_536_000, 'seconds'), 3600, {
+    title: 'Life of the registration',
+    description: 'So long after the gateway was heard of last, the centre forgets it.',
+  }),
+  refreshSeconds: maybe(kind.wholeNumber(1, 31_536_000, 'seconds'), {
+    title: 'Time between two renewals',
+    description: 'How soon a registration that the centre lost is made again. Left out: a third of its life.',
+  }),
+})
+
+export const register = setting(kind.listOf('registrations', 16, registered), [], {
+  title: 'Registrations at other brokers',
+  description:
+    'Keeps this gateway registered there as context source. What is removed here is removed there, too.',
+})

@@ -1,0 +1,89 @@
+/**
+ * Another broker that the settings name, asked by single requests with the token of its file. It remembers what that
+ * broker's clock says, since moments that are sent there are judged there.
+ */
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { requireSecretFile } from '#config/access.ts'
+import type { Peer, PeerAnswer } from '#federation/peer.ts'
+
+export interface CentreSettings {
+  /** Ends in /ngsi-ld/v1. */
+  readonly url: string
+  readonly tokenFile?: string | undefined
+  readonly tenant?: string | undefined
+}
+
+export interface CentrePorts {
+  readonly peer: Peer
+  readonly clock: Clock
+  /** What this gateway calls itself in Via. */
+  readonly alias: string
+}
+
+export interface Centre {
+  /** With a content type where the body is not plain JSON. Never rejects. */
+  ask(method: string, path: string, body?: unknown, contentType?: string): Promise<PeerAnswer>
+  /** Headers that say who asks. @throws config.invalid when the file of the token cannot be read. */
+  headers(): Record<string, string>
+  /** Wall-clock ms over there, as far as it is known. */
+  now(): number
+}
+
+/** Differences that the way and whole seconds explain are none. */
+const toleranceMs = 5000
+
+export function createCentre({ peer, clock, alias }: CentrePorts, settings: CentreSettings): Centre {
+  const { url, tokenFile, tenant } = settings
+  let aheadMs = 0
+
+  function headers(): Record<string, string> {
+    const token = tokenFile === undefined ? undefined : requireSecretFile(tokenFile)
+    return {
+      via: `1.1 ${alias}`,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
+    }
+  }
+
+  return Object.freeze({
+    headers,
+    async ask(method, path, body, contentType = 'application/json') {
+      let own: Record<string, string>
+      try {
+        own = headers()
+      } catch (error) {
+        return { failure: 'unreachable', reason: (error as Error).message }
+      }
+      const answer = await peer.exchange({
+        method,
+        url: url + path,
+        headers: {
+          accept: 'application/json',
+          ...own,
+          ...(body === undefined ? {} : { 'content-type': contentType }),
+        },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        timeoutMs: limits.downwardTimeoutMs.value,
+      })
+      if ('status' in answer) {
+        const theirs = Date.parse(answer.headers.date ?? '') - clock.now()
+        if (Number.isFinite(theirs)) aheadMs = Math.abs(theirs) > toleranceMs ? theirs : 0
+      }
+      return answer
+    },
+    now: () => clock.now() + aheadMs,
+  } satisfies Centre)
+}
+
+/** What an answer says that is no success, in words. */
+export function complaintOf(answer: PeerAnswer): string {
+  if ('failure' in answer) return answer.reason
+  try {
+    const { title, detail } = JSON.parse(answer.text) as { title?: unknown; detail?: unknown }
+    const words = [title, detail].filter((part) => typeof part === 'string').join(': ')
+    return `answered ${answer.status} ${words}`.trimEnd()
+  } catch {
+    return `answered ${answer.status}`
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * All that goes between this gateway and other brokers downward: where it is registered, so that others ask it. What an
+ * earlier run did over there and the settings do not want any more is undone.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError, toGatewayError } from '#base/errors.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Door } from '#broker/door.ts'
+import { requireSecretFile } from '#config/access.ts'
+import type { Settings } from '#config/schema.ts'
+import type { Peer } from '#federation/peer.ts'
+import { coreContext } from '#ngsi-ld/context.ts'
+import { parseRegistration } from '#ngsi-ld/registration-parse.ts'
+import type { Database } from '#store/database.ts'
+import { createDownwardNotes } from '#store/downward-notes.ts'
+import { type CentreSettings, createCentre } from './centre.ts'
+import { createNotes, keyOf, type Note } from './notes.ts'
+import {
+  createRegistrar,
+  type Registrar,
+  type RegistrarSettings,
+  type RegistrationStatus,
+} from './registrar.ts'
+import { type RegisterSettings, registrationOf } from './registration.ts'
+import { createUndoing } from './undoing.ts'
+
+export interface DownwardPorts {
+  readonly database: Database
+  readonly door: Pick<Door, 'commit'>
+  readonly peer: Peer
+  /** What this gateway calls itself among brokers, in a tenant. */
+  readonly alias: (tenant: string) => string
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface DownwardStatus {
+  readonly registrations: readonly RegistrationStatus[]
+}
+
+export interface Downward {
+  status(): DownwardStatus
+  close(): Promise<void>
+}
+
+/** @throws config.invalid when a file of a token cannot be read, or what is to be registered is no registration. */
+export function openDownward(ports: DownwardPorts, { register, http }: Settings): Downward {
+  const { alias, clock, log, metrics } = ports
+  const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
+  const centreFor = (settings: CentreSettings, tenant = '') =>
+    createCentre({ ...ports, alias: alias(tenant) }, settings)
+
+  const wishes = register.map((one) => wishOf(one, { alias, publicUrl: http.publicUrl, now: clock.now() }))
+  const wanted = new Set(
+    wishes.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
+  )
+  const unwanted: Note[] = [...notes.all()].filter((note) => !wanted.has(keyOf(note)))
+  const undoing = createUndoing({ notes, centreFor, clock, log }, unwanted)
+  const registrars: readonly Registrar[] = wishes.map((wish) =>
+    createRegistrar({ centre: centreFor(wish.centre, wish.tenant), notes, clock, log }, wish),
+  )
+  const registered = (): number =>
+    registrars.filter((registrar) => registrar.status().state === 'registered').length
+  if (registrars.length > 0) metrics.gauge('selvedge_registered', registered)
+
+  return Object.freeze({
+    status: () => ({ registrations: registrars.map((registrar) => registrar.status()) }),
+    async close() {
+      await Promise.all([undoing.close(), ...registrars.map((registrar) => registrar.close())])
+    },
+  } satisfies Downward)
+}
+
+interface Here {
+  readonly alias: (tenant: string) => string
+  readonly publicUrl: string | undefined
+  readonly now: number
+}
+
+function wishOf(one: RegisterSettings, here: Here): RegistrarSettings & { readonly tenant: string } {
+  const { url, tokenFile, tenant, sourceTokenFile, sourceTenant = '', expirySeconds } = one
+  if (tokenFile !== undefined) requireSecretFile(tokenFile)
+  const registration = registrationOf(one, {
+    alias: here.alias(sourceTenant),
+    publicUrl: here.publicUrl,
+    sourceToken: sourceTokenFile === undefined ? undefined : requireSecretFile(sourceTokenFile),
+  })
+  try {
+    parseRegistration(registration, { context: coreContext, nowMs: here.now, newId: () => 'urn:x' })
+  } catch (error) {
+    const { message, details } = toGatewayError(error)
+    throw new GatewayError('config.invalid', `register ${one.name}: ${message}`, details, error)
+  }
+  return {
+    tenant: sourceTenant,
+    centre: { url, tokenFile, tenant },
+    registration: registration as RegistrarSettings['registration'],
+    expiryMs: expirySeconds * 1000,
+    refreshMs: (one.refreshSeconds ?? expirySeconds / 3) * 1000,
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * Pauses that end early: when what is waited for comes, or when the part that waits is closed. After that there are none.
+ */
+export interface Pauses {
+  /** Settles after `ms`, or earlier. */
+  rest(ms: number): Promise<void>
+  /** Ends the pauses that last now. */
+  wake(): void
+  /** Ends all pauses for good. */
+  close(): void
+  isClosed(): boolean
+}
+
+export function createPauses(): Pauses {
+  const ends = new Set<() => void>()
+  let isClosed = false
+  const wake = (): void => {
+    for (const end of [...ends]) end()
+  }
+  return Object.freeze({
+    rest: (ms) =>
+      new Promise<void>((resolve) => {
+        if (isClosed) return resolve()
+        const end = (): void => {
+          clearTimeout(timer)
+          ends.delete(end)
+          resolve()
+        }
+        const timer = setTimeout(end, ms)
+        ends.add(end)
+      }),
+    wake,
+    close() {
+      isClosed = true
+      wake()
+    },
+    isClosed: () => isClosed,
+  } satisfies Pauses)
+}

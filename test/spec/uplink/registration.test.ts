@@ -1,0 +1,140 @@
+/**
+ * This gateway as context source of another, both real processes (GS CIM 009, 5.9): the centre answers with what the edge
+ * holds and tells its subscribers of it; the registration is kept up, made again when it was lost, and goes with its setting.
+ */
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { createReceiver } from '#test/kit/receiver.ts'
+
+const within = { timeout: 10_000, interval: 50 }
+const registrations = '/ngsi-ld/v1/csourceRegistrations'
+const entities = '/ngsi-ld/v1/entities'
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+describe('a gateway that is registered at a centre', () => {
+  let folders: string
+  let edge: GatewayProcess | undefined
+  let centre: GatewayProcess
+  let edgePort: number
+
+  const client = (gateway: GatewayProcess): HttpClient => httpClient(gateway.httpUrl)
+  const startCentre = (port = 0, folder = 'centre') =>
+    startGatewayProcess({
+      dataFolder: join(folders, folder),
+      env: { SELVEDGE_HTTP_PORT: String(port), SELVEDGE_MQTT_PORT: 'off' },
+    })
+  const startEdge = async (settings: object | undefined): Promise<GatewayProcess> => {
+    edge = await startGatewayProcess({
+      dataFolder: join(folders, 'edge'),
+      env: { SELVEDGE_HTTP_PORT: String(edgePort), SELVEDGE_MQTT_PORT: 'off' },
+      config: settings === undefined ? {} : { register: [settings] },
+    })
+    return edge
+  }
+  const registered = (more: object = {}) => ({
+    url: centre.httpUrl,
+    types: ['Tank'],
+    endpoint: `http://127.0.0.1:${edgePort}`,
+    expirySeconds: 10,
+    refreshSeconds: 1,
+    ...more,
+  })
+  const atCentre = async (): Promise<{ id: string; expiresAt: string; mode: string }[]> =>
+    (await client(centre).get(`${registrations}?type=Tank`)).json()
+  const made = () => vi.waitFor(async () => expect(await atCentre()).toHaveLength(1), within)
+  const ok = async (gateway: GatewayProcess, path: string, body: unknown): Promise<void> => {
+    const answer = await client(gateway).send('POST', path, body)
+    if (answer.status >= 300) expect.unreachable(answer.text)
+  }
+  const tank = (id: string, level: number): object => ({
+    id,
+    type: 'Tank',
+    level: { type: 'Property', value: level },
+  })
+
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-registered-'))
+    edgePort = await freePort()
+    centre = await startCentre()
+  })
+  afterEach(async () => {
+    await Promise.all([edge?.stop(), centre.stop()])
+    edge = undefined
+    rmSync(folders, { recursive: true })
+  })
+
+  it('is asked and subscribed to by the centre, until the setting goes', async () => {
+    const here = await startEdge(registered())
+    await made()
+    await ok(here, entities, tank('urn:tank:1', 1))
+    const found = (await client(centre).get(`${entities}?type=Tank`)).json()
+    expect(found).toMatchObject([tank('urn:tank:1', 1)])
+
+    const receiver = await createReceiver()
+    await ok(centre, '/ngsi-ld/v1/subscriptions', {
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
+      notification: { endpoint: { uri: receiver.url() } },
+    })
+    await vi.waitFor(async () => {
+      const there: unknown[] = (await client(here).get('/ngsi-ld/v1/subscriptions')).json()
+      expect(there).toHaveLength(1)
+    }, within)
+    await ok(here, `${entities}/urn:tank:1/attrs`, { level: { type: 'Property', value: 2 } })
+    await vi.waitFor(
+      () =>
+        expect(
+          receiver.taken().flatMap(({ body }) => (JSON.parse(body) as { data: object[] }).data),
+        ).toMatchObject([tank('urn:tank:1', 2)]),
+      within,
+    )
+    await receiver.down()
+    const status = (await client(here).get('/selvedge/v1/downward')).json()
+    expect(status).toMatchObject({
+      registrations: [{ state: 'registered', centre: centre.httpUrl + '/ngsi-ld/v1' }],
+    })
+
+    await here.stop()
+    await startEdge(undefined)
+    await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
+  }, 40_000)
+
+  it('renews its registration, and makes it again when the centre lost it or was away', async () => {
+    const here = await startEdge(registered())
+    await made()
+    const [first] = await atCentre()
+    await vi.waitFor(async () => {
+      const [now] = await atCentre()
+      expect(now!.expiresAt > first!.expiresAt).toBe(true)
+    }, within)
+    await client(centre).ask('DELETE', `${registrations}/${encodeURIComponent(first!.id)}`)
+    await made()
+    const { httpPort } = centre
+    await centre.stop()
+    await vi.waitFor(() => expect(here.output()).toContain('registration.failed'), within)
+    centre = await startCentre(httpPort, 'another centre')
+    await made()
+  }, 40_000)
+
+  it('tells what changed in its settings, and what the centre refuses', async () => {
+    await (await startEdge(registered())).stop()
+    const here = await startEdge(registered({ mode: 'auxiliary', properties: ['level'] }))
+    await vi.waitFor(async () => expect(await atCentre()).toMatchObject([{ mode: 'auxiliary' }]), within)
+    await here.stop()
+    const other = await startEdge(registered({ name: 'other', operations: ['fly'] })).catch(String)
+    expect(String(other)).toContain('fly is no operation')
+  }, 40_000)
+})
