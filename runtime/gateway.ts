@@ -42,9 +42,9 @@ import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
 import { createAdmission } from '#intake/admission.ts'
-import { createChannels } from '#intake/channels.ts'
+import { type ChannelsPorts, createChannels } from '#intake/channels.ts'
 import { createClaims } from '#intake/claims.ts'
-import { createIntake } from '#intake/intake.ts'
+import { createIntake, type Intake, type IntakePorts } from '#intake/intake.ts'
 import type { SourceAddress } from '#intake/site-model.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
@@ -117,18 +117,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   )
   tenants.start()
 
-  const { provisioning } = settings
-  const addressOf = sourceAddresses(settings)
-  const intake = createIntake({
-    ...main,
-    claims: createClaims(bridges, settings.bridges),
-    admission: createAdmission(main.documents, provisioning),
-    channels: createChannels({ ...main, log, addressOf }, provisioning),
-    clock,
-    log,
-    metrics,
-  })
-  await intake.release()
+  const intake = await openIntake({ ...main, clock, log, metrics }, settings)
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -148,7 +137,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
-  downward = openDownward({ ...main, peer, alias, clock, log, metrics }, settings)
+  downward = openDownward({ ...main, peer, alias, clock, dice: Math.random, log, metrics }, settings)
   opened.defer(downward.close)
 
   isReady = true
@@ -159,6 +148,21 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     mqttPort: mqtt?.port,
     close: () => closing.disposeAsync(),
   })
+}
+
+async function openIntake(
+  ports: Omit<IntakePorts, 'claims' | 'admission' | 'channels'> & Omit<ChannelsPorts, 'addressOf'>,
+  settings: Settings,
+): Promise<Intake> {
+  const { provisioning } = settings
+  const intake = createIntake({
+    ...ports,
+    claims: createClaims(bridges, settings.bridges),
+    admission: createAdmission(ports.documents, provisioning),
+    channels: createChannels({ ...ports, addressOf: sourceAddresses(settings) }, provisioning),
+  })
+  await intake.release()
+  return intake
 }
 
 const appSettings = ({ conformance, http, history }: Settings): AppSettings => ({

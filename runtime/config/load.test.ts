@@ -25,6 +25,7 @@ describe('settings that stand', () => {
       provisioning: { mode: 'auto', allow: [], ignore: [], shareObservableProperty: false, devices: {} },
       bridges: { json: [] },
       bridgeIn: [],
+      register: [],
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       outbound: { allowLoopback: true, fetchContexts: true },
       log: { level: 'info' },

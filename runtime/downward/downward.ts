@@ -32,6 +32,7 @@ export interface DownwardPorts {
   /** What this gateway calls itself among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
   readonly clock: Clock
+  readonly dice: () => number
   readonly log: Log
   readonly metrics: Metrics
 }
@@ -47,7 +48,7 @@ export interface Downward {
 
 /** @throws config.invalid when a file of a token cannot be read, or what is to be registered is no registration. */
 export function openDownward(ports: DownwardPorts, { register, http }: Settings): Downward {
-  const { alias, clock, log, metrics } = ports
+  const { alias, clock, dice, log, metrics } = ports
   const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
   const centreFor = (settings: CentreSettings, tenant = '') =>
     createCentre({ ...ports, alias: alias(tenant) }, settings)
@@ -57,9 +58,9 @@ export function openDownward(ports: DownwardPorts, { register, http }: Settings)
     wishes.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
   )
   const unwanted: Note[] = [...notes.all()].filter((note) => !wanted.has(keyOf(note)))
-  const undoing = createUndoing({ notes, centreFor, clock, log }, unwanted)
+  const undoing = createUndoing({ notes, centreFor, clock, dice, log }, unwanted)
   const registrars: readonly Registrar[] = wishes.map((wish) =>
-    createRegistrar({ centre: centreFor(wish.centre, wish.tenant), notes, clock, log }, wish),
+    createRegistrar({ centre: centreFor(wish.centre, wish.tenant), notes, clock, dice, log }, wish),
   )
   const registered = (): number =>
     registrars.filter((registrar) => registrar.status().state === 'registered').length

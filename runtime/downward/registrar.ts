@@ -16,6 +16,7 @@ export interface RegistrarPorts {
   readonly centre: Centre
   readonly notes: Notes
   readonly clock: Clock
+  readonly dice: () => number
   readonly log: Log
 }
 
@@ -46,7 +47,7 @@ const path = '/csourceRegistrations'
 const pathOf = (id: string): string => `${path}/${encodeURIComponent(id)}`
 
 export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettings): Registrar {
-  const { centre, notes, clock, log } = ports
+  const { centre, notes, clock, dice, log } = ports
   const { registration, expiryMs, refreshMs } = settings
   const { id } = registration
   const facts = { registration: id, centre: shownUri(settings.centre.url) }
@@ -55,6 +56,7 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
   const trying = createTrying(settings.centre.url, {
     clock,
     pauses,
+    dice,
     onChange: (trouble) => {
       if (trouble !== undefined) log.warn('registration.failed', { ...facts, reason: trouble })
     },

@@ -32,6 +32,8 @@ export function setback(answer: PeerAnswer, reason: string): Tried {
 export interface TryingPorts {
   readonly clock: Clock
   readonly pauses: Pauses
+  /** Numbers in [0, 1), to spread pauses. */
+  readonly dice: () => number
   /** Told when it begins to fail, and when it works again. */
   readonly onChange: (trouble: string | undefined) => void
 }
@@ -42,7 +44,7 @@ export interface Trying {
   trouble(): string | undefined
 }
 
-export function createTrying(url: string, { clock, pauses, onChange }: TryingPorts): Trying {
+export function createTrying(url: string, { clock, pauses, dice, onChange }: TryingPorts): Trying {
   const address = originOf(url)?.address
   let trouble: string | undefined
 
@@ -69,7 +71,7 @@ export function createTrying(url: string, { clock, pauses, onChange }: TryingPor
         tries++
         // The first time it is only probed; who accepts connections and does not answer is left alone, too.
         if (!tried.isUnreachable || tries > 1)
-          await pauses.rest(backoffMs(tries, clock.monotonic() - since, Math.random()))
+          await pauses.rest(backoffMs(tries, clock.monotonic() - since, dice()))
         if (tried.isUnreachable) await reach(since)
       }
       return undefined

@@ -14,12 +14,16 @@ export interface UndoingPorts {
   readonly notes: Notes
   readonly centreFor: (settings: CentreSettings) => Centre
   readonly clock: Clock
+  readonly dice: () => number
   readonly log: Log
 }
 
 const paths = { registration: '/csourceRegistrations', subscription: '/subscriptions' } as const
 
-export function createUndoing({ notes, centreFor, clock, log }: UndoingPorts, unwanted: readonly Note[]) {
+export function createUndoing(
+  { notes, centreFor, clock, dice, log }: UndoingPorts,
+  unwanted: readonly Note[],
+) {
   const pauses = createPauses()
 
   async function undo(note: Note): Promise<void> {
@@ -29,7 +33,7 @@ export function createUndoing({ notes, centreFor, clock, log }: UndoingPorts, un
     const onChange = (reason: string | undefined): void => {
       if (reason !== undefined) log.warn('downward.not-undone', { ...facts, reason })
     }
-    const tried = await createTrying(note.centre.url, { clock, pauses, onChange }).until(async () => {
+    const tried = await createTrying(note.centre.url, { clock, pauses, dice, onChange }).until(async () => {
       const answer = await centre.ask('DELETE', `${paths[kind]}/${encodeURIComponent(id)}`)
       const isGone = 'status' in answer && (answer.status < 300 || answer.status === 404)
       return isGone ? done : setback(answer, complaintOf(answer))
