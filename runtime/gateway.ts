@@ -218,8 +218,8 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     start() {
       outbox.start()
       const subscriptions = () =>
-        [...tenant.matcher.all()].map(({ subscription }) => subscription).filter(isUplink)
-      uplinks = createUplinks({ ...ports, tenant, subscriptions })
+        [...tenant.matcher.all()].filter(({ subscription }) => isUplink(subscription))
+      uplinks = createUplinks({ ...ports, tenant, subscriptions, statistics })
     },
     async close() {
       await uplinks?.close()

@@ -4,6 +4,7 @@
  * pauses. Only monotonic time counts here.
  */
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import { backoffMs } from '#delivery/backoff.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import type { Outcome } from './centre.ts'
@@ -15,6 +16,8 @@ export interface LinkPorts {
   /** Numbers in [0, 1), to spread pauses. */
   readonly dice: () => number
   readonly onChange: (isUp: boolean, reason: string) => void
+  /** Whether the way is not to be used now, although it may be there. */
+  readonly isShut: () => boolean
 }
 
 export interface Link {
@@ -26,10 +29,13 @@ export interface Link {
   trouble(): { readonly since: number; readonly reason: string } | undefined
   /** Waits, at most until it is closed. */
   rest(ms: number): Promise<void>
+  isClosed(): boolean
+  /** Settles with an answer, or with `otherwise` when it is closed before. */
+  unlessClosed<T>(answer: Promise<T>, otherwise: T): Promise<T>
   close(): void
 }
 
-export function createLink({ clock, probe, dice, onChange }: LinkPorts): Link {
+export function createLink({ clock, probe, dice, onChange, isShut }: LinkPorts): Link {
   let trouble: { since: number; monotonic: number; reason: string } | undefined
   let tries = 0
   let mustProbe = false
@@ -52,7 +58,8 @@ export function createLink({ clock, probe, dice, onChange }: LinkPorts): Link {
   async function ready(): Promise<boolean> {
     while (!isClosed) {
       const pause = pausedUntil - clock.monotonic()
-      if (pause > 0) await rest(pause)
+      if (isShut()) await rest(limits.uplinkShutMs.value)
+      else if (pause > 0) await rest(pause)
       else if (!mustProbe) return true
       else if (await probe()) mustProbe = false
       else await rest(probeIntervalMs(clock.monotonic() - (trouble?.monotonic ?? clock.monotonic())))
@@ -83,6 +90,14 @@ export function createLink({ clock, probe, dice, onChange }: LinkPorts): Link {
       pausedUntil = Math.max(pausedUntil, now + (retryAfterMs ?? pause))
     },
     trouble: () => trouble,
+    isClosed: () => isClosed,
+    unlessClosed: (answer, otherwise) =>
+      new Promise<typeof otherwise>((resolve, reject) => {
+        const end = (): void => resolve(otherwise)
+        resting.add(end)
+        answer.finally(() => resting.delete(end)).then(resolve, reject)
+        if (isClosed) end()
+      }),
     close() {
       isClosed = true
       for (const end of [...resting]) end()

@@ -12,7 +12,12 @@ export interface UplinkState {
   refresh: { since: number; graves: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: { from: number; to: number }[]
+  /** By a person, who alone ends it. */
   isPaused: boolean
+  /** Bytes that were sent on a UTC day. */
+  day: { date: string; bytes: number }
+  /** When (ms) something was taken last, and when it was not and why. */
+  last: { success?: number; failure?: number; reason?: string }
   /** Changes, past values and requests that were taken, and what was not. */
   readonly counts: { sent: number; past: number; refused: number; skipped: number }
 }
@@ -23,12 +28,14 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     refresh,
     spans: [],
     isPaused: false,
+    day: { date: '', bytes: 0 },
+    last: {},
     counts: { sent: 0, past: 0, refused: 0, skipped: 0 },
   }
 }
 
 /** A state from its row. */
 export const readState = (text: string): UplinkState => {
-  const state = JSON.parse(text) as Omit<UplinkState, 'refresh'> & { refresh?: UplinkState['refresh'] }
-  return { ...state, refresh: state.refresh }
+  const state = JSON.parse(text) as Partial<UplinkState> & Pick<UplinkState, 'position'>
+  return { ...newState(state.position, undefined), ...state }
 }

@@ -10,21 +10,28 @@ import type { Log } from '#base/log.ts'
 import type { FollowedChange, Following } from '#broker/following.ts'
 import { fillSpan } from './backfill.ts'
 import type { Centre, Refusal } from './centre.ts'
+import type { Gate, Shut } from './gate.ts'
 import type { Link } from './link.ts'
+import type { Lane } from './pace.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
 import { stepOfEntity, stepsOf } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
+import { createThrottle } from './throttle.ts'
 
 export interface UplinkPorts {
   readonly following: Following
-  readonly centre: Centre
+  /** The other broker, by the way of each lane. */
+  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly gate: Gate
   readonly link: Link
   readonly clock: Clock
   readonly log: Log
   readonly isFromThere: (change: FollowedChange) => boolean
   /** Attribute instances of an entity that were deleted at a commit time or later. */
   readonly dropped: (id: string, since: number) => readonly (readonly [name: string, dataset: string])[]
+  /** Something was taken, or not. */
+  readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   /** Puts the state on disk. */
   readonly save: (state: UplinkState) => Promise<void>
   /** Puts on disk what will not be taken. */
@@ -32,7 +39,9 @@ export interface UplinkPorts {
 }
 
 export interface UplinkStatus {
-  readonly state: 'live' | 'catching-up' | 'offline' | 'paused'
+  readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
+  /** Why nothing is sent although it could be. */
+  readonly shut: Shut | undefined
   /** Since when (ms) and why nothing gets through. */
   readonly trouble: { readonly since: number; readonly reason: string } | undefined
   /** Log rows that are not sent yet. */
@@ -40,22 +49,30 @@ export interface UplinkStatus {
   /** Commit time (ms) of the oldest thing that is not sent yet. */
   readonly oldest: number | undefined
   readonly counts: UplinkState['counts']
+  readonly last: UplinkState['last']
+  /** Since the uplink began, and on this UTC day. */
   readonly sentBytes: number
+  readonly day: UplinkState['day']
 }
 
 export interface Uplink {
   status(): UplinkStatus
-  pause(isPaused: boolean): void
+  /** Settles when it is on disk. */
+  pause(isPaused: boolean): Promise<void>
   close(): Promise<void>
 }
 
 export function createUplink(
   id: string,
   state: UplinkState,
-  selection: UplinkSelection,
+  { selection, throttling }: { selection: UplinkSelection; throttling: number | undefined },
   ports: UplinkPorts,
 ): Uplink {
-  const { following, centre, link, log } = ports
+  const { following, centres, gate, link, log } = ports
+  const throttle = createThrottle(ports.clock.monotonic, throttling)
+  // What waited for its turn before a restart is not known any more; what changed lately is told as it is.
+  if (throttling !== undefined && state.refresh === undefined)
+    state.refresh = { since: state.position.at - throttling * 1000, graves: state.position.n, rid: 0 }
   const { counts } = state
   /** Log numbers up to which entities were told as they are, by rid; rows before them belong to the past. */
   const told = new Map<number, number>()
@@ -70,14 +87,21 @@ export function createUplink(
   }
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
-  async function deliver(layer: Layer): Promise<boolean> {
+  async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
     while (await link.ready()) {
-      const outcome = await centre.send(layer)
+      const outcome = await centres[lane].send(layer)
       if (outcome.kind === 'later') {
+        if (link.isClosed()) break
         link.failed(outcome)
+        note({ failure: ports.clock.now(), reason: outcome.reason })
         continue
       }
       link.succeeded()
+      note({ success: ports.clock.now() })
+      gate.taken(
+        lane,
+        layer.steps.reduce((sum, step) => sum + instanceCount(step), 0),
+      )
       counts.skipped += outcome.skipped
       counts.refused += outcome.refused.length
       const taken = layer.steps.length - outcome.refused.length
@@ -90,8 +114,14 @@ export function createUplink(
     return false
   }
 
+  function note(what: UplinkState['last']): void {
+    state.last = { ...state.last, ...what }
+    ports.told({ isOk: what.success !== undefined, at: ports.clock.now(), reason: what.reason })
+    isUnsaved = true
+  }
+
   async function deliverAll(steps: readonly Step[]): Promise<boolean> {
-    for (const layer of layersOf(steps)) if (!(await deliver(layer))) return false
+    for (const layer of layersOf(steps)) if (!(await deliver('live', layer))) return false
     return true
   }
 
@@ -107,12 +137,29 @@ export function createUplink(
     }
     const last = rows.at(-1)
     if (last === undefined) return false
-    const steps = rows.flatMap((row) => stepsOf(row, (rid) => row.n <= (told.get(rid) ?? 0), reading))
+    const steps = rows.flatMap((row) =>
+      stepsOf(row, (rid) => row.n <= (told.get(rid) ?? 0), reading).map((step) => throttled(step, row.at)),
+    )
     if (!(await deliverAll(steps))) return true
     state.position = { n: last.n, at: last.at }
     for (const [rid, n] of told) if (n <= last.n) told.delete(rid)
     isUnsaved = true
     return true
+  }
+
+  /** What comes too soon after the last of its entity goes up as history. */
+  const throttled = (step: Step, at: number): Step =>
+    step.kind === 'put' && isObserved(step) && throttle.holds(step.entity.id, at)
+      ? { ...step, kind: 'past' }
+      : step
+
+  /** Tells what was held back and is newest now. */
+  async function release(): Promise<boolean> {
+    const steps = throttle.due().flatMap(([id, since]) => {
+      const view = following.entity(id)
+      return (view && stepOfEntity(view, since, selection)) ?? []
+    })
+    return steps.length > 0 && (await deliverAll(steps))
   }
 
   /** Too far behind to go through it all: what is current goes first, what happened meanwhile is filled in. */
@@ -159,8 +206,9 @@ export function createUplink(
   async function liveLane(): Promise<void> {
     while (!isClosed) {
       let isIdle = true
-      if (!state.isPaused && (await link.ready())) {
+      if (await link.ready()) {
         isIdle = !(await follow())
+        if (await release()) isIdle = false
         if (state.refresh !== undefined) {
           await refresh(state.refresh)
           isIdle = false
@@ -175,11 +223,12 @@ export function createUplink(
     const sizes = { sliceMs: limits.uplinkSliceMs.value }
     while (!isClosed) {
       const span = state.spans[0]
-      if (span === undefined || state.refresh !== undefined || state.isPaused) {
+      if (span === undefined || state.refresh !== undefined) {
         await link.rest(limits.uplinkPollMs.value)
         continue
       }
-      const to = await fillSpan(span, sizes, { following, selection, deliver })
+      const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
+      const to = await fillSpan(span, sizes, { following, selection, deliver: send })
       if (to === undefined) return
       span.from = to
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
@@ -215,12 +264,24 @@ export function createUplink(
       const behind = following.position().n - state.position.n
       const isCatchingUp = state.refresh !== undefined || state.spans.length > 0
       const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
-      const word = state.isPaused ? 'paused' : trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
-      return { state: word, trouble, behind, oldest, counts: { ...counts }, sentBytes: centre.sentBytes() }
+      const shut = gate.shut()
+      const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
+      return {
+        state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
+        shut,
+        trouble,
+        behind,
+        oldest,
+        counts: { ...counts },
+        last: state.last,
+        sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
+        day: state.day,
+      }
     },
-    pause(isPaused) {
+    async pause(isPaused) {
       state.isPaused = isPaused
       isUnsaved = true
+      await keep(true)
     },
     async close() {
       isClosed = true
@@ -230,3 +291,10 @@ export function createUplink(
     },
   } satisfies Uplink)
 }
+
+const instanceCount = (step: Step): number =>
+  'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1
+
+const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean =>
+  step.attributes.size > 0 &&
+  [...step.attributes.values()].every((all) => all.every(({ observedAt }) => observedAt !== undefined))

@@ -12,16 +12,35 @@ import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
-import { type CentreSettings, createCentre, type Refusal } from './centre.ts'
-import { createLink } from './link.ts'
+import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
+import { type Centre, type CentreSettings, createCentre, type Refusal } from './centre.ts'
+import { createGate, type Gate } from './gate.ts'
+import { createLink, type Link } from './link.ts'
+import type { Lane } from './pace.ts'
 import { selectionOf } from './selection.ts'
 import { newState, readState, type UplinkState } from './state.ts'
 import { createUplink, type Uplink, type UplinkStatus } from './uplink.ts'
+import { openWindows, type Windows } from './windows.ts'
+
+/** A subscription whose endpoint is a broker. */
+export interface UplinkSubscription {
+  /** Number of the subscription; undefined where it is one of the settings. */
+  readonly i: number | undefined
+  readonly subscription: Subscription
+  /** The way to its broker, where that is one of its own. */
+  readonly peer?: Peer | undefined
+}
 
 export interface UplinksPorts {
   readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'history' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
-  readonly subscriptions: () => Iterable<Subscription>
+  readonly subscriptions: () => Iterable<UplinkSubscription>
+  /** What its clients are told of a subscription. */
+  readonly statistics: {
+    outcome(i: number, outcome: { ok: boolean; at: number; error?: string | undefined }): void
+    /** As JSON text. */
+    statistics(i: number): string | undefined
+  }
   readonly peer: Peer
   readonly alias: (tenant: string) => string
   readonly clock: Clock
@@ -32,12 +51,13 @@ export interface UplinksPorts {
 export interface Uplinks {
   /** By the ids of their subscriptions. */
   statuses(): ReadonlyMap<string, UplinkStatus>
-  /** Returns false when there is no uplink of this id. */
-  pause(id: string, isPaused: boolean): boolean
+  /** Settles when it is on disk; false when there is no uplink of this id. */
+  pause(id: string, isPaused: boolean): Promise<boolean>
   close(): Promise<void>
 }
 
 interface Running {
+  readonly one: UplinkSubscription
   readonly text: string
   readonly uplink: Uplink
 }
@@ -52,10 +72,17 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   let isClosed = false
   let looking = Promise.resolve()
 
-  const save = (id: string, state: UplinkState): Promise<void> => {
+  const save = ({ i, subscription: { id } }: UplinkSubscription, state: UplinkState): Promise<void> => {
     const text = JSON.stringify(state)
+    const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
     kept.add(id)
-    return door.commit((stage) => stage.write('uplink.put', id, text), { urgent: false, bytes: text.length })
+    return door.commit(
+      (stage) => {
+        stage.write('uplink.put', id, text)
+        if (statistics !== undefined) stage.write('subscription.stats', statistics, i!)
+      },
+      { urgent: false, bytes: text.length },
+    )
   }
 
   async function bury(id: string, refusals: readonly Refusal[]): Promise<void> {
@@ -80,39 +107,49 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     return state
   }
 
-  function open(subscription: Subscription): Uplink {
-    const { id } = subscription
+  async function open(one: UplinkSubscription): Promise<Uplink> {
+    const { i, subscription } = one
+    const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
-    const shown = shownUri(settings.base)
-    const address = originOf(settings.base)?.address
-    const link = createLink({
-      clock,
-      dice: Math.random,
-      probe: async () => address !== undefined && (await probe(address)),
-      onChange: (isUp, reason) =>
-        isUp
-          ? log.info('uplink.up', { uplink: id, centre: shown })
-          : log.warn('uplink.down', { uplink: id, centre: shown, reason }),
-    })
-    return createUplink(id, stateOf(id), selectionOf(subscription), {
-      following,
-      link,
-      clock,
-      log,
-      centre: createCentre(ports.peer, settings),
-      isFromThere: () => false,
-      dropped: (entity, since) => droppedOf(tenant.history, entity, since),
-      save: (state) => save(id, state),
-      bury: (refusals) => bury(id, refusals),
-    })
+    const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const state = stateOf(id)
+    const windows = await openWindows(wishes.windows)
+    const { gate, link } = wayOf(
+      { ...ports, peer: one.peer ?? ports.peer, state, windows },
+      { id, base: settings.base, wishes },
+    )
+    const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings)
+    return createUplink(
+      id,
+      state,
+      { selection: selectionOf(subscription), throttling },
+      {
+        following,
+        link,
+        gate,
+        clock,
+        log,
+        centres: { live: centreBy('live'), backfill: centreBy('backfill') },
+        isFromThere: () => false,
+        dropped: (entity, since) => droppedOf(tenant.history, entity, since),
+        told({ isOk, at, reason }) {
+          if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
+        },
+        save: (saved) => save(one, saved),
+        bury: (refusals) => bury(id, refusals),
+      },
+    )
   }
 
   async function look(): Promise<void> {
-    const wanted = new Map<string, Subscription>()
-    for (const one of ports.subscriptions()) if (isActive(one, clock.now())) wanted.set(one.id, one)
-    const known = new Set([...ports.subscriptions()].map(({ id }) => id))
+    const wanted = new Map<string, UplinkSubscription>()
+    const known = new Set<string>()
+    for (const one of ports.subscriptions()) {
+      known.add(one.subscription.id)
+      if (isActive(one.subscription, clock.now())) wanted.set(one.subscription.id, one)
+    }
     for (const [id, { text, uplink }] of [...running]) {
-      if (text === JSON.stringify(wanted.get(id))) continue
+      if (text === JSON.stringify(wanted.get(id)?.subscription)) continue
       running.delete(id)
       await uplink.close()
     }
@@ -123,7 +160,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     }
     for (const [id, one] of wanted) {
       if (isClosed || running.has(id)) continue
-      running.set(id, { text: JSON.stringify(one), uplink: open(one) })
+      running.set(id, { one, text: JSON.stringify(one.subscription), uplink: await open(one) })
     }
   }
 
@@ -137,9 +174,9 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
 
   return Object.freeze({
     statuses: () => new Map([...running].map(([id, { uplink }]) => [id, uplink.status()])),
-    pause(id, isPaused) {
+    async pause(id, isPaused) {
       const one = running.get(id)
-      one?.uplink.pause(isPaused)
+      await one?.uplink.pause(isPaused)
       return one !== undefined
     },
     async close() {
@@ -149,6 +186,33 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       await Promise.all([...running.values()].map(({ uplink }) => uplink.close()))
     },
   } satisfies Uplinks)
+}
+
+interface WayPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
+  readonly state: UplinkState
+  readonly windows: Windows
+}
+
+/** The way to a broker: whether it is there, and whether and how fast it may be used. */
+function wayOf(
+  ports: WayPorts,
+  { id, base, wishes }: { id: string; base: string; wishes: UplinkWishes },
+): { gate: Gate; link: Link } {
+  const { clock, log } = ports
+  const shown = shownUri(base)
+  const address = originOf(base)?.address
+  const link = createLink({
+    clock,
+    dice: Math.random,
+    probe: async () => address !== undefined && (await probe(address)),
+    onChange: (isUp, reason) =>
+      isUp
+        ? log.info('uplink.up', { uplink: id, centre: shown })
+        : log.warn('uplink.down', { uplink: id, centre: shown, reason }),
+    isShut: () => gate.shut() !== undefined,
+  })
+  const gate = createGate({ ...ports, link: () => link }, wishes)
+  return { gate, link }
 }
 
 const textOf = (step: Refusal['step']): string =>
