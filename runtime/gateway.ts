@@ -13,7 +13,9 @@ import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
 import { collectWhenQuiet } from '#base/quiet-collection.ts'
+import { version } from '#base/version.ts'
 import { bridges } from '#bridges/registry.ts'
+import { createBackups } from '#broker/backups.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { renderSourceNotification } from '#broker/source-notify.ts'
@@ -54,9 +56,11 @@ import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import { isUplink } from '#ngsi-ld/subscription.ts'
+import { createBackupMaker } from '#store/backup-maker.ts'
 import type { Database } from '#store/database.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { lockFolder } from '#store/folder-lock.ts'
+import { assertRestored } from '#store/restore.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
 import { createWriter } from '#store/writer.ts'
@@ -90,6 +94,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const isLocal = isLoopbackListener(settings.host)
 
   opened.defer(lockFolder(settings.data))
+  assertRestored(settings.data)
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
   const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
@@ -127,7 +132,9 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
   opened.defer(() => passing.close())
   let downward: Downward | undefined
-  const ways = { takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
+  const backups = createBackups({ maker: createBackupMaker(), clock, log, metrics }, backupSettings(settings))
+  opened.defer(() => backups.close())
+  const ways = { backups, takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
   const app = createApp(
     { broker, contexts, snapshots, ...ways, downward: () => downward?.status(), clock, log, metrics },
     appSettings(settings),
@@ -164,6 +171,13 @@ async function openIntake(
   await intake.release()
   return intake
 }
+
+const backupSettings = ({ data, backup, disk }: Settings) => ({
+  ...backup,
+  dataFolder: data,
+  sparedBytes: disk.reserveBytes,
+  version,
+})
 
 const appSettings = ({ conformance, http, history }: Settings): AppSettings => ({
   profile: conformance.profile,

@@ -1,5 +1,5 @@
 /**
- * Bundles what runs into `dist/`: the process and its writer's thread, as two ES modules for the pinned Node.
+ * Bundles what runs into `dist/`: the process and its two threads, as ES modules for the pinned Node.
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
  * package.json is fixed into the bundle. Nothing else is generated; the sources run as they are, too.
  */
@@ -14,7 +14,11 @@ const banner = "import { createRequire } from 'node:module'; const require = cre
 
 const { outputFiles } = await build({
   absWorkingDir: root,
-  entryPoints: { main: 'runtime/main.ts', 'writer-thread': 'runtime/store/writer-thread.ts' },
+  entryPoints: {
+    main: 'runtime/main.ts',
+    'writer-thread': 'runtime/store/writer-thread.ts',
+    'backup-thread': 'runtime/store/backup-thread.ts',
+  },
   outdir: 'dist',
   bundle: true,
   format: 'esm',

@@ -23,6 +23,11 @@ export const failpointNames = [
   'mqtt:after-puback',
   'migrate:between-steps',
   'start:mid-replay',
+  'backup:mid-copy',
+  'backup:between-files',
+  'backup:before-name',
+  'restore:between-files',
+  'restore:before-end',
   'http:internal',
 ] as const
 

@@ -3,6 +3,7 @@
  * No queue, cache, buffer, retry or loop may exist without an entry here.
  */
 
+import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
 import { type Limit, limit } from './limit.ts'
 import { uplinkLimits } from './uplink-limits.ts'
@@ -389,6 +390,7 @@ export const limits = {
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 
+  ...diskLimits,
   ...uplinkLimits,
   ...downwardLimits,
 } as const satisfies Record<string, Limit>

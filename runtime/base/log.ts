@@ -20,6 +20,8 @@ export const logEvents = {
   'history.evicted': 'History was removed by size or age; how many instances, and up to which time.',
   'history.no-room': 'A tenant holds more than history.maxBytes and has no history left to remove.',
   'store.full': 'The disk is full; writes are refused until there is room.',
+  'backup.made': 'A backup is on disk, and was read through where that is set.',
+  'backup.failed': 'No backup could be made; the last good one stays.',
   'http.listening': 'An HTTP listener is open.',
   'mqtt.listening': 'The MQTT listener is open.',
   'mqtt.client-error': 'A client broke the protocol or was refused.',

@@ -31,6 +31,12 @@ export const metricRegister = {
     'counter',
     'Observations and entity changes removed from history by size or age.',
   ],
+  selvedge_backup_age_seconds: [
+    'gauge',
+    'Since the last good backup was begun; 100 years where there is none.',
+  ],
+  selvedge_backups_total: ['counter', 'Backups made.'],
+  selvedge_backups_failed_total: ['counter', 'Backups that could not be made.'],
   selvedge_streams_live: ['gauge', 'Streams held in memory.'],
   selvedge_entities: ['gauge', 'Entities stored.'],
   selvedge_write_bytes_total: ['gauge', 'Bytes handed to the disk by this process (/proc/self/io).'],

@@ -102,6 +102,32 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./import.ts')).importEntities,
   },
   {
+    name: 'backup',
+    summary: 'Make a backup, of a running gateway or a stopped one',
+    details:
+      'A running gateway is asked to make one where its settings say; where none runs, the data folder is read.\nWith --to, the data folder of this machine is read whether a gateway runs or not. A backup is a folder with\neverything that is needed to go on: all tenants, credentials, who the gateway is.',
+    options: [
+      { name: 'to', value: 'FOLDER', summary: 'The folder to put it in, beside others; made when absent' },
+      { name: 'list', summary: 'Only tell which backups there are' },
+      { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  {
+    name: 'restore',
+    summary: 'Fill an empty data folder from a backup',
+    details:
+      'The gateway goes on as who it was, with the same ids and credentials, from the instant of the backup. What\ncame in later is missing, and its history says so. No gateway may run on the data folder.',
+    options: [
+      { name: 'from', value: 'FOLDER', summary: 'The backup, or a folder of backups: the newest of them' },
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./restore.ts')).restore,
+  },
+  {
     name: 'users',
     summary: 'List, add and remove MQTT users',
     details:

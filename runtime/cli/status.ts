@@ -122,6 +122,7 @@ function runningText({
         'Deliveries',
         `${of('deliveries_waiting')} waiting, ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
       ],
+      ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
       ['MQTT clients', of('mqtt_clients')],
       ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],
       ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],
@@ -157,6 +158,11 @@ const words = {
   quarantined: 'Quarantined frames',
   gaps: 'Gaps in history',
 } as const
+
+/** The age of a backup that nobody made is that of the gauge. */
+function lastBackup(ageSeconds: number): string {
+  return ageSeconds < 50 * 365 * 86_400 ? `${duration(ageSeconds)} ago` : 'none'
+}
 
 function bytes(count: number): string {
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB']

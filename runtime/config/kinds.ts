@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net'
 import * as v from 'valibot'
+import { cronWords, isCron } from '#base/schedule.ts'
 
 /** The metadata key of the phrase; it completes "expected ...". */
 const described = <S extends v.GenericSchema>(expected: string, schema: S): S =>
@@ -41,6 +42,16 @@ export const text = (most = 1024) =>
   described(`text of 1 to ${most} characters, in quotes if it looks like a number`, oneLine(most))
 
 export const fileName = () => described('the name of a file', oneLine(4096))
+
+/** Times that come again, or none. */
+export const schedule = () =>
+  described(
+    `${cronWords}, or off`,
+    v.pipe(
+      v.string(),
+      v.check((text) => text === 'off' || isCron(text)),
+    ),
+  )
 
 /** A name or address to bind: no scheme, no port. */
 export const hostName = () =>

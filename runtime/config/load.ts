@@ -180,6 +180,7 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
     data,
     http: { ...given.http, tokenFile: full(given.http.tokenFile) },
     mqtt: { ...given.mqtt, passwordFile: full(given.mqtt.passwordFile) },
+    backup: { ...given.backup, folder: full(given.backup.folder) },
     outbound: { ...given.outbound, caFile: maybeFull(given.outbound.caFile) },
     bridgeIn: given.bridgeIn.map((one) => ({
       ...one,

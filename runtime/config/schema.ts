@@ -5,6 +5,7 @@
  */
 import * as v from 'valibot'
 import { limits } from '#base/limits.ts'
+import { backup, disk } from './disk-schema.ts'
 import { register } from './downward-schema.ts'
 import * as kind from './kinds.ts'
 import { type About, about, maybe, section, setting } from './setting.ts'
@@ -231,6 +232,8 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   }),
   history,
   register,
+  backup,
+  disk,
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {

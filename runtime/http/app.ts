@@ -10,6 +10,7 @@ import { failpoint } from '#base/failpoints.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { productToken } from '#base/version.ts'
+import type { Backups } from '#broker/backups.ts'
 import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
 import type { Snapshots } from '#broker/snapshots.ts'
 import type { Broker } from '#broker/types.ts'
@@ -20,6 +21,7 @@ import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
+import { backupsPath, createBackupRoutes } from './backups.ts'
 import { createBodies, type HttpContext, headerOf } from './body.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
@@ -50,6 +52,7 @@ export interface AppPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly snapshots: Snapshots
+  readonly backups: Backups
   readonly tell: TellOfSnapshot
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
@@ -122,6 +125,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
   const context = createContextRoutes()
   const admin = createAdminRoutes({ ...ports, answers }, settings)
+  const backups = createBackupRoutes({ ...ports, answers })
 
   const app = serve(
     {
@@ -156,6 +160,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       '/metrics': { GET: admin.metrics },
       '/selvedge/v1/info': { GET: admin.info },
       '/selvedge/v1/downward': { GET: admin.downward },
+      [backupsPath]: { GET: backups.list, POST: backups.make },
     },
     problems.answer,
     metrics,

@@ -19,5 +19,11 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
     { 204: null },
     { parameters: ['tenant'], body: 'Object' },
   ),
+  'GET /selvedge/v1/backups': op('Operation', 'Backups there are, and how the last one went', {
+    200: 'Object',
+  }),
+  'POST /selvedge/v1/backups': op('Operation', 'Makes a backup and answers when it is on disk', {
+    201: 'Object',
+  }),
   'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
 }

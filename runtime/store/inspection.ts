@@ -88,7 +88,8 @@ function withoutTrace<T>(file: string, read: () => T): T {
   }
 }
 
-function tenantFiles(folder: string): { name: string; file: string }[] {
+/** The databases of a data folder, the default tenant's first. */
+export function tenantFiles(folder: string): { name: string; file: string }[] {
   const main = join(folder, 'selvedge.db')
   const others = join(folder, 'tenants')
   return [
@@ -104,14 +105,17 @@ function inspectTenant(name: string, file: string): TenantFacts {
   const database = openReader(file)
   try {
     const format = database.pragma('user_version', { simple: true }) as number
-    const counts = Object.entries(countSql).map(([what, sql]) => [
-      what,
-      format > formatVersion ? 0 : count(database, sql),
-    ])
-    return { name, format, counts: Object.fromEntries(counts) as Record<Counted, number> }
+    return { name, format, counts: countsOf(database) }
   } finally {
     database.close()
   }
+}
+
+/** How much there is of what; zeros where a newer version wrote the file. */
+export function countsOf(database: Database): TenantFacts['counts'] {
+  const isKnown = (database.pragma('user_version', { simple: true }) as number) <= formatVersion
+  const counts = Object.entries(countSql).map(([what, sql]) => [what, isKnown ? count(database, sql) : 0])
+  return Object.fromEntries(counts) as Record<Counted, number>
 }
 
 function count(database: Database, sql: string): number {

@@ -18,6 +18,8 @@ export interface UplinkState {
   day: { date: string; bytes: number }
   /** When (ms) something was taken last, and when it was not and why. */
   last: { success?: number; failure?: number; reason?: string }
+  /** When this state came out of a backup, ms: what went up between may be unknown here. `selvedge restore` sets it. */
+  restored?: number
   /** Changes, past values and requests that were taken, and what was not. */
   readonly counts: { sent: number; past: number; refused: number; skipped: number }
 }

@@ -11,6 +11,8 @@ import { systemClock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
+import { version } from '#base/version.ts'
+import { createBackups } from '#broker/backups.ts'
 import { createContexts } from '#broker/contexts.ts'
 import type { RetentionSettings } from '#broker/retention.ts'
 import { openTenants } from '#broker/tenants.ts'
@@ -27,6 +29,7 @@ import { createHttpServer } from '#http/server.ts'
 import type { FrameOutcome } from '#intake/intake.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
+import { createBackupMaker } from '#store/backup-maker.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createWriter } from '#store/writer.ts'
 
@@ -139,6 +142,13 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       snapshots: tenants.snapshots,
       tell: sender.send,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
+      backups: createBackups(
+        { maker: createBackupMaker(), clock: systemClock, log, metrics },
+        {
+          ...{ dataFolder, folder: join(dataFolder, 'backups'), schedule: 'off', verify: true },
+          ...{ version, sparedBytes: 0 },
+        },
+      ),
       unreadiness: options.unreadiness ?? (() => []),
       alias,
       passing,

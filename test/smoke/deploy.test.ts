@@ -36,7 +36,11 @@ describe('install.sh', () => {
     expect(readdirSync(program).toSorted()).toEqual(
       ['LICENSE', 'bin', 'dist', 'node', 'node_modules', 'package.json', 'selvedge.example.yaml'].toSorted(),
     )
-    expect(readdirSync(join(program, 'dist')).toSorted()).toEqual(['main.js', 'writer-thread.js'])
+    expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
+      'backup-thread.js',
+      'main.js',
+      'writer-thread.js',
+    ])
     expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
     expect(readdirSync(join(program, 'node_modules', 'better-sqlite3', 'prebuilds'))).toEqual([
       `linux-${thisArch}.node`,

@@ -1,0 +1,19 @@
+/**
+ * The ceilings of backups and of what is done when a disk fills; part of the table in limits.ts.
+ */
+import { type Limit, limit } from './limit.ts'
+
+export const diskLimits = {
+  backupPagesPerStep: limit(256, 'pages', 'One megabyte between two looks', 'the next step'),
+  backupRestMsMax: limit(500, 'ms', 'Leaves half of a slow disk to the gateway', 'the next step begins'),
+  backupFileBytesMax: limit(1024 * 1024, 'bytes', 'Credentials and certificates are small', 'left out'),
+  backupsKeptMax: limit(1000, 'backups', 'Each is a folder that is looked into', 'refused as a setting'),
+  backupLookMs: limit(15_000, 'ms', 'A schedule goes by the minute', 'the next look'),
+  backupLateMs: limit(
+    26 * 3_600_000,
+    'ms',
+    'A site that is switched off at night has missed its hour',
+    'a backup is made soon after the start',
+  ),
+  backupSettleMs: limit(300_000, 'ms', 'After a start there is other work', 'the missed backup is made'),
+} as const satisfies Record<string, Limit>

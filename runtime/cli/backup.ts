@@ -1,0 +1,111 @@
+/**
+ * `selvedge backup`: a backup of a running gateway, which is asked by HTTP and puts it where its settings say, or of the
+ * data folder of this machine, whose databases can be read while a gateway writes them. Exit code 0 when it is on disk.
+ */
+import { systemClock } from '#base/clock.ts'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { version } from '#base/version.ts'
+import type { Settings } from '#config/schema.ts'
+import { makeBackup } from '#store/backup.ts'
+import { lockFolder } from '#store/folder-lock.ts'
+import { listBackups } from '#store/manifest.ts'
+import { type Given, table } from './arguments.ts'
+import { findGateway, refusalOf } from './running-gateway.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+import { createProgress, tellResult } from './transfer.ts'
+
+/** What is told of a backup. */
+interface View {
+  readonly path: string
+  readonly bytes: number
+  readonly startedAt: string
+  readonly verified: boolean
+}
+
+export async function backup(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const { settings } = loaded
+  if (given.has('list')) return tellAll(given, terminal, settings.backup.folder)
+  const made =
+    given.text('to') === undefined
+      ? ((await askGateway(given, settings)) ?? (await readFolder(given, settings, terminal)))
+      : await readFolder(given, settings, terminal)
+  const words = `${made.path}: ${megabytes(made.bytes)}${made.verified ? ', verified' : ''}`
+  return tellResult(given, terminal.out, { words, facts: made, failed: false })
+}
+
+/** Undefined when nobody answers at an address that nobody named. */
+async function askGateway(given: Given, settings: Settings): Promise<View | undefined> {
+  try {
+    const gateway = await findGateway(given, settings)
+    const answer = await gateway.ask('/selvedge/v1/backups', { method: 'POST', deadlineMs: 24 * 3_600_000 })
+    if (answer.status !== 201) throw refusalOf(answer, 'the wish for a backup')
+    return JSON.parse(answer.text) as View
+  } catch (error) {
+    const isNobody = isGatewayError(error, 'peer.unavailable') || isGatewayError(error, 'cli.usage')
+    if (isNobody && given.text('url') === undefined) return undefined
+    throw error
+  }
+}
+
+async function readFolder(given: Given, settings: Settings, terminal: Terminal): Promise<View> {
+  if (given.text('url') !== undefined)
+    throw new GatewayError('cli.usage', '--to is for the data folder of this machine, without --url')
+  const { data, backup, disk } = settings
+  const to = given.text('to')
+  const progress = createProgress(terminal, 'bytes')
+  const unlock = lockUnlessInUse(data)
+  try {
+    const { path, manifest } = await makeBackup(
+      {
+        dataFolder: data,
+        folder: to ?? backup.folder,
+        verify: backup.verify,
+        keep: to === undefined ? backup.keep : undefined,
+        version,
+        sparedBytes: disk.reserveBytes,
+        isGentle: unlock === undefined,
+      },
+      { clock: systemClock, onProgress: ({ doneBytes, ofBytes }) => progress.at(doneBytes, ofBytes) },
+    )
+    return {
+      path,
+      bytes: manifest.tenants.reduce((sum, { bytes }) => sum + bytes, 0),
+      startedAt: new Date(manifest.startedAt).toISOString(),
+      verified: manifest.verified,
+    }
+  } finally {
+    unlock?.()
+  }
+}
+
+/** No gateway starts while its folder is read; one that runs goes on. */
+function lockUnlessInUse(folder: string): (() => void) | undefined {
+  try {
+    return lockFolder(folder)
+  } catch (error) {
+    if (isGatewayError(error, 'store.locked')) return undefined
+    throw error
+  }
+}
+
+function tellAll(given: Given, terminal: Terminal, folder: string): number {
+  const backups = listBackups(folder).map(({ name, path, manifest }) => ({
+    name,
+    path,
+    startedAt: new Date(manifest.startedAt).toISOString(),
+    verified: manifest.verified,
+    version: manifest.version,
+    bytes: manifest.tenants.reduce((sum, { bytes }) => sum + bytes, 0),
+  }))
+  const rows = backups.map(({ name, verified, bytes }) => [
+    name,
+    `${megabytes(bytes)}${verified ? ', verified' : ''}`,
+  ])
+  const words = rows.length === 0 ? `There is no backup in ${folder}.` : table(rows).trimEnd()
+  return tellResult(given, terminal.out, { words, facts: { folder, backups }, failed: rows.length === 0 })
+}
+
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`

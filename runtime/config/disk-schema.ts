@@ -1,0 +1,34 @@
+/**
+ * Settings of backups and of the room on the disk; part of the schema.
+ */
+import { limits } from '#base/limits.ts'
+import * as kind from './kinds.ts'
+import { section, setting } from './setting.ts'
+
+export const backup = section('Backups', {
+  schedule: setting(kind.schedule(), '17 3 * * *', {
+    title: 'When backups are made',
+    description:
+      'In the time zone of the process. A gateway whose last backup is older than 26 hours makes one soon after its start. off: only those that are asked for.',
+  }),
+  folder: setting(kind.fileName(), 'backups', {
+    title: 'Folder of the backups',
+    description:
+      'Better on another disk: one in the data folder helps against damaged files, not against a lost disk.',
+  }),
+  keep: setting(kind.wholeNumber(1, limits.backupsKeptMax.value, 'backups'), 2, {
+    title: 'How many are kept',
+    description: 'The oldest go, but never the newest that was verified.',
+  }),
+  verify: setting(kind.flag(), true, {
+    title: 'Read every backup through',
+    description: 'Its copy is checked from end to end, and what it holds is counted.',
+  }),
+})
+
+export const disk = section('Room on the disk', {
+  reserveBytes: setting(kind.wholeNumber(0, 2 ** 30, 'bytes'), 16 * 1024 * 1024, {
+    title: 'Spared by backups',
+    description: 'No backup is made that would leave less room than this.',
+  }),
+})

@@ -1,0 +1,197 @@
+/**
+ * Backups and what they are for: what a gateway had acknowledged when one was begun comes back in an empty folder, with
+ * the same ids; a backup that was cut short is none; one that is damaged or from a newer version is not restored.
+ */
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { listBackups } from '#store/manifest.ts'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, runSelvedge, startGatewayProcess, startSelvedge } from '#test/kit/process.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const context = { '@context': { warm: 'https://a.example/warm' } }
+let folder: string
+let data: string
+let backups: string
+const running: GatewayProcess[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'selvedge-backup-'))
+  data = join(folder, 'data')
+  backups = join(data, 'backups')
+})
+afterEach(async () => {
+  for (const gateway of running.splice(0)) await gateway.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const start = async (dataFolder = data, env: Record<string, string> = {}): Promise<GatewayProcess> => {
+  const gateway = await startGatewayProcess({ dataFolder, env })
+  running.push(gateway)
+  return gateway
+}
+const selvedge = (args: string[], dataFolder = data) =>
+  runSelvedge(args, { env: { SELVEDGE_DATA: dataFolder }, cwd: tmpdir() })
+const room = (n: number, value = n): object => ({
+  id: `urn:ngsi-ld:Room:${n}`,
+  type: 'Room',
+  temperature: {
+    type: 'Property',
+    value,
+    observedAt: new Date(1_767_225_600_000 + value * 1000).toISOString(),
+  },
+})
+
+/** Rooms with some history, one of another tenant, a hosted context. */
+async function furnish(client: HttpClient): Promise<void> {
+  for (let n = 0; n < 3; n++) expect((await client.send('POST', entities, room(n))).status).toBe(201)
+  for (let value = 10; value < 15; value++) {
+    const { temperature } = room(0, value) as { temperature: object }
+    const path = `${entities}/urn:ngsi-ld:Room:0/attrs/temperature`
+    expect((await client.send('PATCH', path, temperature)).status).toBe(204)
+  }
+  const headers = { 'ngsild-tenant': 'barn' }
+  expect((await client.send('POST', entities, room(7), headers)).status).toBe(201)
+  expect((await client.send('POST', '/ngsi-ld/v1/jsonldContexts', context)).status).toBe(201)
+}
+
+const everything = async (client: HttpClient): Promise<unknown> => ({
+  rooms: (await client.get(`${entities}?type=Room&options=sysAttrs`)).json(),
+  barn: (await client.get(`${entities}?type=Room`, { 'ngsild-tenant': 'barn' })).json(),
+  past: (await client.get('/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:Room:0')).json(),
+  contexts: ((await client.get('/ngsi-ld/v1/jsonldContexts?kind=Hosted')).json() as unknown[]).length,
+  identity: ((await client.get('/ngsi-ld/v1/info/sourceIdentity')).json() as { contextSourceAlias: string })
+    .contextSourceAlias,
+})
+
+describe('a backup of a running gateway', () => {
+  it('brings back all there was when it was begun, under the same ids', async () => {
+    const gateway = await start()
+    const client = httpClient(gateway.httpUrl)
+    await furnish(client)
+    const before = await everything(client)
+    const { code, stdout } = await selvedge(['backup', '--url', gateway.httpUrl, '--json'])
+    expect(code).toBe(0)
+    const { path } = JSON.parse(stdout) as { path: string }
+    expect(path.startsWith(backups)).toBe(true)
+    expect((await client.send('POST', entities, room(99))).status).toBe(201)
+
+    const again = join(folder, 'again')
+    const restored = await selvedge(['restore', '--from', path], again)
+    expect(restored.stderr).toBe('')
+    expect(restored.code).toBe(0)
+    const second = await start(again)
+    expect(await everything(httpClient(second.httpUrl))).toEqual(before)
+    expect((await httpClient(second.httpUrl).get(`${entities}/urn:ngsi-ld:Room:99`)).status).toBe(404)
+  })
+
+  it('is told by status, metrics and log', async () => {
+    const gateway = await start()
+    const client = httpClient(gateway.httpUrl)
+    const age = async (): Promise<number> =>
+      Number(/^selvedge_backup_age_seconds (\S+)$/m.exec((await client.get('/metrics')).text)![1])
+    expect(await age()).toBeGreaterThan(1e9)
+    expect((await client.send('POST', '/selvedge/v1/backups', undefined)).status).toBe(201)
+    expect(await age()).toBeLessThan(60)
+    expect(await gateway.event('backup.made')).toMatchObject({ verified: true })
+    expect((await client.get('/selvedge/v1/backups')).json()).toMatchObject({
+      folder: backups,
+      backups: [{ verified: true, tenants: [{ name: '' }] }],
+    })
+  })
+
+  it('is made by the folder, too, and older ones go', async () => {
+    const gateway = await start(data, { SELVEDGE_BACKUP_KEEP: '2' })
+    const client = httpClient(gateway.httpUrl)
+    await furnish(client)
+    for (let i = 0; i < 3; i++) await client.send('POST', '/selvedge/v1/backups', undefined)
+    expect(listBackups(backups)).toHaveLength(2)
+    const elsewhere = join(folder, 'elsewhere')
+    expect((await selvedge(['backup', '--to', elsewhere])).code).toBe(0)
+    expect(listBackups(elsewhere)).toHaveLength(1)
+    expect(listBackups(backups)).toHaveLength(2)
+  })
+})
+
+describe('a backup', () => {
+  const furnished = mkdtempSync(join(tmpdir(), 'selvedge-backup-'))
+  let path: string
+  beforeAll(async () => {
+    const gateway = await startGatewayProcess({ dataFolder: furnished })
+    await furnish(httpClient(gateway.httpUrl))
+    await gateway.stop()
+    const { stderr } = await selvedge(['backup'], furnished)
+    expect(stderr).toBe('')
+  })
+  beforeEach(() => {
+    cpSync(furnished, data, { recursive: true })
+    path = listBackups(backups)[0]!.path
+  })
+  afterAll(() => rmSync(furnished, { recursive: true }))
+
+  it.each(['backup:mid-copy', 'backup:between-files', 'backup:before-name'])(
+    'that a kill cuts short at %s is none, and the next one takes it away',
+    async (failpoint) => {
+      const before = listBackups(backups)
+      const cut = startSelvedge(['backup'], {
+        env: { SELVEDGE_DATA: data, SELVEDGE_FAILPOINTS: `${failpoint}=kill` },
+        cwd: tmpdir(),
+      })
+      expect((await cut.exited).signal).toBe('SIGKILL')
+      expect(listBackups(backups)).toEqual(before)
+      expect((await selvedge(['backup'])).code).toBe(0)
+      expect(readdirSync(backups).filter((name) => name.startsWith('.'))).toEqual([])
+      expect(listBackups(backups)).toHaveLength(2)
+    },
+  )
+
+  it.each(['restore:between-files', 'restore:before-end'])(
+    'whose restoring was killed at %s is restored by another try, and no gateway starts before',
+    async (failpoint) => {
+      const again = join(folder, 'again')
+      const cut = startSelvedge(['restore', '--from', path], {
+        env: { SELVEDGE_DATA: again, SELVEDGE_FAILPOINTS: `${failpoint}=kill` },
+        cwd: tmpdir(),
+      })
+      expect((await cut.exited).signal).toBe('SIGKILL')
+      const early = await selvedge(['run', '--http-port', '0', '--mqtt-port', 'off'], again)
+      expect(early.code).toBe(1)
+      expect(early.stderr).toContain('half a backup')
+      expect((await selvedge(['restore', '--from', path], again)).code).toBe(0)
+      const gateway = await start(again)
+      const rooms = await httpClient(gateway.httpUrl).get(`${entities}?type=Room`)
+      expect(rooms.json()).toHaveLength(3)
+    },
+  )
+
+  it('that was damaged later is refused, and leaves the folder empty', async () => {
+    const file = join(path, 'tenants', 'barn.db')
+    const bytes = readFileSync(file)
+    bytes[5000]! ^= 1
+    writeFileSync(file, bytes)
+    const again = join(folder, 'again')
+    const { code, stderr } = await selvedge(['restore', '--from', path], again)
+    expect(code).toBe(1)
+    expect(stderr).toContain('barn.db')
+    expect(readdirSync(again)).toEqual(['lock', 'tenants'])
+    expect(readdirSync(join(again, 'tenants'))).toEqual([])
+  })
+
+  it('of a newer format is refused by name', async () => {
+    const manifest = join(path, 'manifest.json')
+    const text = readFileSync(manifest, 'utf8').replaceAll(/"format": \d+/g, '"format": 9999')
+    writeFileSync(manifest, text)
+    const { code, stderr } = await selvedge(['restore', '--from', path], join(folder, 'again'))
+    expect(code).toBe(1)
+    expect(stderr).toContain('data format 9999')
+    expect(existsSync(join(folder, 'again', 'selvedge.db'))).toBe(false)
+  })
+
+  it('is not restored over anything', async () => {
+    const { code, stderr } = await selvedge(['restore', '--from', path])
+    expect(code).toBe(1)
+    expect(stderr).toContain('empty folder only')
+  })
+})
