@@ -4,9 +4,11 @@
 import { type Limit, limit } from './limit.ts'
 
 export const uplinkLimits = {
+  viaHopsMax: limit(16, 'brokers', 'Kept with what came through them', 'the first and the last ones'),
   uplinkRowsPerTurn: limit(64, 'log rows', 'What is sent before the position moves on', 'the next turn'),
   uplinkEntitiesPerRequest: limit(200, 'entities', 'What any broker takes in one batch', 'the next request'),
   uplinkInstancesPerRequest: limit(2000, 'instances', 'About 250 KB of a history', 'the next request'),
+  uplinkAddressBytes: limit(4096, 'bytes', 'Ids in the address of a question', 'the next request'),
   uplinkRequestBytes: limit(512 * 1024, 'bytes', 'Passes slow links within a timeout', 'the next request'),
   uplinkGzipBytesMin: limit(1024, 'bytes', 'Less gains nothing', 'sent as it is'),
   uplinkTimeoutMs: limit(20_000, 'ms', 'A full request over a slow link', 'sent again after a pause'),

@@ -11,6 +11,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { firstExpiryOf } from '#ngsi-ld/expiry.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
+import { heardFrom } from '#ngsi-ld/via.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import { hasShapeOf, shapeText } from '#store/entity-shape.ts'
@@ -18,7 +19,7 @@ import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
 import type { Origin, SystemTimes } from './types.ts'
-import { layTimes, layValue, type StoredTimes, timesKey } from './view.ts'
+import { layTimes, layValue, type StoredTimes, timesKey, timesNow } from './view.ts'
 
 /** An entity as a deciding work sees it. */
 export interface Draft {
@@ -98,7 +99,7 @@ export function createDocuments(ports: DocumentsPorts) {
     let { modified, version } = draft
     for (const stream of newer) {
       layValue(entity, stream, stream.nextTime, stream.nextValue)
-      layTimes(times, stream, stream.nextModified)
+      layTimes(times, stream, { modified: stream.nextModified, heard: stream.nextHeard })
       modified = Math.max(modified, stream.nextModified)
       version = Math.max(version, stream.nextNumber)
     }
@@ -112,7 +113,9 @@ export function createDocuments(ports: DocumentsPorts) {
     const doc = documentText(entity)
     const rid = ++lastRid
     const changes = changesBetween(undefined, entity)
-    const times = timesAfter({}, changes, stage.at)
+    const heard = heardFrom(by)
+    const born: StoredTimes = heard === undefined ? {} : { '': [stage.at, stage.at, heard] }
+    const times = timesAfter(born, changes, { at: stage.at, heard })
     const number = record(stage, { kind: 'created', rid, entity, changes, by, scope: entity.scope })
     const draft: Draft = {
       rid,
@@ -148,10 +151,18 @@ export function createDocuments(ports: DocumentsPorts) {
     changes: readonly AttributeChange[],
     by: Origin,
   ): Draft {
-    const times = timesAfter(draft.times, changes, stage.at)
+    const times = timesAfter(draft.times, changes, { at: stage.at, heard: heardFrom(by) })
     const doc = documentText(entity)
     const scope = scopeChange(draft.entity.scope, entity.scope)
-    const number = record(stage, { kind: 'updated', rid: draft.rid, entity, changes, by, scope })
+    const number = record(stage, {
+      kind: 'updated',
+      rid: draft.rid,
+      entity,
+      changes,
+      by,
+      scope,
+      times: draft.times,
+    })
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
     const next: Draft = { ...draft, ...changed }
     writeRow(stage, next, doc)
@@ -195,10 +206,19 @@ export function createDocuments(ports: DocumentsPorts) {
       changes,
       by,
       scope,
+      times: draft.times,
     })
     count--
     stage.undone(() => count++)
-    stage.write('tombstone.insert', number, draft.id, draft.rid, stage.at, JSON.stringify(draft.entity))
+    stage.write(
+      'tombstone.insert',
+      number,
+      draft.id,
+      draft.rid,
+      stage.at,
+      JSON.stringify(draft.entity),
+      draft.times['']?.[2] ?? null,
+    )
     stage.write('entity.delete', draft.rid)
     stage.published(() => entities.forget(draft.id))
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
@@ -254,14 +274,17 @@ export function createDocuments(ports: DocumentsPorts) {
       readonly entity: Entity
       /** The scopes after the change, where it touched them; null when there are none any more. */
       readonly scope?: Entity['scope'] | null
+      /** Before the change. */
+      readonly times?: StoredTimes
     },
   ): number {
-    const { kind, rid, entity, changes, by } = what
+    const { kind, rid, entity, changes, by, times } = what
     const instances = changes.map(({ name, datasetId, before, after }) =>
       after === undefined ? [name, datasetId ?? '', null, before?.type] : [name, datasetId ?? '', after],
     )
     const { scope } = what
-    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances, scope }
+    const heard = times === undefined ? undefined : heardOfGone(times, changes)
+    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances, scope, heard }
     const number = stage.record(rid, body)
     streams.recorded(stage, rid, number)
     return number
@@ -282,6 +305,7 @@ export function createDocuments(ports: DocumentsPorts) {
       value: after.value,
       time: dateTimeToMs(after.observedAt ?? '') ?? Number.NEGATIVE_INFINITY,
       number,
+      heard: draft.times[timesKey(change.name, change.datasetId ?? '')]?.[2],
     })
   }
 
@@ -355,18 +379,34 @@ export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
 }
 
+/** Through whom what is gone had come, by `name` or `name datasetId`; '' is the entity. */
+function heardOfGone(
+  times: StoredTimes,
+  changes: readonly AttributeChange[],
+): Readonly<Record<string, string>> | undefined {
+  const gone = changes.filter(({ after }) => after === undefined)
+  if (gone.length === 0) return undefined
+  const keys = ['', ...gone.map(({ name, datasetId }) => timesKey(name, datasetId ?? ''))]
+  const marks = keys.flatMap((key) => (times[key]?.[2] === undefined ? [] : [[key, times[key][2]] as const]))
+  return marks.length === 0 ? undefined : Object.fromEntries(marks)
+}
+
 /** The scopes after a change; null when it removed them, undefined when it left them alone. */
 function scopeChange(before: Entity['scope'], after: Entity['scope']): Entity['scope'] | null {
   if (JSON.stringify(before) === JSON.stringify(after)) return undefined
   return after ?? null
 }
 
-function timesAfter(times: StoredTimes, changes: readonly AttributeChange[], at: number): StoredTimes {
+function timesAfter(
+  times: StoredTimes,
+  changes: readonly AttributeChange[],
+  { at, heard }: { readonly at: number; readonly heard: string | undefined },
+): StoredTimes {
   const next = { ...times }
   for (const { name, datasetId, after } of changes) {
     const key = timesKey(name, datasetId ?? '')
     if (after === undefined) delete next[key]
-    else next[key] = [next[key]?.[0] ?? at, at]
+    else next[key] = timesNow(next[key]?.[0] ?? at, at, heard)
   }
   return next
 }

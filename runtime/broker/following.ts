@@ -6,8 +6,9 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { heardFrom } from '#ngsi-ld/via.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
-import type { Entities } from '#store/entities.ts'
+import type { Entities, EntityRow, TombstoneRow } from '#store/entities.ts'
 import { decodeEntityChanges } from '#store/entity-changes.ts'
 import type { History } from '#store/history.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
@@ -18,7 +19,7 @@ import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { Streams } from './streams.ts'
 import type { EntityView, Origin } from './types.ts'
-import { createView } from './view.ts'
+import { createView, type StoredTimes, timesKey } from './view.ts'
 
 /** A place in the log: number and commit time (ms) of a row. */
 export interface Position {
@@ -41,6 +42,7 @@ export interface FollowedChange {
   readonly id: string
   readonly rid: number
   readonly by: Origin
+  readonly at: number
   readonly type?: Entity['type']
   readonly scope?: Entity['scope'] | null
   readonly instances: readonly (readonly [
@@ -50,10 +52,14 @@ export interface FollowedChange {
     type?: string,
     at?: number,
   ])[]
+  /** Of what was deleted, through whom it had come, by `name` or `name datasetId`; '' is the entity. */
+  readonly heard?: Readonly<Record<string, string>>
 }
 
 /** What one log row says. */
 export interface Followed extends Position {
+  /** The chain of other brokers that it came through; undefined where it began here. */
+  readonly heard: string | undefined
   readonly what: readonly FollowedObservation[] | FollowedChange
 }
 
@@ -70,12 +76,23 @@ export interface FollowedStream {
   /** The instance without value and observedAt, as JSON text. */
   readonly shape: string
   readonly isGone: boolean
+  /** Through whom its entity had been created; undefined where that was here. */
+  readonly bornBy: string | undefined
 }
 
 /** Observations of one stream, in order of time. */
 export interface FollowedPart {
   readonly s: number
   readonly instances: readonly AttributeInstance[]
+}
+
+/** An attribute instance that is gone ('' is the default instance). */
+export interface Dropped {
+  /** `name` or `name datasetId`. */
+  readonly key: string
+  readonly name: string
+  readonly dataset: string
+  readonly heard: string | undefined
 }
 
 /** Commit times from <= ms < to. */
@@ -116,14 +133,16 @@ export function createFollowing(ports: FollowingPorts) {
     const mirror = row.mirror === null ? undefined : names.text(row.mirror)
     const { rid, dataset, shape } = row
     const isGone = row.retired === 1 || current === undefined
-    return { s, rid, id: owner.id, type, name: names.text(row.name)!, dataset, mirror, shape, isGone }
+    const bornBy = current === undefined ? (entities.graveOf(row.rid)?.heard ?? undefined) : bornByOf(current)
+    const name = names.text(row.name)!
+    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, isGone, bornBy }
   }
 
   function read(row: LogRow): Followed {
     const { n, at } = row
-    if (row.kind === 1) return { n, at, what: observationsOf(row.body) }
+    if (row.kind === 1) return { n, at, heard: row.heard ?? undefined, what: observationsOf(row.body) }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
-    return { n, at, what: { ...change, rid: row.rid! } }
+    return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
   }
 
   /** Observations of a stream that were committed within from <= ms < to. */
@@ -148,10 +167,8 @@ export function createFollowing(ports: FollowingPorts) {
     return { s, instances: found.map(({ instance }) => instance) }
   }
 
-  /** What change records of an entity say that were committed within from <= ms < to. */
-  function pastOf(rid: number, { from, to }: Span): FollowedPast | undefined {
-    const owner = entities.byRid(rid) ?? entities.graveOf(rid)
-    if (owner === undefined) return undefined
+  /** Change records of an entity that were committed within from <= ms < to. */
+  function recordsOf(rid: number, { from, to }: Span): readonly FollowedChange[] {
     const parts = history.entityChanges(rid)
     const folded = parts.at(-1)?.n1 ?? 0
     const texts = parts.flatMap((part) => decodeEntityChanges(part))
@@ -159,15 +176,19 @@ export function createFollowing(ports: FollowingPorts) {
       const row = n > folded ? records.logAt(n) : undefined
       if (row !== undefined) texts.push(Buffer.from(row.body).toString())
     }
+    return texts.map((text) => JSON.parse(text) as FollowedChange).filter(({ at }) => at >= from && at < to)
+  }
+
+  /** What they say. */
+  function pastOf(rid: number, span: Span): FollowedPast | undefined {
+    const owner = entities.byRid(rid) ?? entities.graveOf(rid)
+    if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
-    const instances = texts
-      .map((text) => JSON.parse(text) as FollowedChange & { readonly at: number })
-      .filter(({ at }) => at >= from && at < to)
-      .flatMap((change) =>
-        change.instances.flatMap(([name, , instance, , at]) =>
-          instance === null ? [] : [[name, instance, at ?? change.at] as const],
-        ),
-      )
+    const instances = recordsOf(rid, span).flatMap((change) =>
+      change.instances.flatMap(([name, , instance, , at]) =>
+        instance === null ? [] : [[name, instance, at ?? change.at] as const],
+      ),
+    )
     return { id: owner.id, type, instances }
   }
 
@@ -195,10 +216,25 @@ export function createFollowing(ports: FollowingPorts) {
     /** The first entities behind a rid, as they are now. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
+    /** Attribute instances that were deleted at a commit time or later, and through whom they had come. */
+    dropped: (rid: number, since: number): readonly Dropped[] =>
+      recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY }).flatMap(({ kind, instances, heard }) =>
+        instances.flatMap(([name, dataset, instance]) =>
+          instance === null && kind === 'updated'
+            ? [{ key: timesKey(name, dataset), name, dataset, heard: heard?.[timesKey(name, dataset)] }]
+            : [],
+        ),
+      ),
     /** Entities deleted within from <= ms < to, in order. */
     gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
-    /** Whether an entity of this id was deleted after a log number. */
-    isReborn: (id: string, n: number): boolean => (entities.tombstones(id).at(-1)?.n ?? 0) > n,
+    /** What was deleted under an id with a log number. */
+    graveAt: (id: string, n: number): TombstoneRow | undefined =>
+      entities.tombstones(id).find((grave) => grave.n === n),
+    /** What was deleted last under an id, after a log number. */
+    graveAfter(id: string, n: number): TombstoneRow | undefined {
+      const grave = entities.tombstones(id).at(-1)
+      return grave !== undefined && grave.n > n ? grave : undefined
+    },
     /** About when the first thing was committed that is in a chunk, at `from` or later. */
     firstCommit: (from: number) => spans.firstCommit(from),
     /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */
@@ -227,6 +263,10 @@ export function createFollowing(ports: FollowingPorts) {
     },
   })
 }
+
+/** Through whom an entity had been created, which is the first thing that its times say. */
+const bornByOf = ({ sys }: EntityRow): string | undefined =>
+  sys.startsWith('{"":') ? (JSON.parse(sys) as StoredTimes)['']?.[2] : undefined
 
 export type Following = ReturnType<typeof createFollowing>
 

@@ -54,10 +54,13 @@ export interface LiveStream {
   value: Json
   modified: number
   number: number
+  /** Through which other brokers the value came; undefined where it began here. */
+  heard: string | undefined
   nextTime: number
   nextValue: Json
   nextModified: number
   nextNumber: number
+  nextHeard: string | undefined
   newestTime: number
   newestValue: Json
   newestTimeBefore: number
@@ -85,6 +88,7 @@ export interface StreamSeed {
   readonly value: Json
   readonly modified: number
   readonly number: number
+  readonly heard: string | undefined
   /** Newest observedAt anywhere in its history. */
   readonly newestTime: number
 }
@@ -183,10 +187,12 @@ export function createLiveState(clock: Clock) {
         value: seed.value,
         modified: seed.modified,
         number: seed.number,
+        heard: seed.heard,
         nextTime: seed.time,
         nextValue: seed.value,
         nextModified: seed.modified,
         nextNumber: seed.number,
+        nextHeard: seed.heard,
         newestTime: seed.newestTime,
         newestValue: seed.newestTime === seed.time ? seed.value : null,
         newestTimeBefore: seed.newestTime,
@@ -269,6 +275,7 @@ export function createLiveState(clock: Clock) {
       stream.value = stream.nextValue
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
+      stream.heard = stream.nextHeard
       if (stream.number > stream.entity.written) addDirty(stream)
       else removeDirty(stream)
     },
@@ -285,6 +292,7 @@ export function createLiveState(clock: Clock) {
       stream.nextValue = stream.value
       stream.nextModified = stream.modified
       stream.nextNumber = stream.number
+      stream.nextHeard = stream.heard
       stream.newestTime = stream.newestTimeBefore
       stream.newestValue = stream.newestValueBefore
     },

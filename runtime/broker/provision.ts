@@ -24,6 +24,7 @@ import {
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
+import { heardFrom } from '#ngsi-ld/via.ts'
 import { createBatches, type Outcome, sliceSize } from './batches.ts'
 import { type Documents, type Draft, documentText, timesOf } from './documents.ts'
 import type { Door } from './door.ts'
@@ -63,7 +64,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 
   /** Stages what a merge made: nothing, observations, or a new document. */
   function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
-    const stage = inOrder(given, draft)
+    const stage = heardBy(inOrder(given, draft), by)
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
     const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
@@ -211,6 +212,12 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
         },
       ),
   } satisfies Provision)
+}
+
+/** The stage for a write by some hand. */
+export const heardBy = (stage: Stage, by: Origin): Stage => {
+  const heard = heardFrom(by)
+  return heard === undefined ? stage : stage.from(heard)
 }
 
 /** A batch bears the time of its first item, unless an entity was changed since then. */

@@ -15,6 +15,10 @@ import type { BlobMessage } from '#store/writer-protocol.ts'
 export interface Stage {
   /** Commit time in ms, the same for the whole group unless dated otherwise, never decreasing. */
   readonly at: number
+  /** The chain of other brokers that what is written came through; undefined where it began here. */
+  readonly heard: string | undefined
+  /** The same stage for what came through other brokers. */
+  from(heard: string | undefined): Stage
   /** The same stage with an earlier commit time: what belongs together has one, also in several groups. */
   dated(at: number): Stage
   /** Adds a row to the group. */
@@ -62,6 +66,7 @@ export interface Group {
 interface OpenBlob {
   readonly n: number
   readonly at: number
+  readonly heard: string | undefined
   readonly triples: number[]
   readonly others: [number, Json][]
 }
@@ -81,9 +86,11 @@ export function createGroup(start: { at: number; number: number }): Group {
   let staged = 0
   const scratch = new Map<string, unknown>()
 
-  const stageAt = (at: number): Stage => ({
+  const stageAt = (at: number, heard?: string): Stage => ({
     at,
-    dated: stageAt,
+    heard,
+    dated: (then) => stageAt(then, heard),
+    from: (chain) => stageAt(at, chain),
     scratch,
     write(...row) {
       staged++
@@ -92,8 +99,8 @@ export function createGroup(start: { at: number; number: number }): Group {
     observation(stream, time, value, late) {
       staged++
       const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
-      if (open === undefined || isFull || open.at !== at) {
-        open = { n: ++number, at, triples: [], others: [] }
+      if (open === undefined || isFull || open.at !== at || open.heard !== heard) {
+        open = { n: ++number, at, heard, triples: [], others: [] }
         blobs.push(open)
       }
       const isNumber = typeof value === 'number'
@@ -106,7 +113,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       open = undefined
       // Not a Buffer: those share memory, all of which would travel to the writer.
       const text = JSON.stringify({ n: ++number, ...body })
-      rows.push(['log.insert', number, start.at, 2, rid, encoder.encode(text)])
+      rows.push(['log.insert', number, start.at, 2, rid, encoder.encode(text), null])
       return number
     },
     foldStream(fold) {
@@ -138,9 +145,10 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     message: () => ({
       rows,
-      blobs: blobs.map(({ n, at, triples, others }) => ({
+      blobs: blobs.map(({ n, at, heard, triples, others }) => ({
         n,
         at,
+        heard,
         triples: Float64Array.from(triples),
         others,
       })),

@@ -71,6 +71,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       value: instance?.value ?? null,
       modified: 0,
       number: owner.number,
+      heard: undefined,
       newestTime: Math.max(time, history.lastTime(row.s) ?? Number.NEGATIVE_INFINITY),
     })
   }
@@ -130,6 +131,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
     live.stage(stream, time, value, stage.at, number, current)
+    if (current) stream.nextHeard = stage.heard
     return current ? 'new' : 'late'
   }
 
@@ -195,7 +197,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   function overwrite(
     stage: Stage,
     stream: LiveStream,
-    next: { shape: string; value: Json; time: number; number: number },
+    next: { shape: string; value: Json; time: number; number: number; heard: string | undefined },
   ): void {
     touch(stage, stream)
     const { shape } = stream
@@ -211,6 +213,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     stream.nextValue = next.value
     stream.nextModified = stage.at
     stream.nextNumber = next.number
+    stream.nextHeard = next.heard
     if (next.time >= stream.newestTime) {
       stream.newestTime = next.time
       stream.newestValue = next.value

@@ -26,7 +26,7 @@ import { evolutionOf, livesOf } from './evolution.ts'
 import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
 import type { Observer } from './observer.ts'
-import { type Observed, observationsOf } from './provision.ts'
+import { heardBy, type Observed, observationsOf } from './provision.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -220,7 +220,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
 
   return {
     put: (entity, by) =>
-      commit(entity, (stage) => {
+      commit(entity, (given) => {
+        const stage = heardBy(given, by)
         const draft = documents.find(stage, entity.id)
         // An entity whose history was erased has it anew.
         const isKnown = livesOf(ports, entity.id) !== undefined
@@ -230,7 +231,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         return isKnown ? 'extended' : 'created'
       }),
     append: (id, fragment, by) =>
-      commit(fragment, (stage) => {
+      commit(fragment, (given) => {
+        const stage = heardBy(given, by)
         const draft = documents.find(stage, id)
         if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
         extend(stage, draft, fragment, by)

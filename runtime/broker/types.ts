@@ -14,6 +14,7 @@ import type { Pattern } from '#ngsi-ld/pattern.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import type { Registration, RegistrationView } from '#ngsi-ld/registration.ts'
 import type { Discovery } from '#ngsi-ld/registration-match.ts'
+import type { Stamps } from '#ngsi-ld/representation.ts'
 import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
@@ -21,19 +22,23 @@ import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { TemporalSelection } from '#ngsi-ld/temporal.ts'
 import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
+import type { ViaOrigin } from '#ngsi-ld/via.ts'
 import type { SourceCopyRow } from '#store/context-sources.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'
 
 /** By whose hand a change was made; kept in the log. */
-export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry'
+export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry' | ViaOrigin
 
-/** createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name datasetId`. */
+/**
+ * createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name datasetId`. What was
+ * written through other brokers names their chain; '' stands for the entity itself where it was created that way.
+ */
 export interface SystemTimes {
   readonly created: number
   readonly modified: number
-  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+  readonly attributes: Readonly<Record<string, Stamps>>
 }
 
 /** A stored entity with its newest values laid over it. Reading it is lazy: text costs nothing when nothing is newer. */

@@ -9,8 +9,15 @@ import type { EntityRow } from '#store/entities.ts'
 import type { LiveEntity, LiveStream } from './live.ts'
 import type { EntityView, SystemTimes } from './types.ts'
 
-/** Attribute times as stored: [created, modified] per `name` or `name datasetId`. */
-export type StoredTimes = Record<string, [created: number, modified: number]>
+/** Attribute times as stored: [created, modified, through whom] per `name` or `name datasetId`. @see SystemTimes */
+export type StoredTimes = Record<string, [created: number, modified: number, heard?: string]>
+
+/** The times of something written now, through other brokers or not. */
+export const timesNow = (
+  created: number,
+  modified: number,
+  heard: string | undefined,
+): StoredTimes[string] => (heard === undefined ? [created, modified] : [created, modified, heard])
 
 export const timesKey = (name: string, dataset: string): string =>
   dataset === '' ? name : `${name} ${dataset}`
@@ -54,23 +61,23 @@ export function layValue(
   target[stream.mirror!] = { ...(mirror as AttributeInstance), value: observedAt }
 }
 
-/** Notes in an entity's attribute times that a stream, and the attribute rendered from it, changed at `modified`. */
+/** Notes in an entity's attribute times when and through whom a stream, and the attribute rendered from it, changed. */
 export function layTimes(
   times: StoredTimes,
   stream: Pick<LiveStream, 'name' | 'dataset' | 'mirror'>,
-  modified: number,
+  { modified, heard }: { readonly modified: number; readonly heard: string | undefined },
 ): void {
   const key = timesKey(stream.name, stream.dataset)
-  times[key] = [times[key]?.[0] ?? modified, modified]
+  times[key] = timesNow(times[key]?.[0] ?? modified, modified, heard)
   const mirror = stream.mirror === undefined ? undefined : times[stream.mirror]
-  if (mirror !== undefined) times[stream.mirror!] = [mirror[0], modified]
+  if (mirror !== undefined) times[stream.mirror!] = timesNow(mirror[0], modified, heard)
 }
 
 function timesOf(row: EntityRow, newer: readonly LiveStream[]): SystemTimes {
   const attributes = JSON.parse(row.sys) as StoredTimes
   let modified = row.modified
   for (const stream of newer) {
-    layTimes(attributes, stream, stream.modified)
+    layTimes(attributes, stream, stream)
     modified = Math.max(modified, stream.modified)
   }
   return { created: row.created, modified, attributes }

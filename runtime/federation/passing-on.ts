@@ -17,7 +17,8 @@ import type { JsonObject } from '#ngsi-ld/json.ts'
 import { passedOn } from '#ngsi-ld/passing-on.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
-import { pseudonymsOf, type SourceAnswer, type Sources } from './sources.ts'
+import { pseudonymsOf } from '#ngsi-ld/via.ts'
+import type { SourceAnswer, Sources } from './sources.ts'
 
 export interface PassingOnPorts {
   readonly sources: Sources

@@ -61,12 +61,6 @@ export interface Warning {
   readonly age?: number
 }
 
-/** The pseudonyms of a Via header [RFC 9110 7.6.3]. */
-export function pseudonymsOf(via: string | readonly string[] | undefined): readonly string[] {
-  const text = typeof via === 'string' ? via : (via ?? []).join(',')
-  return text.split(',').flatMap((hop) => hop.trim().split(/\s+/)[1] ?? [])
-}
-
 /** The name of a source in warnings. */
 export function agentOf({ contextSourceAlias, endpoint }: Registration): string {
   return contextSourceAlias ?? new URL(endpoint).host

@@ -106,7 +106,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
   const bodies = createBodies()
-  const asks = createAsks({ broker, contexts, bodies }, { defaultType: settings.defaultMediaType })
+  const asks = createAsks({ broker, contexts, bodies, alias }, { defaultType: settings.defaultMediaType })
 
   const maps = createEntityMaps(clock)
   const distribution = createDistribution({ ...ports, asks, bodies, answers, problems })

@@ -4,15 +4,18 @@
  * synchronous where nothing has to be awaited, because most requests to read are.
  */
 import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import { type Contexts, hostedContextsPath } from '#broker/contexts.ts'
-import type { Broker, TenantBroker } from '#broker/types.ts'
+import type { Broker, Origin, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import { type Amendment, createAmendment, preferredMinor } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
+import { viaOrigin } from '#ngsi-ld/via.ts'
 import { type BatchItems, readItems } from './batch-items.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
+import { refuseLoop } from './distributed.ts'
 import {
   type AnswerType,
   answerType,
@@ -66,6 +69,8 @@ export interface AskPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly bodies: Bodies
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
 }
 
 export interface BodyOptions {
@@ -77,6 +82,8 @@ export interface BodyOptions {
 }
 
 export interface Asks {
+  /** By whose hand a request changes something: the brokers in its Via, if any. @throws peer.loop */
+  by(c: HttpContext): Origin
   /** A request without a body. */
   read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body for entities, which may be answered in GeoJSON. */
@@ -126,7 +133,7 @@ const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
 const nothing: ReadonlySet<string> = new Set()
 
 export function createAsks(
-  { broker, contexts, bodies }: AskPorts,
+  { broker, contexts, bodies, alias }: AskPorts,
   settings: { defaultType: AnswerType },
 ): Asks {
   const tenantOf = (c: HttpContext): string => {
@@ -188,6 +195,11 @@ export function createAsks(
   }
 
   return Object.freeze({
+    by(c) {
+      if (headerOf(c, 'via') === undefined) return 'http'
+      return viaOrigin(refuseLoop(c, alias(tenantOf(c))), limits.viaHopsMax.value) ?? 'http'
+    },
+
     read(c, known) {
       // An answer without a body has no media type that a client could refuse.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')

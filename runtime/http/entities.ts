@@ -84,7 +84,7 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.body(c, { known: localParameters, creates: true })
       const entity = parseEntity(ask.body, ask.context)
-      await (await ask.enter()).create(entity, 'http')
+      await (await ask.enter()).create(entity, asks.by(c))
       return answers.created(
         ask,
         `${entitiesPath}/${pathSegment(entity.id)}`,

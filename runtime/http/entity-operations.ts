@@ -38,7 +38,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters, creates: true })
       const { entities, errors } = await entitiesOf(ask)
-      const result = withErrors(await (await ask.enter()).batchCreate(entities, 'http'), errors)
+      const result = withErrors(await (await ask.enter()).batchCreate(entities, asks.by(c)), errors)
       return result.errors.length === 0
         ? answers.data(ask, [...result.success], { status: 201 })
         : failedInPart(ask, result)
@@ -51,7 +51,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
       const { entities, errors } = await entitiesOf(ask, { nulls: update })
-      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: 'http' })
+      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c) })
       const result = withErrors(upserted, errors)
       if (result.errors.length > 0) return failedInPart(ask, result)
       return result.created.length === 0
@@ -63,7 +63,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const ask = await asks.batch(c, { known: optionParameters })
       const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
       const { entities, errors } = await entitiesOf(ask, { nulls: true })
-      const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: 'http' })
+      const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: asks.by(c) })
       const result = withErrors(updated, errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
@@ -71,7 +71,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
     async merge(c: HttpContext): Promise<Response> {
       const ask = await asks.batch(c, { known: localParameters })
       const { entities, errors } = await entitiesOf(ask, { merging: true })
-      const result = withErrors(await (await ask.enter()).batchMerge(entities, 'http'), errors)
+      const result = withErrors(await (await ask.enter()).batchMerge(entities, asks.by(c)), errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
 
@@ -87,7 +87,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
           errors.push({ entityId: nameOf(json), error })
         }
       }
-      const result = withErrors(await (await ask.enter()).batchDelete(ids, 'http'), errors)
+      const result = withErrors(await (await ask.enter()).batchDelete(ids, asks.by(c)), errors)
       return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
     },
   })

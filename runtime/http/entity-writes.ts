@@ -38,6 +38,16 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
     return answers.data(ask, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
   }
 
+  /** By whose hand and on which condition a request wants its entity changed. */
+  const conditionsOf = (c: HttpContext, { parameters, context }: AskHead): WriteOptions => {
+    const by = asks.by(c)
+    const type = parameters.get('type')
+    const versions = versionsOf(headerOf(c, 'if-match'))
+    if (type === undefined && versions === undefined) return { by }
+    const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+    return { by, when: { selection, versions } }
+  }
+
   /** A write with a body: what it is about, and where it is to be done. */
   const write = async (c: HttpContext, known: ReadonlySet<string>, more: BodyOptions = {}) => {
     const id = idOf(c)
@@ -113,15 +123,6 @@ export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePor
       return answers.noContent(ask)
     },
   })
-}
-
-/** On which condition a request wants its entity changed. */
-function conditionsOf(c: HttpContext, { parameters, context }: AskHead): WriteOptions {
-  const type = parameters.get('type')
-  const versions = versionsOf(headerOf(c, 'if-match'))
-  if (type === undefined && versions === undefined) return { by: 'http' }
-  const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
-  return { by: 'http', when: { selection, versions } }
 }
 
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */

@@ -35,7 +35,7 @@ export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) 
       const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
       if (query.q !== undefined && hasLinked(query.q))
         throw badRequestData('a purge follows no relationships', 'q')
-      const result = await ask.broker.purge(query, { by: 'http', keep, drop })
+      const result = await ask.broker.purge(query, { by: asks.by(c), keep, drop })
       return result.errors.length === 0
         ? answers.noContent(ask)
         : multiStatus({ answers, problems }, ask, result)

@@ -25,7 +25,7 @@ export function createSourceIdentityRoutes({ asks, answers, clock, alias }: Sour
   return Object.freeze({
     async retrieve(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
-      const name = alias('')
+      const name = alias(ask.tenant)
       const identity = {
         id: `urn:ngsi-ld:ContextSourceIdentity:${name}`,
         type: 'ContextSourceIdentity',

@@ -25,7 +25,7 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
       const ask = await asks.body(c, { known: createParameters, creates: true })
       const keepsTimes = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
       const entity = parseTemporalEntity(ask.body, ask.context, { keepsTimes })
-      const outcome = await (await ask.enter()).temporal.put(entity, 'http')
+      const outcome = await (await ask.enter()).temporal.put(entity, asks.by(c))
       return outcome === 'created'
         ? answers.created(ask, `${temporalPath}/${pathSegment(entity.id)}`)
         : answers.noContent(ask)
@@ -33,7 +33,7 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
 
     async remove(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, localParameters)
-      await ask.broker.temporal.remove(idOf(c), 'http')
+      await ask.broker.temporal.remove(idOf(c), asks.by(c))
       return answers.noContent(ask)
     },
 
@@ -41,7 +41,7 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
       const id = idOf(c)
       const ask = await asks.body(c, { known: localParameters })
       const fragment = parseTemporalFragment(ask.body, ask.context, { id })
-      await (await ask.enter()).temporal.append(id, fragment, 'http')
+      await (await ask.enter()).temporal.append(id, fragment, asks.by(c))
       return answers.noContent(ask)
     },
 
@@ -56,7 +56,7 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
       await ask.broker.temporal.removeAttribute(id, name, {
         datasetId: datasetId === '@none' ? undefined : datasetId,
         deleteAll,
-        by: 'http',
+        by: asks.by(c),
       })
       return answers.noContent(ask)
     },

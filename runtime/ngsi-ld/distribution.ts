@@ -12,6 +12,7 @@ import type { QueryTimes } from './query-match.ts'
 import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
 import { claimOf } from './registration-match.ts'
 import { type Operation, offers } from './registration-operations.ts'
+import type { Stamps } from './representation.ts'
 
 /** What of a write goes to one source. */
 export interface WritePart {
@@ -179,7 +180,7 @@ export interface EntityCopy {
 
 interface Held {
   readonly instance: AttributeInstance
-  readonly times: readonly [created: number, modified: number] | undefined
+  readonly times: Stamps | undefined
 }
 
 const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
@@ -190,7 +191,7 @@ export function mergeCopies(copies: readonly EntityCopy[]): { entity: Entity; ti
   const auxiliary = copies.filter(({ mode }) => mode === 'auxiliary')
   const names = new Set(copies.flatMap(({ entity }) => attributeNames(entity)))
   const attributes: Record<string, Attribute> = {}
-  const stamps: Record<string, readonly [number, number]> = {}
+  const stamps: Record<string, Stamps> = {}
   for (const name of names) {
     const sole = main.filter((copy) => isSoleCopy(copy) && (copy.claim === 'all' || copy.claim.has(name)))
     const held = new Map<string, Held>()

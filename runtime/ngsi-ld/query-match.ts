@@ -26,12 +26,13 @@ import {
   timeMembers,
   timeToMs,
 } from './query.ts'
+import type { Stamps } from './representation.ts'
 
 /** createdAt and modifiedAt in milliseconds, which live beside the document; keyed `name` or `name datasetId`. */
 export interface QueryTimes {
   readonly created: number
   readonly modified: number
-  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+  readonly attributes: Readonly<Record<string, Stamps>>
 }
 
 export type QueryPredicate = (entity: Entity, times?: QueryTimes) => boolean
@@ -161,14 +162,14 @@ function descend(
   instance: AttributeInstance,
   below: readonly string[],
   path: QueryPath,
-  times: readonly [created: number, modified: number] | undefined,
+  times: Stamps | undefined,
 ): readonly Target[] {
   const [name, ...rest] = below
   if (name === undefined) return valueTarget(instance, path.member)
   if (timeMembers.has(name) || textMembers.has(name)) {
     if (rest.length > 0 || path.member !== undefined) return []
     if (name === 'createdAt' || name === 'modifiedAt')
-      return times === undefined ? [] : [timeTarget(name, ...times)]
+      return times === undefined ? [] : [timeTarget(name, times[0], times[1])]
     const value = own(instance, name)
     return value === undefined ? [] : [{ items: listOf(value), isRelationship: false }]
   }

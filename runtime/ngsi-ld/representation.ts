@@ -17,11 +17,14 @@ import type { Projection } from './projection.ts'
 
 export type Format = 'normalized' | 'concise' | 'simplified'
 
+/** When something was created and changed (ms), and through which other brokers if it came through any. */
+export type Stamps = readonly [created: number, modified: number, heard?: string | undefined]
+
 /** createdAt and modifiedAt (ms) of an entity and of its instances, keyed `name` or `name datasetId`. */
 export interface SystemTimes {
   readonly created: number
   readonly modified: number
-  readonly attributes: Readonly<Record<string, readonly [created: number, modified: number]>>
+  readonly attributes: Readonly<Record<string, Stamps>>
 }
 
 /** How attributes are written, whatever stands around them. */
@@ -104,7 +107,7 @@ export const insertContext = (text: string, contextJson: string): string =>
 const keyOf = (name: string, { datasetId }: AttributeInstance): string =>
   datasetId === undefined ? name : `${name} ${datasetId}`
 
-const stampsOf = (pair: readonly [created: number, modified: number] | undefined): JsonObject =>
+const stampsOf = (pair: Stamps | undefined): JsonObject =>
   pair === undefined ? {} : { createdAt: msToDateTime(pair[0]), modifiedAt: msToDateTime(pair[1]) }
 
 const chosen = (

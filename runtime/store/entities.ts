@@ -11,7 +11,7 @@ export const entityWrites = {
   'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
   'entity.times': 'UPDATE entity SET created = ?, modified = ?, sys = ? WHERE id = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
-  'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc) VALUES (?, ?, ?, ?, ?)',
+  'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc, heard) VALUES (?, ?, ?, ?, ?, ?)',
   'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',
   'expiry.delete': 'DELETE FROM expiry WHERE at = ? AND rid = ?',
   'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
@@ -45,6 +45,8 @@ export interface TombstoneRow {
   readonly rid: number
   readonly at: number
   readonly doc: string
+  /** Through which other brokers it had been created; null where it began here. */
+  readonly heard: string | null
 }
 
 /** A row kept in memory, and whether it was read since it came to its place in the line. */
@@ -171,13 +173,13 @@ export function createEntities(database: Database) {
 /** What is left of deleted entities. */
 function createGraves(database: Database) {
   const gravesWithin = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
   )
   const graveOf = database.prepare<[number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc FROM tombstone WHERE rid = ?',
+    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE rid = ?',
   )
   const graves = database.prepare<[string], TombstoneRow>(
-    'SELECT n, id, rid, at, doc FROM tombstone WHERE id = ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE id = ? ORDER BY n',
   )
   return {
     tombstones: (id: string) => graves.all(id),

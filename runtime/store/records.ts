@@ -8,7 +8,7 @@ export const recordWrites = {
   'meta.put':
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
-  'log.insert': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, ?)',
+  'log.insert': 'INSERT INTO log (n, at, kind, rid, body, heard) VALUES (?, ?, ?, ?, ?, ?)',
   // The last row stays, because it says which numbers and commit times are taken
   'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
   'context.put':
@@ -35,6 +35,8 @@ export interface LogRow {
   readonly kind: number
   readonly rid: number | null
   readonly body: Uint8Array
+  /** Of observations, through which other brokers they came. */
+  readonly heard: string | null
 }
 
 export interface SubscriptionRow {
@@ -82,9 +84,11 @@ export function createRecords(database: Database) {
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
   const logAfter = database.prepare<[number, number], LogRow>(
-    `SELECT n, at, kind, rid, CASE kind WHEN 1 THEN body ELSE x'' END AS body FROM log WHERE n > ? ORDER BY n LIMIT ?`,
+    `SELECT n, at, kind, rid, CASE kind WHEN 1 THEN body ELSE x'' END AS body, heard FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
-  const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body FROM log WHERE n = ?')
+  const logAt = database.prepare<[number], LogRow>(
+    'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',
+  )
   const logBytes = database.prepare<[], { bytes: number | null }>(
     'SELECT sum(length(body)) AS bytes FROM log',
   )

@@ -237,6 +237,16 @@ CREATE TABLE uplink (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT R
 `,
   },
   {
+    version: 41,
+    title: 'through which other brokers things came',
+    sql: `
+-- Pseudonyms, the first that had it first; null where it began here. Of change records their bodies tell it.
+ALTER TABLE log ADD COLUMN heard TEXT;
+-- Through whom a deleted entity had been created.
+ALTER TABLE tombstone ADD COLUMN heard TEXT;
+`,
+  },
+  {
     version: 43,
     title: 'what was done at other brokers, and copies from there',
     sql: `

@@ -10,6 +10,8 @@ import type { Row } from './rows.ts'
 export interface BlobMessage {
   readonly n: number
   readonly at: number
+  /** Through which other brokers they came. */
+  readonly heard: string | undefined
   readonly triples: Float64Array
   readonly others: readonly (readonly [position: number, value: Json])[]
 }

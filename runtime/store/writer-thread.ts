@@ -89,10 +89,10 @@ function write(group: GroupMessage): void {
   let logBytes = 0
   try {
     tenant.begin()
-    for (const { n, at, triples, others } of group.blobs) {
+    for (const { n, at, heard, triples, others } of group.blobs) {
       const body = encodeObservations({ triples, others })
       logBytes += body.length
-      tenant.run(['log.insert', n, at, 1, null, body])
+      tenant.run(['log.insert', n, at, 1, null, body, heard ?? null])
     }
     for (const row of group.rows) {
       if (row[0] === 'log.insert') logBytes += (row[5] as Uint8Array).length

@@ -8,11 +8,12 @@ import type { FollowedPast, Following, Span } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
+import { keyOf, type ReadingPorts, stepsOfGrave } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 
 export interface BackfillPorts {
   readonly following: Following
-  readonly selection: UplinkSelection
+  readonly reading: Pick<ReadingPorts, 'selection' | 'isFromThere'>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
 }
@@ -23,7 +24,8 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, selection, deliver } = ports
+  const { following, reading, deliver } = ports
+  const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
   const to = Math.min(span.to, Math.max(span.from + sizes.sliceMs, begins))
   const byEntity = Map.groupBy(
@@ -68,12 +70,17 @@ export async function fillSpan(
   }
   const gone = following
     .gravesWithin({ from: span.from, to })
-    .filter(({ id, doc }) => following.entity(id) === undefined && selection.takes(JSON.parse(doc) as Entity))
-    .map(({ id, doc }): Step => ({ kind: 'remove', entity: { id, type: (JSON.parse(doc) as Entity).type } }))
+    .filter(({ id }) => following.entity(id) === undefined)
+    .flatMap((grave) => stepsOfGrave(grave, undefined, reading))
   for (const layer of layersOf(gone)) if (!(await deliver(layer))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to
 }
+
+const keysOf = (attributes: Attributes): readonly string[] =>
+  [...attributes].flatMap(([name, instances]) =>
+    instances.map(({ datasetId = '' }) => keyOf(name, datasetId)),
+  )
 
 /** Instances, by attribute and dataset, that an entity does not have. */
 function goneFrom(
@@ -88,14 +95,23 @@ function goneFrom(
 }
 
 /** What was told of the past made something be there that is not any more. `rest` is what is still to be told. */
-async function takeBack(step: Step, rest: Span, { following, deliver }: BackfillPorts): Promise<boolean> {
+async function takeBack(
+  step: Step,
+  rest: Span,
+  { following, reading, deliver }: BackfillPorts,
+): Promise<boolean> {
   if (step.kind !== 'past') return true
   const { entity, attributes } = step
   const now = following.entity(entity.id)?.entity()
   if (now === undefined) {
     // One whose end is still to be told goes then.
     if (following.gravesWithin(rest).some(({ id }) => id === entity.id)) return true
-    return deliver({ kind: 'remove', steps: [{ kind: 'remove', entity }] })
+    const grave = following.graveAfter(entity.id, 0)
+    const had = new Set(keysOf(attributes))
+    const gone: readonly Step[] =
+      grave === undefined ? [{ kind: 'remove', entity, had }] : stepsOfGrave(grave, undefined, reading)
+    for (const layer of layersOf(gone)) if (!(await deliver(layer))) return false
+    return true
   }
   const drops = goneFrom(now, attributes).map(
     ([name, dataset]): Step => ({ kind: 'drop', entity, name, dataset }),

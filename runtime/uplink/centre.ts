@@ -7,23 +7,10 @@ import { gzipSync } from 'node:zlib'
 import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
-import { type Attributes, bodyOf, type Head, type Layer, type Step } from './plan.ts'
-
-/** Something the other side will not take, as it is. */
-export interface Refusal {
-  readonly step: Step
-  readonly reason: string
-}
-
-export type Outcome =
-  | { readonly kind: 'done'; readonly refused: readonly Refusal[]; readonly skipped: number }
-  /** Not now: nobody can be reached, or asks to wait. What was sent is to be sent again. */
-  | {
-      readonly kind: 'later'
-      readonly reason: string
-      readonly isUnreachable: boolean
-      readonly retryAfterMs?: number | undefined
-    }
+import { viaHeader } from '#ngsi-ld/via.ts'
+import { done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
+import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
+import { createRemoval } from './removal.ts'
 
 export interface CentreSettings {
   /** Ends in /ngsi-ld/v1. */
@@ -39,14 +26,14 @@ export interface Centre {
   /** Sends one layer; its steps may be cut into several requests. */
   send(layer: Layer): Promise<Outcome>
   /** One request of any kind, for tests of the way and for comparing. */
-  ask(method: string, path: string, body?: unknown): Promise<PeerAnswer>
+  ask(method: string, path: string, body?: unknown, came?: Came): Promise<PeerAnswer>
+  /** What it calls itself in Via, as far as it says; asked anew each time. */
+  pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
+  /** Whether it is a gateway like this one; undefined when it cannot be told now. */
+  isSelvedge(): Promise<boolean | undefined>
   /** Bytes handed to the connection so far. */
   sentBytes(): number
 }
-
-/** Client errors that time or a change over there heals. */
-const healing = new Set([401, 403, 404, 405, 408, 410, 425, 429])
-const isTransient = (status: number): boolean => status >= 500 || status < 200 || healing.has(status)
 
 export function createCentre(peer: Peer, settings: CentreSettings): Centre {
   let bytes = 0
@@ -55,11 +42,11 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
   let hasNoHistory = false
   let isOneOfUs: boolean | undefined
 
-  async function ask(method: string, path: string, body?: unknown): Promise<PeerAnswer> {
+  async function ask(method: string, path: string, body?: unknown, came: Came = {}): Promise<PeerAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
-      via: `1.1 ${settings.alias}`,
+      via: viaHeader(came.heard, settings.alias),
       ...settings.headers,
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
@@ -73,20 +60,13 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
     if (!isPacked || 'failure' in answer || (answer.status !== 415 && answer.status !== 400)) return answer
     gzips = false
-    return ask(method, path, body)
+    return ask(method, path, body, came)
   }
 
   async function put(steps: readonly Step[]): Promise<Outcome> {
     const bodies = steps.map((step) => bodyOf(step.entity, attributesOf(step), 'current'))
-    const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies)
+    const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0])
     return settle(steps, answer, put)
-  }
-
-  async function remove(steps: readonly Step[]): Promise<Outcome> {
-    const ids = steps.map(({ entity }) => entity.id)
-    const outcome = await settle(steps, await ask('POST', '/entityOperations/delete', ids), remove)
-    if (outcome.kind === 'later') return outcome
-    return { ...outcome, refused: outcome.refused.filter(({ reason }) => !reason.startsWith('404')) }
   }
 
   /** Other brokers know no times of what was not observed. */
@@ -100,10 +80,10 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     if (attributes.size === 0) return done([], 1)
     const { id: _, type: __, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
     const create = (): Promise<PeerAnswer> =>
-      ask('POST', `/temporal/entities${isOurs ? '?options=sysAttrs' : ''}`, { id, type, ...fragment })
+      ask('POST', `/temporal/entities${isOurs ? '?options=sysAttrs' : ''}`, { id, type, ...fragment }, step)
     let answer = isOurs
       ? await create()
-      : await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment)
+      : await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
     if ('status' in answer && answer.status === 404 && !isOurs) answer = await create()
     if ('status' in answer && [404, 405, 501].includes(answer.status)) {
       hasNoHistory = true
@@ -112,32 +92,33 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     return settle([step], answer, () => past(step))
   }
 
-  /** Whether the other side is a gateway like this one; undefined when it cannot be told now. */
   async function isSelvedge(): Promise<boolean | undefined> {
     if (isOneOfUs !== undefined) return isOneOfUs
     const url = new URL('/selvedge/v1/info', settings.base).href
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method: 'GET', url, headers: settings.headers, timeoutMs })
-    if ('failure' in answer || answer.status >= 500) return undefined
+    if ('failure' in answer || isTransient(answer.status, [404, 405])) return undefined
     isOneOfUs = answer.status === 200 && answer.text.includes('selvedge')
     return isOneOfUs
   }
 
-  async function drop(step: Step): Promise<Outcome> {
-    if (step.kind !== 'drop') return done()
-    const { entity, name, dataset } = step
-    const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
-    const path = `/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}${query}`
-    const answer = await ask('DELETE', path)
-    return 'status' in answer && answer.status === 404 ? done() : settle([step], answer, () => drop(step))
-  }
+  const { remove, drop } = createRemoval(ask)
 
   return Object.freeze({
     ask,
+    isSelvedge,
     sentBytes: () => bytes,
+    async pseudonym() {
+      const answer = await ask('GET', '/info/sourceIdentity')
+      if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
+      const { status, text } = answer
+      if (isTransient(status, [404, 405, 501]))
+        return { kind: 'later', reason: `answered ${status}`, isUnreachable: false }
+      return { name: status === 200 ? aliasIn(text) : undefined }
+    },
     async send({ kind, steps }) {
       if (kind === 'put') return inTurn(partsOf(steps), put)
-      if (kind === 'remove') return inTurn(partsOf(steps), remove)
+      if (kind === 'remove') return inTurn(idsOf(steps), remove)
       return inTurn(kind === 'past' ? steps.flatMap(pastParts) : steps, kind === 'past' ? past : drop)
     },
   } satisfies Centre)
@@ -155,86 +136,30 @@ function observedOf(attributes: Attributes): Attributes {
   return observed
 }
 
-const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => ({ kind: 'done', refused, skipped })
-
-/** One after the other, until one is not taken now. */
-async function inTurn<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
-  const refused: Refusal[] = []
-  let skipped = 0
-  for (const one of all) {
-    const outcome = await send(one)
-    if (outcome.kind === 'later') return outcome
-    refused.push(...outcome.refused)
-    skipped += outcome.skipped
+/** The name that a broker gives itself (GS CIM 009, 5.15). */
+function aliasIn(text: string): string | undefined {
+  try {
+    const { contextSourceAlias } = JSON.parse(text) as { contextSourceAlias?: unknown }
+    return typeof contextSourceAlias === 'string' ? contextSourceAlias : undefined
+  } catch {
+    return undefined
   }
-  return done(refused, skipped)
 }
 
-/**
- * What an answer says of each of the steps that were sent together. Where all are refused together nobody knows which is at
- * fault, so each half is sent anew.
- */
-async function settle(
-  steps: readonly Step[],
-  answer: PeerAnswer,
-  again: (steps: readonly Step[]) => Promise<Outcome>,
-): Promise<Outcome> {
-  if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
-  const { status, text } = answer
-  if (status === 207) return settleEach(steps, text)
-  if (status >= 200 && status < 300) return done()
-  if (isTransient(status)) {
-    const wait = Number(answer.headers['retry-after'])
-    const retryAfterMs = Number.isFinite(wait) ? wait * 1000 : undefined
-    return {
-      kind: 'later',
-      reason: `answered ${status} ${detailOf(text)}`,
-      isUnreachable: false,
-      retryAfterMs,
+/** Steps in parts whose ids fit into an address. */
+function idsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
+  const parts: Step[][] = []
+  let room = 0
+  for (const step of steps) {
+    const size = encodeURIComponent(step.entity.id).length + 3
+    if (room < size || parts.length === 0) {
+      parts.push([])
+      room = limits.uplinkAddressBytes.value
     }
+    room -= size
+    parts.at(-1)!.push(step)
   }
-  if (steps.length === 1) return done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
-  const half = Math.ceil(steps.length / 2)
-  return inTurn([steps.slice(0, half), steps.slice(half)], again)
-}
-
-interface BatchError {
-  readonly entityId?: string
-  readonly error?: { readonly status?: number; readonly title?: string; readonly detail?: unknown }
-}
-
-/** The outcome per item (GS CIM 009, 5.2.16). */
-function settleEach(steps: readonly Step[], text: string): Outcome {
-  let errors: readonly BatchError[] = []
-  try {
-    errors = (JSON.parse(text) as { errors?: readonly BatchError[] }).errors ?? []
-  } catch {
-    return { kind: 'later', reason: 'answered 207 without a body that can be read', isUnreachable: false }
-  }
-  const failed = new Map(errors.map((one) => [one.entityId, one.error]))
-  const heals = errors.find(({ error }) => isTransient(error?.status ?? 400) && error?.status !== 404)
-  if (heals !== undefined)
-    return { kind: 'later', reason: `${heals.entityId}: ${reasonOf(heals.error)}`, isUnreachable: false }
-  return done(
-    steps
-      .filter(({ entity }) => failed.has(entity.id))
-      .map((step) => ({ step, reason: reasonOf(failed.get(step.entity.id)) })),
-  )
-}
-
-const reasonOf = (error: BatchError['error']): string =>
-  [error?.status, error?.title, error?.detail]
-    .filter((part) => part !== undefined)
-    .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
-    .join(' ')
-
-function detailOf(text: string): string {
-  try {
-    const { title, detail } = JSON.parse(text) as { title?: string; detail?: string }
-    return [title, detail].filter((part) => typeof part === 'string').join(': ')
-  } catch {
-    return text.slice(0, 200)
-  }
+  return parts
 }
 
 /** Steps in parts that make requests of bounded length. */
@@ -269,15 +194,12 @@ const roughly = (instance: { readonly value?: unknown }): number =>
 function pastParts(step: Step): readonly Step[] {
   if (step.kind !== 'past') return [step]
   const most = limits.uplinkInstancesPerRequest.value
-  const parts: {
-    entity: Head
-    attributes: Map<string, Attributes extends ReadonlyMap<string, infer I> ? I : never>
-  }[] = []
+  const parts: { attributes: Map<string, readonly AttributeInstance[]> }[] = []
   let room = 0
   for (const [name, instances] of step.attributes) {
     for (let from = 0; from < instances.length; ) {
       if (room <= 0) {
-        parts.push({ entity: step.entity, attributes: new Map() })
+        parts.push({ attributes: new Map() })
         room = most
       }
       const some = instances.slice(from, from + room)
@@ -286,5 +208,5 @@ function pastParts(step: Step): readonly Step[] {
       room -= some.length
     }
   }
-  return parts.map((part) => ({ kind: 'past', ...part }))
+  return parts.map((part) => ({ ...step, ...part }))
 }

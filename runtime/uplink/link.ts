@@ -7,7 +7,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { backoffMs } from '#delivery/backoff.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
-import type { Outcome } from './centre.ts'
+import type { Outcome } from './outcome.ts'
 
 export interface LinkPorts {
   readonly clock: Clock

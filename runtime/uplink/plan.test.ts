@@ -14,7 +14,7 @@ const put = (id: string, name: string, value: number): Step => ({
   attributes: new Map([[name, [{ type: 'Property', value }]]]),
 })
 const drop = (id: string, name: string): Step => ({ kind: 'drop', entity: head(id), name, dataset: '' })
-const remove = (id: string): Step => ({ kind: 'remove', entity: head(id) })
+const remove = (id: string): Step => ({ kind: 'remove', entity: head(id), had: new Set() })
 
 const steps = fc.array(
   fc

@@ -8,16 +8,27 @@ import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 /** Instances by attribute name. */
 export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>
 
+/** How what is sent came to be here, which the other broker has to know. */
+export interface Came {
+  /** The chain of other brokers that it came through; left out where it began here. */
+  readonly heard?: string | undefined
+  /** Whether its entity was created here. */
+  readonly isOwn?: boolean
+}
+
 /**
  * - put: values that are current now; the entity comes into being where there is none
  * - past: values that belong into history and never become current where a newer one is
  * - drop: an attribute instance is gone ('' is the default instance)
- * - remove: the entity is gone
+ * - remove: the entity is gone, as far as it is what was sent from here
  */
-export type Step =
-  | { readonly kind: 'put' | 'past'; readonly entity: Head; readonly attributes: Attributes }
-  | { readonly kind: 'drop'; readonly entity: Head; readonly name: string; readonly dataset: string }
-  | { readonly kind: 'remove'; readonly entity: Head }
+export type Step = Came &
+  (
+    | { readonly kind: 'put' | 'past'; readonly entity: Head; readonly attributes: Attributes }
+    | { readonly kind: 'drop'; readonly entity: Head; readonly name: string; readonly dataset: string }
+    /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
+    | { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> }
+  )
 
 /** What an entity is beside its attributes. */
 export interface Head {
@@ -26,31 +37,34 @@ export interface Head {
   readonly scope?: Entity['scope']
 }
 
-export interface Layer {
+export interface Layer extends Came {
   readonly kind: Step['kind']
   /** For put and past at most one per entity. */
   readonly steps: readonly Step[]
 }
 
 export function layersOf(steps: Iterable<Step>): readonly Layer[] {
-  const layers: { kind: Step['kind']; steps: Map<string, Step> }[] = []
+  const layers: (Came & { kind: Step['kind']; steps: Map<string, Step> })[] = []
   const last = new Map<string, number>()
   for (const step of steps) {
     const { id } = step.entity
     let at = last.get(id) ?? 0
     for (; at < layers.length; at++) {
       const layer = layers[at]!
-      if (layer.kind !== step.kind) continue
+      if (layer.kind !== step.kind || layer.heard !== step.heard || layer.isOwn !== step.isOwn) continue
       const known = layer.steps.get(keyOf(step))
       const both = known === undefined ? step : joined(known, step)
       if (both === undefined) continue
       layer.steps.set(keyOf(step), both)
       break
     }
-    if (at === layers.length) layers.push({ kind: step.kind, steps: new Map([[keyOf(step), step]]) })
+    if (at === layers.length) {
+      const { kind, heard, isOwn } = step
+      layers.push({ kind, heard, ...(isOwn && { isOwn }), steps: new Map([[keyOf(step), step]]) })
+    }
     last.set(id, at)
   }
-  return layers.map(({ kind, steps: all }) => ({ kind, steps: [...all.values()] }))
+  return layers.map(({ steps: all, ...layer }) => ({ ...layer, steps: [...all.values()] }))
 }
 
 const keyOf = (step: Step): string =>
@@ -61,8 +75,7 @@ function joined(one: Step, other: Step): Step | undefined {
   if (one.kind === 'put' && other.kind === 'put') {
     if ([...other.attributes.keys()].some((name) => one.attributes.has(name))) return undefined
     return {
-      kind: 'put',
-      entity: other.entity,
+      ...other,
       attributes: new Map([...one.attributes, ...other.attributes]),
     }
   }
@@ -70,7 +83,7 @@ function joined(one: Step, other: Step): Step | undefined {
     const attributes = new Map(one.attributes)
     for (const [name, instances] of other.attributes)
       attributes.set(name, [...(attributes.get(name) ?? []), ...instances])
-    return { kind: 'past', entity: other.entity, attributes }
+    return { ...other, attributes }
   }
   return other
 }

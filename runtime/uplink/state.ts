@@ -20,6 +20,8 @@ export interface UplinkState {
   last: { success?: number; failure?: number; reason?: string }
   /** When this state came out of a backup, ms: what went up between may be unknown here. `selvedge restore` sets it. */
   restored?: number
+  /** What the other broker calls itself in Via; left out where it does not say. */
+  pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */
   readonly counts: { sent: number; past: number; refused: number; skipped: number }
 }

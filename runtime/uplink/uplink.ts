@@ -7,14 +7,16 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import type { FollowedChange, Following } from '#broker/following.ts'
+import type { Following } from '#broker/following.ts'
+import { chainOf } from '#ngsi-ld/via.ts'
 import { fillSpan } from './backfill.ts'
-import type { Centre, Refusal } from './centre.ts'
+import type { Centre } from './centre.ts'
 import type { Gate, Shut } from './gate.ts'
 import type { Link } from './link.ts'
+import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
-import { stepOfEntity, stepsOf } from './reading.ts'
+import { instanceKeys, stepsOf, stepsOfEntity, stepsOfGrave } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
@@ -27,9 +29,8 @@ export interface UplinkPorts {
   readonly link: Link
   readonly clock: Clock
   readonly log: Log
-  readonly isFromThere: (change: FollowedChange) => boolean
-  /** Attribute instances of an entity that were deleted at a commit time or later. */
-  readonly dropped: (id: string, since: number) => readonly (readonly [name: string, dataset: string])[]
+  /** What this gateway calls itself in Via. */
+  readonly alias: string
   /** Something was taken, or not. */
   readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   /** Puts the state on disk. */
@@ -75,15 +76,20 @@ export function createUplink(
     state.refresh = { since: state.position.at - throttling * 1000, graves: state.position.n, rid: 0 }
   const { counts } = state
   /** Log numbers up to which entities were told as they are, by rid; rows before them belong to the past. */
-  const told = new Map<number, number>()
+  const toldAs = new Map<number, number>()
   let isClosed = false
+  let knowsCentre = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
   const reading = {
     selection,
     streamOf: following.streamOf,
     entity: following.entity,
-    isFromThere: ports.isFromThere,
+    grave: following.graveAt,
+    isFromThere: (heard: string | undefined): boolean => {
+      const chain = chainOf(heard)
+      return chain.includes(ports.alias) || (state.pseudonym !== undefined && chain.includes(state.pseudonym))
+    },
   }
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
@@ -120,6 +126,20 @@ export function createUplink(
     isUnsaved = true
   }
 
+  /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
+  async function knowCentre(): Promise<boolean> {
+    while (!knowsCentre && (await link.ready())) {
+      const answer = await centres.live.pseudonym()
+      if ('kind' in answer) {
+        link.failed(answer)
+        continue
+      }
+      state.pseudonym = answer.name
+      knowsCentre = true
+    }
+    return knowsCentre
+  }
+
   async function deliverAll(steps: readonly Step[]): Promise<boolean> {
     for (const layer of layersOf(steps)) if (!(await deliver('live', layer))) return false
     return true
@@ -137,12 +157,13 @@ export function createUplink(
     }
     const last = rows.at(-1)
     if (last === undefined) return false
+    if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const steps = rows.flatMap((row) =>
-      stepsOf(row, (rid) => row.n <= (told.get(rid) ?? 0), reading).map((step) => throttled(step, row.at)),
+      stepsOf(row, (rid) => row.n <= (toldAs.get(rid) ?? 0), reading).map((step) => throttled(step, row.at)),
     )
     if (!(await deliverAll(steps))) return true
     state.position = { n: last.n, at: last.at }
-    for (const [rid, n] of told) if (n <= last.n) told.delete(rid)
+    for (const [rid, n] of toldAs) if (n <= last.n) toldAs.delete(rid)
     isUnsaved = true
     return true
   }
@@ -157,7 +178,7 @@ export function createUplink(
   async function release(): Promise<boolean> {
     const steps = throttle.due().flatMap(([id, since]) => {
       const view = following.entity(id)
-      return (view && stepOfEntity(view, since, selection)) ?? []
+      return view === undefined ? [] : stepsOfEntity(view, since, reading)
     })
     return steps.length > 0 && (await deliverAll(steps))
   }
@@ -182,17 +203,21 @@ export function createUplink(
   /** Tells some more entities as they are. */
   async function refresh(task: NonNullable<UplinkState['refresh']>): Promise<void> {
     const { n } = following.position()
+    if (!(await knowCentre())) return
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)
     const steps: Step[] = []
     for (const [rid, view] of entities) {
-      const step = stepOfEntity(view, task.since, selection)
-      if (step === undefined) continue
-      told.set(rid, n)
-      const { entity } = step
-      if (following.isReborn(view.id, task.graves)) steps.push({ kind: 'remove', entity })
-      for (const [name, dataset] of ports.dropped(view.id, task.since))
-        if (selection.takesAttribute(name)) steps.push({ kind: 'drop', entity, name, dataset })
-      steps.push(step)
+      const told = stepsOfEntity(view, task.since, reading)
+      if (told.length === 0) continue
+      toldAs.set(rid, n)
+      const { entity } = told[0]!
+      steps.push(...stepsOfGrave(following.graveAfter(view.id, task.graves), undefined, reading))
+      const present = new Set(instanceKeys(view.entity()))
+      for (const { key, name, dataset, heard } of following.dropped(rid, task.since)) {
+        if (present.has(key) || !selection.takesAttribute(name) || reading.isFromThere(heard)) continue
+        steps.push({ kind: 'drop', entity, name, dataset })
+      }
+      steps.push(...told)
     }
     if (!(await deliverAll(steps))) return
     // A cut meanwhile began anew.
@@ -228,7 +253,7 @@ export function createUplink(
         continue
       }
       const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-      const to = await fillSpan(span, sizes, { following, selection, deliver: send })
+      const to = await fillSpan(span, sizes, { following, reading, deliver: send })
       if (to === undefined) return
       span.from = to
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)

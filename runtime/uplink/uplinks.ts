@@ -7,15 +7,15 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Inside } from '#broker/tenant.ts'
-import type { TenantBroker } from '#broker/types.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
-import { type Centre, type CentreSettings, createCentre, type Refusal } from './centre.ts'
+import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
+import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { selectionOf } from './selection.ts'
 import { newState, readState, type UplinkState } from './state.ts'
@@ -32,7 +32,7 @@ export interface UplinkSubscription {
 }
 
 export interface UplinksPorts {
-  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'history' | 'uplinkStates'>
+  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   /** What its clients are told of a subscription. */
@@ -130,8 +130,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         clock,
         log,
         centres: { live: centreBy('live'), backfill: centreBy('backfill') },
-        isFromThere: () => false,
-        dropped: (entity, since) => droppedOf(tenant.history, entity, since),
+        alias: settings.alias,
         told({ isOk, at, reason }) {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
@@ -223,27 +222,4 @@ function centreOf({ notification }: Subscription, alias: string): CentreSettings
   const { uri, receiverInfo = [] } = notification.endpoint
   const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))
   return { base: uri.replace(/\/+$/, ''), headers, alias, gzip: false }
-}
-
-function droppedOf(
-  history: TenantBroker['history'],
-  id: string,
-  since: number,
-): readonly (readonly [name: string, dataset: string])[] {
-  const limit = limits.temporalInstancesMax.value
-  const evolution = history(id, { timeproperty: 'deletedAt', timerel: 'after', timeAtMs: since, limit })
-  if (evolution === undefined) return []
-  return [...evolution.attributes].flatMap(([name, instances]) =>
-    name === 'scope'
-      ? []
-      : instances
-          .filter(({ deletedAt, instance }) => {
-            if (deletedAt === undefined) return false
-            const now = evolution.entity[name]
-            const dataset = instance.datasetId
-            const all = now === undefined ? [] : Array.isArray(now) ? now : [now]
-            return !all.some((one) => (one as { datasetId?: string }).datasetId === dataset)
-          })
-          .map(({ instance }) => [name, instance.datasetId ?? ''] as const),
-  )
 }

@@ -1,0 +1,91 @@
+/**
+ * Deletions at the other broker. Others may have a part in an entity: it is deleted as a whole only where it is nothing but
+ * what was sent from here, else only the attribute instances that this gateway had.
+ */
+import type { PeerAnswer } from '#federation/peer.ts'
+import { listOf } from '#ngsi-ld/json.ts'
+import { done, inTurn, type Outcome, settle } from './outcome.ts'
+import type { Came, Head, Step } from './plan.ts'
+
+type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
+
+export interface Removal {
+  remove(steps: readonly Step[]): Promise<Outcome>
+  drop(step: Step): Promise<Outcome>
+}
+
+export function createRemoval(ask: Ask): Removal {
+  /** Some do not know that only they are asked. */
+  let asksLocally = true
+
+  async function present(steps: readonly Step[]): Promise<PeerAnswer> {
+    const ids = steps.map(({ entity }) => encodeURIComponent(entity.id)).join(',')
+    const types = [...new Set(steps.flatMap(({ entity }) => listOf(entity.type)))].map(encodeURIComponent)
+    const path = `/entities?id=${ids}&type=${types.join(',')}&limit=${steps.length}`
+    const answer = await ask('GET', asksLocally ? `${path}&local=true` : path, undefined, steps[0])
+    if (!asksLocally || !('status' in answer) || answer.status !== 400) return answer
+    asksLocally = false
+    return present(steps)
+  }
+
+  async function remove(steps: readonly Step[]): Promise<Outcome> {
+    const answer = await present(steps)
+    if (!('status' in answer) || answer.status !== 200) return settle(steps, answer, remove)
+    const there = keysIn(answer.text)
+    const whole: Step[] = []
+    const parts: Step[] = []
+    for (const step of steps) {
+      const keys = there.get(step.entity.id)
+      if (keys === undefined || step.kind !== 'remove') continue
+      if (keys.every((key) => step.had.has(key))) whole.push(step)
+      else parts.push(...keys.filter((key) => step.had.has(key)).map((key) => dropOf(step, step.entity, key)))
+    }
+    const outcome = whole.length === 0 ? done() : await removeWhole(whole)
+    if (outcome.kind === 'later') return outcome
+    const rest = await inTurn(parts, drop)
+    return rest.kind === 'later' ? rest : { ...rest, refused: [...outcome.refused, ...rest.refused] }
+  }
+
+  async function removeWhole(steps: readonly Step[]): Promise<Outcome> {
+    const ids = steps.map(({ entity }) => entity.id)
+    const answer = await ask('POST', '/entityOperations/delete', ids, steps[0])
+    const outcome = await settle(steps, answer, removeWhole)
+    if (outcome.kind === 'later') return outcome
+    return { ...outcome, refused: outcome.refused.filter(({ reason }) => !reason.startsWith('404')) }
+  }
+
+  async function drop(step: Step): Promise<Outcome> {
+    if (step.kind !== 'drop') return done()
+    const { entity, name, dataset } = step
+    const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
+    const path = `/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}${query}`
+    const answer = await ask('DELETE', path, undefined, step)
+    return 'status' in answer && answer.status === 404 ? done() : settle([step], answer, () => drop(step))
+  }
+
+  return Object.freeze({ remove, drop })
+}
+
+function dropOf({ heard }: Came, entity: Head, key: string): Step {
+  const [name = '', dataset = ''] = key.split(' ')
+  return { kind: 'drop', entity, name, dataset, heard }
+}
+
+const noAttributes: ReadonlySet<string> = new Set(['id', 'type', 'scope', '@context', 'expiresAt'])
+
+/** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity. */
+function keysIn(text: string): ReadonlyMap<string, readonly string[]> {
+  const entities = JSON.parse(text) as readonly Readonly<Record<string, unknown>>[]
+  return new Map(
+    entities.map((entity) => [
+      String(entity['id']),
+      Object.keys(entity)
+        .filter((name) => !noAttributes.has(name))
+        .flatMap((name) =>
+          listOf(entity[name] as { datasetId?: string }).map(({ datasetId }) =>
+            datasetId === undefined ? name : `${name} ${datasetId}`,
+          ),
+        ),
+    ]),
+  )
+}
