@@ -15,11 +15,12 @@ import { heardFrom } from '#ngsi-ld/via.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import { hasShapeOf, shapeText } from '#store/entity-shape.ts'
+import { heardOfGone, scopeChange, timesAfter } from './document-changes.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
 import type { Origin, SystemTimes } from './types.ts'
-import { layTimes, layValue, type StoredTimes, timesKey, timesNow } from './view.ts'
+import { layTimes, layValue, type StoredTimes, timesKey } from './view.ts'
 
 /** An entity as a deciding work sees it. */
 export interface Draft {
@@ -377,38 +378,6 @@ const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [
 
 export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
-}
-
-/** Through whom what is gone had come, by `name` or `name datasetId`; '' is the entity. */
-function heardOfGone(
-  times: StoredTimes,
-  changes: readonly AttributeChange[],
-): Readonly<Record<string, string>> | undefined {
-  const gone = changes.filter(({ after }) => after === undefined)
-  if (gone.length === 0) return undefined
-  const keys = ['', ...gone.map(({ name, datasetId }) => timesKey(name, datasetId ?? ''))]
-  const marks = keys.flatMap((key) => (times[key]?.[2] === undefined ? [] : [[key, times[key][2]] as const]))
-  return marks.length === 0 ? undefined : Object.fromEntries(marks)
-}
-
-/** The scopes after a change; null when it removed them, undefined when it left them alone. */
-function scopeChange(before: Entity['scope'], after: Entity['scope']): Entity['scope'] | null {
-  if (JSON.stringify(before) === JSON.stringify(after)) return undefined
-  return after ?? null
-}
-
-function timesAfter(
-  times: StoredTimes,
-  changes: readonly AttributeChange[],
-  { at, heard }: { readonly at: number; readonly heard: string | undefined },
-): StoredTimes {
-  const next = { ...times }
-  for (const { name, datasetId, after } of changes) {
-    const key = timesKey(name, datasetId ?? '')
-    if (after === undefined) delete next[key]
-    else next[key] = timesNow(next[key]?.[0] ?? at, at, heard)
-  }
-  return next
 }
 
 /** @throws http.body-too-large */

@@ -1,0 +1,39 @@
+/**
+ * What a change makes of the times of an entity and its attribute instances, and what its record says of what is gone.
+ * Pure.
+ */
+import type { Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeChange } from '#ngsi-ld/entity-draft.ts'
+import { type StoredTimes, timesKey, timesNow } from './view.ts'
+
+/** The scopes after a change; null when it removed them, undefined when it left them alone. */
+export function scopeChange(before: Entity['scope'], after: Entity['scope']): Entity['scope'] | null {
+  if (JSON.stringify(before) === JSON.stringify(after)) return undefined
+  return after ?? null
+}
+
+/** Through whom what is gone had come, by `name` or `name datasetId`; '' is the entity. */
+export function heardOfGone(
+  times: StoredTimes,
+  changes: readonly AttributeChange[],
+): Readonly<Record<string, string>> | undefined {
+  const gone = changes.filter(({ after }) => after === undefined)
+  if (gone.length === 0) return undefined
+  const keys = ['', ...gone.map(({ name, datasetId }) => timesKey(name, datasetId ?? ''))]
+  const marks = keys.flatMap((key) => (times[key]?.[2] === undefined ? [] : [[key, times[key][2]] as const]))
+  return marks.length === 0 ? undefined : Object.fromEntries(marks)
+}
+
+export function timesAfter(
+  times: StoredTimes,
+  changes: readonly AttributeChange[],
+  { at, heard }: { readonly at: number; readonly heard: string | undefined },
+): StoredTimes {
+  const next = { ...times }
+  for (const { name, datasetId, after } of changes) {
+    const key = timesKey(name, datasetId ?? '')
+    if (after === undefined) delete next[key]
+    else next[key] = timesNow(next[key]?.[0] ?? at, at, heard)
+  }
+  return next
+}
