@@ -101,14 +101,17 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
   const fileOf = (key: string): string => join(folder, `${key}.db`)
   const openKey = (key: string): Promise<Tenant> => open(`snapshot ${key}`, fileOf(key))
 
+  const erase = (key: string): void => {
+    for (const ending of ['', '-wal', '-shm']) rmSync(fileOf(key) + ending, { force: true })
+  }
   const drop = async (key: string): Promise<void> => {
     const found = all.get(key)
     all.delete(key)
     await found?.kept.close()
     await found?.past?.close()
-    for (const each of [key, key + pastEnding]) {
-      for (const ending of ['', '-wal', '-shm']) rmSync(fileOf(each) + ending, { force: true })
-    }
+    // The file of entities names the snapshot: as long as it is there, the other is found after a crash.
+    erase(key + pastEnding)
+    erase(key)
   }
   const dropExpired = async (): Promise<void> => {
     for (const [key, { facts }] of all) if (facts.expiresAt <= clock.now()) await drop(key)
@@ -140,6 +143,21 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
       throw new GatewayError('ngsi-ld.too-many-results', `${all.size} snapshots take all the room`)
   }
 
+  const place = async (tenant: string, draft: SnapshotDraft): Promise<void> => {
+    await dropExpired()
+    const key = keyOf(tenant, draft.id)
+    if (all.has(key) || existsSync(fileOf(key)))
+      throw alreadyExists(`the snapshot ${draft.id} exists already`)
+    await makeRoom(draft.priority)
+    mkdirSync(join(folder, folderOf(tenant)), { recursive: true, mode: 0o700 })
+    const facts: SnapshotFacts = { ...draft, tenant, status: 'preparing', modifiedAt: draft.createdAt }
+    const made = { facts, kept: await openKey(key), past: undefined, lastUsedAt: undefined }
+    all.set(key, made)
+    await write(made, facts)
+  }
+  /** One after another, or several would take the same room, or the same name. */
+  let placed: Promise<void> = Promise.resolve()
+
   for (const key of keysIn(folder)) {
     const kept = await openKey(key)
     const text = kept.records.meta(metaKey)
@@ -159,17 +177,10 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
   sweep.unref()
 
   return Object.freeze({
-    async begin(tenant, draft) {
-      await dropExpired()
-      const key = keyOf(tenant, draft.id)
-      if (all.has(key) || existsSync(fileOf(key)))
-        throw alreadyExists(`the snapshot ${draft.id} exists already`)
-      await makeRoom(draft.priority)
-      mkdirSync(join(folder, folderOf(tenant)), { recursive: true, mode: 0o700 })
-      const facts: SnapshotFacts = { ...draft, tenant, status: 'preparing', modifiedAt: draft.createdAt }
-      const made = { facts, kept: await openKey(key), past: undefined, lastUsedAt: undefined }
-      all.set(key, made)
-      await write(made, facts)
+    begin(tenant, draft) {
+      const turn = placed.then(() => place(tenant, draft))
+      placed = turn.catch(() => undefined)
+      return turn
     },
     async complete(tenant, id, { entities, histories, ...outcome }) {
       const key = keyOf(tenant, id)
@@ -177,8 +188,14 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
       if (found === undefined) return undefined
       await keepEntities(found.kept, entities)
       if (histories.length > 0) {
-        found.past = await openKey(key + pastEnding)
-        for (const history of histories) await found.past.broker.temporal.put(history, 'import')
+        const past = await openKey(key + pastEnding)
+        if (all.get(key) !== found) {
+          await past.close()
+          if (!all.has(key)) erase(key + pastEnding)
+          return undefined
+        }
+        found.past = past
+        for (const history of histories) await past.broker.temporal.put(history, 'import')
       }
       if (all.get(key) !== found) return undefined
       await write(found, { ...found.facts, ...outcome, modifiedAt: clock.now() })

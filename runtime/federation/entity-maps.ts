@@ -23,7 +23,7 @@ export interface EntityMap extends EntityMapContent {
 export interface EntityMaps {
   create(tenant: string, content: EntityMapContent, lifetimeMs: number): EntityMap
   get(tenant: string, id: string): EntityMap | undefined
-  /** False when there is none. */
+  /** Gives it another end, up to the ceiling of lifetimes. False when there is none. */
   extend(tenant: string, id: string, expiresAt: number): boolean
   delete(tenant: string, id: string): boolean
 }
@@ -66,7 +66,8 @@ export function createEntityMaps(clock: Clock): EntityMaps {
     extend(tenant, id, expiresAt) {
       const found = get(tenant, id)
       if (found === undefined) return false
-      maps.set(keyOf(tenant, id), { ...found, expiresAt })
+      const most = clock.now() + limits.entityMapLifetimeMsMax.value
+      maps.set(keyOf(tenant, id), { ...found, expiresAt: Math.min(expiresAt, most) })
       return true
     },
     delete: (tenant, id) => get(tenant, id) !== undefined && drop(keyOf(tenant, id)),

@@ -221,7 +221,6 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
       const broker = ports.tenant(tenant)
       if (broker === undefined) continue
       for (const one of broker.passedOn.all()) {
-        if (sending >= limits.passedOnAtOnce.value) return
         const { subscription, registration, state } = one
         if (state === 'coming' || state === 'leaving') attempt(tenant, broker, one)
         else if (broker.registrations.get(registration.id) === undefined)

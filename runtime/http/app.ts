@@ -302,13 +302,10 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App,
   // Apart from the rest, because the fastest router takes no paths with an empty segment.
   const idless = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
   for (const [path, methods] of Object.entries(described(table))) {
-    hono.all(path, byMethod(methods))
+    for (const at of [path, `${path}/`]) hono.all(at, byMethod(methods))
     // An empty id is an id that is no URI, not another resource.
     const emptied = path.replace('/:id/', '//')
     if (emptied !== path) for (const at of [emptied, `${emptied}/`]) idless.all(at, byMethod(methods))
-    // What is replaced is named in the body too: without an id in the path the request is wrong, not its method.
-    const { PUT } = table[`${path}/:id`] ?? {}
-    hono.all(`${path}/`, byMethod(PUT === undefined ? methods : { PUT, ...methods }))
   }
   hono.notFound((c) => {
     if (c.req.path.includes('//')) return idless.fetch(c.req.raw, c.env)

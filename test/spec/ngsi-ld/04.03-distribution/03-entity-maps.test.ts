@@ -2,6 +2,7 @@
  * Entity maps: a query names what it found and where, and later pages go by it, whatever came or went since.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -64,11 +65,14 @@ describe('GS CIM 009, 5.14: entity maps', () => {
   test('only expiresAt can be changed; one that is gone is 404', async () => {
     const [, map] = await ask('entityMap=true&entityMapLifetime=PT1M')
     const path = map
-    const until = '2090-01-01T00:00:00Z'
+    const until = `${new Date(Date.now() + 60_000).toISOString().slice(0, 19)}Z`
     expect((await here.send('PATCH', path, { expiresAt: until })).status).toBe(204)
     expect((await here.get(path)).json()).toMatchObject({ expiresAt: until })
     expect((await here.send('PATCH', path, { entityMap: {} })).status).toBe(400)
     expect((await here.send('PATCH', path, { expiresAt: '2000-01-01T00:00:00Z' })).status).toBe(400)
+    expect((await here.send('PATCH', path, { expiresAt: '9999-01-01T00:00:00Z' })).status).toBe(204)
+    const { expiresAt } = (await here.get(path)).json() as { expiresAt: string }
+    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(limits.entityMapLifetimeMsMax.value)
     expect((await here.ask('DELETE', path)).status).toBe(204)
     expect((await here.get(path)).status).toBe(404)
   })

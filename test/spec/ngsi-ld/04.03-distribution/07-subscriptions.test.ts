@@ -276,4 +276,28 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await near.close()
     rmSync(folder, { recursive: true, force: true })
   })
+
+  test('a source that never comes back keeps no other from what it missed', async () => {
+    setLimit('passedOnRetryMs', 100)
+    const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
+    const near = await startGatewayInside(folder)
+    setLimit('passedOnAtOnce', 1)
+    await there.close()
+    try {
+      await register({ endpoint: 'http://127.0.0.1:1' }, near)
+      await register({}, near)
+      await near.send('POST', `${api}/subscriptions`, {
+        type: 'Subscription',
+        entities: [{ type: 'Pump' }],
+        notification: { endpoint: { uri: receiver.url() } },
+      })
+      there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+      const [passed] = await passedOn(1)
+      await near.close()
+      await there.ask('DELETE', `${api}/subscriptions/${passed!.id}`)
+    } finally {
+      restoreLimits()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })

@@ -176,6 +176,20 @@ describe('snapshots', () => {
     }
   })
 
+  it('shall not take the same room, or the same name, twice, however many come at once', async () => {
+    await here.ask('DELETE', snapshots)
+    setLimit('snapshotsMax', 2)
+    const post = async (members: object) =>
+      (await here.send('POST', snapshots, { type: 'Snapshot', snapshotQueries: [tanks], ...members })).status
+    try {
+      const same = { id: 'urn:snapshot:same' }
+      expect((await Promise.all([post(same), post(same), post(same)])).toSorted()).toEqual([201, 409, 409])
+      expect((await Promise.all([post({}), post({}), post({})])).toSorted()).toEqual([201, 403, 403])
+    } finally {
+      restoreLimits()
+    }
+  })
+
   it('shall hold no more than is written', async () => {
     setLimit('snapshotInstancesMax', 2)
     try {
