@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
+import { watchClock } from '#base/clock-watch.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
@@ -88,6 +89,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   await using opened = new AsyncDisposableStack()
   const metrics = createMetrics()
   watchProcess(metrics)
+  watchClock(clock, { log, metrics })
   opened.defer(collectWhenQuiet())
   const { profile } = settings.conformance
   const { allowLoopback, caFile, fetchContexts } = settings.outbound

@@ -5,7 +5,10 @@
  *   kill        SIGKILL at the first passage;  kill(n)  at the n-th
  *   sleep(ms)   block this thread at every passage (emulates slow flash)
  *   throw       raise store.failed at every passage;  throw(n)  at the n-th only
+ *
+ * SELVEDGE_CLOCK_SHIFT names a file with the milliseconds that the clock of the system is to be wrong by.
  */
+import { readFileSync } from 'node:fs'
 import { GatewayError } from './errors.ts'
 
 export const failpointNames = [
@@ -84,4 +87,17 @@ function parseArmed(text: string | undefined): Map<string, Armed> | undefined {
     })
   }
   return table
+}
+
+const shiftFile = process.env['SELVEDGE_CLOCK_SHIFT']
+const shiftEveryMs = 100
+let shift = 0
+let shiftReadAt = Number.NEGATIVE_INFINITY
+
+/** By how much a test wants the clock of the system to be wrong, ms. */
+export function clockShiftMs(): number {
+  if (shiftFile === undefined || performance.now() - shiftReadAt < shiftEveryMs) return shift
+  shiftReadAt = performance.now()
+  shift = Number(readFileSync(shiftFile, 'utf8')) || 0
+  return shift
 }

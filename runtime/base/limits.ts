@@ -3,6 +3,7 @@
  * No queue, cache, buffer, retry or loop may exist without an entry here.
  */
 
+import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
 import { type Limit, limit } from './limit.ts'
@@ -390,6 +391,7 @@ export const limits = {
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 
+  ...clockLimits,
   ...diskLimits,
   ...uplinkLimits,
   ...downwardLimits,

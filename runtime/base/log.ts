@@ -11,6 +11,13 @@ export const logEvents = {
   'gateway.stopped': 'Everything is closed.',
   'gateway.fault': 'A failure that no part could handle.',
   'gateway.internal-error': 'A request failed by our fault; the id is in the answer.',
+  'clock.unsynced':
+    'The clock cannot be believed; it runs on by itself, and what it stamps is put right later.',
+  'clock.coarse': 'The clock is believed, though nothing is known to have set it.',
+  'clock.synced': 'The clock was set.',
+  'clock.jumped': 'The clock of the system jumped.',
+  'clock.settled':
+    'Times stamped while the clock was unsynced were put right, or stand because nothing is known.',
   'config.warning': 'Settings that are legal and hardly mean what they say.',
   'config.absent-part': 'A setting names a part that this version does not have.',
   'store.opened': 'A tenant database is open.',

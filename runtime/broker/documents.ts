@@ -246,17 +246,21 @@ export function createDocuments(ports: DocumentsPorts) {
 
   /**
    * Writes live values of an entity into its document without a new log number: nothing new happened. Not where the
-   * group writes or deletes the document already.
+   * group writes or deletes the document already, unless its text is to be amended.
    */
-  function writeBack(stage: Stage, rid: number): boolean {
+  function writeBack(stage: Stage, rid: number, amended?: (text: string) => string): boolean {
     const row = entities.byRid(rid)
-    if (row === undefined || stage.scratch.has(`entity ${row.id}`)) return false
+    if (row === undefined || (amended === undefined && stage.scratch.has(`entity ${row.id}`))) return false
+    const draft = amended === undefined ? draftOf(row) : find(stage, row.id)
+    if (draft === undefined) return false
     const live = streams.liveOf(rid)
     const number = Math.max(row.n, ...(live?.streams.map((stream) => stream.nextNumber) ?? []))
-    if (number === row.n) return false
-    const draft = draftOf(row)
-    writeRow(stage, { ...draft, number }, JSON.stringify(draft.entity))
-    const difference = diffIndexRows(draft.indexed, draft.entity)
+    const text = JSON.stringify(draft.entity)
+    const doc = amended?.(text) ?? text
+    if (number === row.n && doc === text) return false
+    const entity = doc === text ? draft.entity : (JSON.parse(doc) as Entity)
+    writeRow(stage, { ...draft, number }, doc)
+    const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, rid, difference.add, difference.remove)
     streams.documentWritten(stage, rid, number)
     return true

@@ -1,6 +1,6 @@
 /**
  * Carries out what `expiresAt` says: entities and attributes vanish as if somebody had deleted them, with their record
- * in the log and their notifications. It rides along with groups, a few entities each, and is looked for once a second.
+ * in the log and their notifications; not while the clock may be wrong. It rides along with groups, a few entities each, and is looked for once a second.
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
@@ -34,12 +34,14 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
     if (changes.length > 0) documents().update(stage, draft, entity, changes, 'expiry')
   }
 
+  const mayRemove = (): boolean => clock.trust?.mayRemove() ?? true
+
   return Object.freeze({
     attach({ stage }: Pick<Group, 'stage'>): void {
-      if (clock.monotonic() < lookAt) return
+      if (clock.monotonic() < lookAt || !mayRemove()) return
       lookAt = clock.monotonic() + lookEveryMs
       const most = limits.expiriesPerGroup.value
-      const rids = entities.expired(stage.at, most)
+      const rids = entities.expired(Math.min(stage.at, clock.now()), most)
       for (const rid of rids) expire(stage, rid)
       if (rids.length === most) {
         stage.published(() => {
@@ -48,7 +50,8 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
       }
     },
     /** True when a group should be made for it alone. */
-    isDue: (): boolean => clock.monotonic() >= lookAt && entities.expired(clock.now(), 1).length > 0,
+    isDue: (): boolean =>
+      clock.monotonic() >= lookAt && mayRemove() && entities.expired(clock.now(), 1).length > 0,
   })
 }
 

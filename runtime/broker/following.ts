@@ -13,7 +13,7 @@ import { decodeEntityChanges } from '#store/entity-changes.ts'
 import type { History } from '#store/history.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
 import { decodeObservations } from '#store/observation-blob.ts'
-import type { LogRow, Records } from '#store/records.ts'
+import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
 import type { Door } from './door.ts'
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
@@ -117,6 +117,8 @@ export interface FollowingPorts {
   readonly names: Names
   readonly live: LiveState
   readonly door: Door
+  /** Whether times wait to be put right because the clock was not set. */
+  readonly isHeld: () => boolean
   readonly streams: Pick<Streams, 'unfolded' | 'unfoldedEntities'>
 }
 
@@ -140,7 +142,7 @@ export function createFollowing(ports: FollowingPorts) {
 
   function read(row: LogRow): Followed {
     const { n, at } = row
-    if (row.kind === 1) return { n, at, heard: row.heard ?? undefined, what: observationsOf(row.body) }
+    if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: observationsOf(row.body) }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
     return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
   }
@@ -209,6 +211,7 @@ export function createFollowing(ports: FollowingPorts) {
       return rows.filter((row) => row.n <= last).map(read)
     },
     streamOf,
+    isHeld: ports.isHeld,
     entity(id: string): EntityView | undefined {
       const row = entities.byId(id)
       return row === undefined ? undefined : createView(row, live.entity(row.rid))

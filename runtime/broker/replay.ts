@@ -8,7 +8,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Entities } from '#store/entities.ts'
 import type { History } from '#store/history.ts'
 import { decodeObservations } from '#store/observation-blob.ts'
-import type { LogRow, Records } from '#store/records.ts'
+import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Streams } from './streams.ts'
 
@@ -33,7 +33,7 @@ export function replay(ports: ReplayPorts): { rows: number; observations: number
     const batch = records.logAfter(after, rowsPerRead)
     if (batch.length === 0) break
     for (const row of batch) {
-      if (row.kind === 1) observations += replayBlob(ports, row, folded)
+      if (isOfObservations(row)) observations += replayBlob(ports, row, folded)
       else if (row.rid !== null) {
         const rid = row.rid
         if (!foldedRecords.has(rid)) foldedRecords.set(rid, history.lastEntityChanges(rid)?.n1 ?? 0)

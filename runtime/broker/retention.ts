@@ -89,9 +89,15 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       sumUpGaps(stage)
       return
     }
-    if (run === undefined && isDue(logBytes)) run = begin(stage.at, logBytes)
+    if (run === undefined && isDue(logBytes)) run = begin(ageTime(stage), logBytes)
     if (run?.survey.look()) step(stage, run, logBytes)
   }
+
+  /** What ages are counted from; commit times may be ahead of the clock, and a clock that may be wrong makes nothing old. */
+  const ageTime = (stage: Stage): number =>
+    (ports.clock.trust?.mayRemove() ?? true)
+      ? Math.min(stage.at, ports.clock.now())
+      : Number.NEGATIVE_INFINITY
 
   function isDue(logBytes: number): boolean {
     if (run !== undefined || now() >= ageAt) return true
@@ -186,7 +192,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   function trimRollUps(stage: Stage, isForRoom: boolean): void {
     const first = ports.rollUps.first()
     if (first === undefined) return
-    const aged = stage.at - (rollUpDays ?? 0) * dayMs
+    const aged = ageTime(stage) - (rollUpDays ?? 0) * dayMs
     const bound = isForRoom ? Math.max(aged, first + 7 * dayMs) : aged
     if (first < bound) stage.write('rollup.trim', bound)
   }

@@ -4,9 +4,12 @@
  *
  * Log numbers are given here, in arrival order: a run of observations shares one blob, which a change record ends.
  */
+import type { BootTime } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { EntityFold, StreamFold } from '#store/fold.ts'
+import { unsettled } from '#store/records.ts'
 import type { Row, SqlValue, WriteStatement } from '#store/rows.ts'
 import type { WriteOutcome } from '#store/writer.ts'
 import type { BlobMessage } from '#store/writer-protocol.ts'
@@ -21,6 +24,8 @@ export interface Stage {
   from(heard: string | undefined): Stage
   /** The same stage with an earlier commit time: what belongs together has one, also in several groups. */
   dated(at: number): Stage
+  /** The same stage, where these times (ms) are by a clock that was not set. */
+  unset(clock: BootTime, times: ReadonlySet<number>): Stage
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
@@ -47,6 +52,8 @@ export interface Group {
   number(): number
   /** The first log number this group may give. */
   firstNumber(): number
+  /** Log rows with times by a clock that was not set. */
+  unsettledCount(): number
   foldEntity(fold: EntityFold): void
   message(): {
     rows: readonly Row[]
@@ -69,6 +76,13 @@ interface OpenBlob {
   readonly heard: string | undefined
   readonly triples: number[]
   readonly others: [number, Json][]
+  readonly unset: BootTime | undefined
+}
+
+/** Times by a clock that was not set. */
+interface Unset {
+  readonly clock: BootTime
+  readonly times: ReadonlySet<number>
 }
 
 const encoder = new TextEncoder()
@@ -84,13 +98,15 @@ export function createGroup(start: { at: number; number: number }): Group {
   let undoers: (() => void)[] = []
   let writtens: ((outcome: WriteOutcome) => void)[] = []
   let staged = 0
+  let unsettledRows = 0
   const scratch = new Map<string, unknown>()
 
-  const stageAt = (at: number, heard?: string): Stage => ({
+  const stageAt = (at: number, heard?: string, unset?: Unset): Stage => ({
     at,
     heard,
-    dated: (then) => stageAt(then, heard),
-    from: (chain) => stageAt(at, chain),
+    dated: (then) => stageAt(then, heard, unset),
+    from: (chain) => stageAt(at, chain, unset),
+    unset: (clock, times) => stageAt(at, heard, { clock, times }),
     scratch,
     write(...row) {
       staged++
@@ -99,8 +115,11 @@ export function createGroup(start: { at: number; number: number }): Group {
     observation(stream, time, value, late) {
       staged++
       const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
-      if (open === undefined || isFull || open.at !== at || open.heard !== heard) {
-        open = { n: ++number, at, heard, triples: [], others: [] }
+      const clock = unset?.times.has(time) ? unset.clock : undefined
+      const isOther = open?.at !== at || open.heard !== heard || open.unset !== clock
+      if (open === undefined || isFull || isOther) {
+        open = { n: ++number, at, heard, triples: [], others: [], unset: clock }
+        if (clock !== undefined) unsettledRows++
         blobs.push(open)
       }
       const isNumber = typeof value === 'number'
@@ -113,7 +132,10 @@ export function createGroup(start: { at: number; number: number }): Group {
       open = undefined
       // Not a Buffer: those share memory, all of which would travel to the writer.
       const text = JSON.stringify({ n: ++number, ...body })
-      rows.push(['log.insert', number, start.at, 2, rid, encoder.encode(text), null])
+      const told = unset === undefined ? text : withUnset(text, unset)
+      if (told !== text) unsettledRows++
+      const kind = told === text ? 2 : unsettled + 2
+      rows.push(['log.insert', number, start.at, kind, rid, encoder.encode(told), null])
       return number
     },
     foldStream(fold) {
@@ -139,18 +161,17 @@ export function createGroup(start: { at: number; number: number }): Group {
     rowCount: () => rows.length,
     number: () => number,
     firstNumber: () => start.number + 1,
+    unsettledCount: () => unsettledRows,
     foldEntity(fold) {
       staged++
       entityFolds.push(fold)
     },
     message: () => ({
       rows,
-      blobs: blobs.map(({ n, at, heard, triples, others }) => ({
-        n,
-        at,
-        heard,
+      blobs: blobs.map(({ triples, unset, ...blob }) => ({
+        ...blob,
         triples: Float64Array.from(triples),
-        others,
+        unset: unset && { boot: unset.boot, offset: unset.offset },
       })),
       streamFolds,
       entityFolds,
@@ -163,6 +184,7 @@ export function createGroup(start: { at: number; number: number }): Group {
     undo() {
       const errors = runAll(undoers.toReversed())
       number = start.number
+      unsettledRows = 0
       rows = []
       blobs = []
       open = undefined
@@ -175,6 +197,14 @@ export function createGroup(start: { at: number; number: number }): Group {
       return errors
     },
   }
+}
+
+/** A change record that says which of its times are by a clock that was not set; as it was where none is. */
+function withUnset(text: string, { clock: { boot, offset }, times }: Unset): string {
+  const found = [...times].filter((time) => text.includes(`"${msToDateTime(time)}"`))
+  return found.length === 0
+    ? text
+    : `${text.slice(0, -1)},"unset":${JSON.stringify({ boot, offset, times: found })}}`
 }
 
 function runAll(actions: readonly (() => void)[]): unknown[] {

@@ -276,6 +276,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     existing,
     observe,
     addPast,
+    touch,
     overwrite,
     retire,
     retireEntity,

@@ -7,10 +7,12 @@
 import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
 import { type Attribute, type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { findInstance } from '#ngsi-ld/entity-draft.ts'
+import { sameJson } from '#ngsi-ld/json.ts'
 import { appendAttributes, shapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
@@ -64,9 +66,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const newer = newerThan(draft, given)
     const fragment = correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
-    const changes = merged.changes.filter(
-      ({ before, after }) => JSON.stringify(before) !== JSON.stringify(after),
-    )
+    const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
     const { type, scope } = draft.entity
     const isOther =
       isErased(draft.rid) ||
@@ -97,9 +97,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       left.set(
         name,
         instances.filter((instance) => {
-          const text = JSON.stringify(instance)
           const there = present.get(placeOf(instance)) ?? []
-          if (there.some((one) => JSON.stringify(one.instance) === text)) return true
+          if (there.some((one) => isSame(one.instance, instance))) return true
           const isNewer = instancesOf(newer, name).includes(instance)
           there.forEach(({ instanceId }, i) => {
             correct(stage, draft.rid, instanceId, isNewer || i > 0 ? undefined : instance)
@@ -123,8 +122,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     for (const [name, instances] of attributes) {
       for (const [dataset, ofDataset] of byDataset(instances)) {
         const current = instanceOf(draft.entity, name, dataset)
-        const text = JSON.stringify(current)
-        const past = ofDataset.filter((instance) => isAnew || JSON.stringify(instance) !== text)
+        const past = ofDataset.filter((instance) => isAnew || !isSame(instance, current))
         const shape = current === undefined ? undefined : shapeOf(current)
         const observed = past.filter(
           (instance) => !isAnew && isObservable(instance) && shapeOf(instance) === shape,
@@ -268,13 +266,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 }
 
+/** The order of members tells nothing; what came another way has another. */
+const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
+  sameJson(a as Json | undefined, b as Json | undefined)
+
 /** A fragment without the instances that become current values. */
 function without(fragment: TemporalFragment, observed: readonly Observed[]): TemporalFragment {
   if (observed.length === 0) return fragment
   const attributes = new Map(fragment.attributes)
   for (const { change } of observed) {
-    const text = JSON.stringify(change.after)
-    const rest = attributes.get(change.name)?.filter((instance) => JSON.stringify(instance) !== text)
+    const rest = attributes.get(change.name)?.filter((instance) => !isSame(instance, change.after))
     attributes.set(change.name, rest ?? [])
   }
   return { ...fragment, attributes }

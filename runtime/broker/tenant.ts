@@ -45,6 +45,7 @@ import { createSubscribe, type NotificationStreams } from './subscribe.ts'
 import { createTemporalProvision, type TemporalProvisionPorts } from './temporal-provision.ts'
 import { createTemporalSearch, type TemporalSearchPorts } from './temporal-search.ts'
 import type { EntityView, TemporalBroker, TemporalQuery, TenantBroker } from './types.ts'
+import { createUnsettled } from './unsettled.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export interface TenantPorts {
@@ -126,12 +127,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history) }
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })
   const observer = createObserver({ streams, matcher, metrics })
-  const { door, upkeep, stop } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
+  const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
   const toldPorts = { ...stored, door, matcher, query: consume.query, clock, log }
   const told = openSubscriptions(toldPorts, () => outside!)
   const evolution = { entities, history, edits, records, names, live, streams }
-  const following = createFollowing({ ...stored, names, live, streams, door })
+  const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
@@ -176,12 +177,12 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       entities: documents.count(),
       liveStreams: live.streamCount(),
       tail: live.tailCount(),
-      logBytes: upkeep.logBytes(),
+      ...kept.status(),
       ...door.status(),
     }),
     /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
-      stop()
+      kept.stop()
       told.stop()
       await outside.close()
       await door.close()
@@ -234,11 +235,13 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { records, entities, live, streams, documents } = parts
   const retention = createRetention({ tenant, ...parts, clock, log, metrics }, settings.history)
   const expiry = createExpiry({ entities, clock, documents: () => documents })
+  const unsettled = createUnsettled({ tenant, ...parts, clock, log, documents: () => documents })
   const upkeep = createUpkeep(
-    { live, streams, records, clock, metrics, retention, expiry, documents: () => documents },
+    { live, streams, records, clock, metrics, retention, expiry, unsettled, documents: () => documents },
     settings,
   )
   const read = replay(parts)
+  clock.trust?.notBefore(read.at)
   log.info('store.replayed', { tenant, rows: read.rows, observations: read.observations })
   const number = records.logLast()
   const door = createDoor(
@@ -248,7 +251,12 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const timer = setInterval(() => {
     if (upkeep.isDue()) door.nudge()
   }, upkeepEveryMs).unref()
-  return { door, upkeep, stop: () => clearInterval(timer) }
+  return {
+    door,
+    isHeld: unsettled.isHeld,
+    status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
+    stop: () => clearInterval(timer),
+  }
 }
 
 function streamName(

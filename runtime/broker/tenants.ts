@@ -126,6 +126,10 @@ function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
     sum((status) => status.logBytes),
   )
   metrics.gauge(
+    'selvedge_clock_unsettled_rows',
+    sum((status) => status.unsettled),
+  )
+  metrics.gauge(
     'selvedge_tail_observations',
     sum((status) => status.tail),
   )

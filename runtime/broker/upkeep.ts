@@ -15,6 +15,7 @@ import type { LiveEntity, LiveState, LiveStream } from './live.ts'
 import type { Retention } from './retention.ts'
 import type { Group } from './stage.ts'
 import type { Streams } from './streams.ts'
+import type { Unsettled } from './unsettled.ts'
 
 export interface UpkeepPorts {
   readonly live: LiveState
@@ -24,6 +25,7 @@ export interface UpkeepPorts {
   readonly metrics: Metrics
   readonly retention: Retention
   readonly expiry: Expiry
+  readonly unsettled: Unsettled
   /** Set once documents exist (they need streams, as upkeep does). */
   readonly documents: () => Documents
 }
@@ -68,12 +70,15 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     group.onWritten((outcome) => {
       logBytes += outcome.logBytes
     })
-    findDue()
-    foldStreams(group)
-    foldEntities(group)
-    writeBack(group)
-    if (now() >= trimAt) trim(group)
-    ports.expiry.attach(group)
+    // What waits to be put right stays in the log, and in memory.
+    if (!ports.unsettled.attach(group)) {
+      findDue()
+      foldStreams(group)
+      foldEntities(group)
+      writeBack(group)
+      if (now() >= trimAt) trim(group)
+      ports.expiry.attach(group)
+    }
     ports.retention.attach(group, keptLogBytes())
   }
 
@@ -205,6 +210,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     logBytes: keptLogBytes,
     /** True when a group should be made for upkeep alone. */
     isDue(): boolean {
+      if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
       if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
       if (ports.expiry.isDue()) return true
       if (live.tailCount() > 0) findDue()

@@ -7,7 +7,8 @@ import { systemClock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { createLog, type Log } from '#base/log.ts'
-import { version } from '#base/version.ts'
+import { openTimekeeper } from '#base/timekeeper.ts'
+import { madeAfterMs, version } from '#base/version.ts'
 import { isLoopbackListener, readOrCreateToken } from '#config/access.ts'
 import type { LoadedSettings } from '#config/load.ts'
 import type { Settings } from '#config/schema.ts'
@@ -27,27 +28,30 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   const problem = folderProblem(settings.data)
   if (problem !== undefined)
     throw new GatewayError('store.failed', `the data folder ${settings.data} ${problem}`)
-  const log = createLog({ level: settings.log.level, clock: systemClock, write: terminal.out })
+  const clock = openTimekeeper(systemClock, madeAfterMs, settings.clock)
+  const log = createLog({ level: settings.log.level, clock, write: terminal.out })
   const onFault = (error: unknown): void => {
     log.error('gateway.fault', { error })
     process.exit(exitCodes.internal)
   }
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
-  const ending = endSignal(systemClock)
+  const ending = endSignal(clock)
   tellSettings(loaded, log)
   showNewToken(settings, log, terminal)
   await showNewPassword(settings, terminal)
 
-  const starting = createGateway({ settings, clock: systemClock, log, onFault })
+  const starting = createGateway({ settings, clock, log, onFault })
   // Until the gateway is ready there is nothing to close: what is on disk is in order at every instant.
   const gateway = await Promise.race([starting, ending])
   if (typeof gateway === 'string') process.exit(exitCodes.ok)
+  clock.start()
   markVersion(settings.data)
   log.info('gateway.ready', { version, httpPort: gateway.httpPort, mqttPort: gateway.mqttPort })
   const signal = await ending
   log.info('gateway.stopping', { signal })
   setTimeout(() => onFault('closing took too long'), limits.closeMs.value + 1000).unref()
   await gateway.close()
+  clock.stop()
   log.info('gateway.stopped')
   return exitCodes.ok
 }

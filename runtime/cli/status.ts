@@ -21,9 +21,15 @@ interface RunningStatus {
   readonly ready: boolean
   readonly reasons: readonly string[]
   readonly version: string
+  readonly clock: ClockFacts
   /** By the name of the metric, without `selvedge_`. */
   readonly metrics: Readonly<Record<string, number>>
   readonly observationsPerSecond: number
+}
+
+interface ClockFacts {
+  readonly state: string
+  readonly reason?: string
 }
 
 interface StoppedStatus {
@@ -71,6 +77,7 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
     url,
     ready: ready.status === 200,
     reasons: member(ready.text, 'reasons', []),
+    clock: member<ClockFacts>(ready.text, 'clock', { state: 'unknown' }),
     version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
     observationsPerSecond: gained / (rateOverMs / 1000),
@@ -101,6 +108,7 @@ function runningText({
   ready,
   reasons,
   version,
+  clock,
   metrics,
   observationsPerSecond,
 }: RunningStatus): string {
@@ -109,6 +117,7 @@ function runningText({
     `Selvedge ${version} at ${url}: ${ready ? 'ready' : `not ready: ${reasons.join('; ')}`}\n`,
     table([
       ['Up', duration(metrics['uptime_seconds'] ?? 0)],
+      ['Clock', clockText(clock, metrics['clock_unsettled_rows'] ?? 0)],
       ['Entities', of('entities')],
       ['Streams', `${of('streams_live')} live`],
       [
@@ -128,6 +137,11 @@ function runningText({
       ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],
     ]),
   ].join('')
+}
+
+function clockText({ state, reason }: ClockFacts, waiting: number): string {
+  const why = reason === undefined ? state : `${state}: ${reason}`
+  return waiting === 0 ? why : `${why}; ${waiting} log rows wait to be put right`
 }
 
 function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {

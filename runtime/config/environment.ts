@@ -24,7 +24,7 @@ export interface Absent {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Ours, yet no settings: where the settings are, and what tests arm. */
-const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS']
+const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT']
 
 /** The environment name of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT. */
 export function variableOf(path: string): string {

@@ -21,6 +21,7 @@ describe('settings that stand', () => {
       },
       mqtt: { port: 1883, passwordFile: join(folder, '.selvedge/mqtt-passwords'), maxClients: 2000 },
       commit: { lingerMs: 20, synchronous: 'FULL' },
+      clock: { believe: 'plausible', syncedFile: '/run/systemd/timesync/synchronized' },
       conformance: { profile: '1.9' },
       provisioning: { mode: 'auto', allow: [], ignore: [], shareObservableProperty: false, devices: {} },
       bridges: { json: [] },

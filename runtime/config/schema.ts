@@ -23,6 +23,19 @@ const commit = section('How writes reach the disk', {
   }),
 })
 
+const clock = section('Clock', {
+  believe: setting(kind.oneOf('plausible', 'synced', 'always'), 'plausible', {
+    title: 'When the clock of the system is believed',
+    description:
+      'plausible: where nothing speaks against it. synced: only where syncedFile is there. always: whatever it says. While it is not, what is stamped waits to be put right before it goes to history and uplinks.',
+  }),
+  syncedFile: setting(kind.fileName(), '/run/systemd/timesync/synchronized', {
+    title: 'File that says that the clock was set',
+    description:
+      'There once the clock was set, touched when it is set again. The default is that of systemd-timesyncd; other NTP clients need a unit that makes one. While its folder is there and the file is not, a board without battery is known to wait for its time.',
+  }),
+})
+
 const http = section('HTTP', {
   port: setting(kind.listenPort(), 9090, {
     title: 'HTTP port',
@@ -212,6 +225,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   http,
   mqtt,
   commit,
+  clock,
   conformance: section('Conformance', {
     profile: setting(kind.versionOf('1.9', '1.8', '1.1.2'), '1.9', {
       title: 'Version of the NGSI-LD specification',

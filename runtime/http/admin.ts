@@ -2,6 +2,7 @@
  * What an operator asks: is the process alive, is it ready and if not why, its metrics, and which version runs.
  * It only reports; nothing can be changed here.
  */
+import type { Clock } from '#base/clock.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { productToken, version } from '#base/version.ts'
 import type { ConformanceProfile } from '#ngsi-ld/profile.ts'
@@ -10,6 +11,7 @@ import type { Answers } from './answer.ts'
 export interface AdminPorts {
   readonly metrics: Metrics
   readonly answers: Answers
+  readonly clock: Clock
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
   readonly downward: () => object | undefined
@@ -24,7 +26,7 @@ export interface AdminSettings {
 }
 
 export function createAdminRoutes(
-  { metrics, answers, unreadiness, downward }: AdminPorts,
+  { metrics, answers, clock, unreadiness, downward }: AdminPorts,
   settings: AdminSettings,
 ) {
   const noStore = { 'Cache-Control': 'no-store' }
@@ -35,7 +37,7 @@ export function createAdminRoutes(
       const reasons = unreadiness()
       const status = reasons.length === 0 ? 'ready' : 'not ready'
       return answers.json(
-        { status, version, reasons: [...reasons] },
+        { status, version, reasons: [...reasons], ...clockOf(clock) },
         reasons.length === 0 ? 200 : 503,
         noStore,
       )
@@ -61,4 +63,11 @@ export function createAdminRoutes(
         temporalInstancesMax: settings.temporalInstancesMax,
       }),
   })
+}
+
+/** What is known of the clock; nothing where it does not tell. */
+function clockOf({ trust }: Clock): { clock?: { state: string; reason?: string } } {
+  if (trust === undefined) return {}
+  const { state, reason } = trust.status()
+  return { clock: { state, ...(reason === '' ? {} : { reason }) } }
 }

@@ -3,7 +3,7 @@
  * observations of known streams, or a device is provisioned first. A frame is taken whole or not at all: what is
  * acknowledged is on disk as observations, as a recognised repeat, or in quarantine with its reason.
  */
-import type { Clock } from '#base/clock.ts'
+import type { Clock, Stretch } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -109,11 +109,12 @@ export function createIntake(ports: IntakePorts): Intake {
       return refusal(frame, claimant, [{ reason }], bytes)
     }
     const { readings, problems } = claimant.decode(frame)
+    const stretch = ports.clock.trust?.stretch()
     const timed: Timed[] = []
     let refused: DecodeProblem[] | undefined
     let isUntimed = false
     for (const reading of readings) {
-      const verdict = judgeReading(reading, frame)
+      const verdict = judgeReading(reading, frame, stretch === undefined)
       if (verdict.refused === undefined) {
         timed.push({ reading, stamp: verdict })
         isUntimed ||= !isKept && !hasOwnTime(reading)
@@ -140,12 +141,33 @@ export function createIntake(ports: IntakePorts): Intake {
           }
           stage.undone(() => digests.forget(frame))
         }
-        const held = observeAll(stage, frame, claimant, timed)
+        const held = observeIn(stretch, stage, frame, claimant, timed)
         // Nothing was observed, so what comes again is no repeat: it is told the same.
         if (isUntimed && held.length === timed.length) digests.forget(frame)
         return held
       },
     }
+  }
+
+  /** What was received while the clock was unsynced is put right, or marked to be put right. */
+  function observeIn(
+    stretch: Stretch | undefined,
+    stage: Stage,
+    frame: Frame,
+    claimant: Claimant,
+    timed: readonly Timed[],
+  ): readonly DecodeProblem[] {
+    if (stretch === undefined) return observeAll(stage, frame, claimant, timed)
+    const shift = stretch.shift
+    if (shift !== undefined)
+      return observeAll(
+        stage,
+        frame,
+        claimant,
+        timed.map((one) => shifted(one, shift)),
+      )
+    const times = timed.filter(isByGateway).map(({ stamp }) => stamp.observedAt)
+    return observeAll(stage.unset(stretch, new Set(times)), frame, claimant, timed)
   }
 
   function observeAll(
@@ -287,6 +309,11 @@ export function createIntake(ports: IntakePorts): Intake {
     },
   } satisfies Intake)
 }
+
+const isByGateway = ({ stamp }: Timed): boolean => stamp.timeSource === 'gateway'
+
+const shifted = (one: Timed, shift: number): Timed =>
+  isByGateway(one) ? { ...one, stamp: { ...one.stamp, observedAt: one.stamp.observedAt + shift } } : one
 
 const reasonCharactersMax = 1000
 const noProblems: readonly DecodeProblem[] = Object.freeze([])

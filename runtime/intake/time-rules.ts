@@ -23,15 +23,19 @@ export interface Refusal {
 
 export type Verdict = Stamp | Refusal
 
-/** Total; throws nothing. The window is [2000-01-01, reception + 24 h], both ends included. */
-export function judgeReading(reading: Reading, frame: Frame): Verdict {
+/**
+ * Total; throws nothing. The window is [2000-01-01, reception + 24 h], both ends included. Of a reception by a clock that
+ * is unsynced nothing is concluded: then any time may be right that a clock could be set to.
+ */
+export function judgeReading(reading: Reading, frame: Frame, isSynced = true): Verdict {
   const objection = objectionTo(reading)
   if (objection !== undefined) return { refused: 'value', reason: objection }
   if (frame.retained && !hasOwnTime(reading))
     return { refused: 'retained', reason: 'a retained frame without a time is no observation' }
   const { observedAt, timeSource } = reading
   if (observedAt === undefined) return { observedAt: frame.receivedAt, timeSource: 'gateway' }
-  if (isPlausible(observedAt, frame.receivedAt)) return { observedAt, timeSource: timeSource ?? 'gateway' }
+  if (isPlausible(observedAt, frame.receivedAt, isSynced))
+    return { observedAt, timeSource: timeSource ?? 'gateway' }
   return { refused: 'time-window', reason: `the time ${timeText(observedAt)} is outside the window` }
 }
 
@@ -40,8 +44,8 @@ export function hasOwnTime({ observedAt, timeSource }: Reading): boolean {
   return observedAt !== undefined && (timeSource === 'device' || timeSource === 'network')
 }
 
-function isPlausible(observedAt: number, receivedAt: number): boolean {
-  const latest = receivedAt + limits.futureSkewMs.value
+function isPlausible(observedAt: number, receivedAt: number, isSynced: boolean): boolean {
+  const latest = receivedAt + (isSynced ? limits.futureSkewMs.value : limits.clockAheadMsMax.value)
   return observedAt >= limits.observedAtFloorMs.value && observedAt <= latest
 }
 

@@ -6,8 +6,10 @@
  * The first of a triple is stream * 2, plus 1 for a late one that must not become current at replay.
  *
  * Bytes: version 1, count, then per observation: first (signed delta), time (signed delta), value as
- * zigzag(integer) * 8 + scale for decimals, or 7 followed by a float64; then `others` as JSON.
+ * zigzag(integer) * 8 + scale for decimals, or 7 followed by a float64; then `others` as JSON. Version 2 has times by a
+ * clock that was not set: its JSON is an object, with the boot and the offset of that clock beside `others`.
  */
+import type { BootTime } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { fromScaled, scaleOf, toScaled } from './decimal.ts'
@@ -18,14 +20,16 @@ export interface ObservationBatch {
   readonly triples: Float64Array
   /** Position (0-based) and JSON value of observations whose value is no number. */
   readonly others: readonly (readonly [position: number, value: Json])[]
+  /** By which clock the times are, where it was not set. */
+  readonly unset?: BootTime | undefined
 }
 
 const rawTag = 7
 
 export function encodeObservations(batch: ObservationBatch): Uint8Array {
-  const { triples, others } = batch
+  const { triples, others, unset } = batch
   const writer = createByteWriter(64 + triples.length * 4)
-  writer.byte(1)
+  writer.byte(unset === undefined ? 1 : 2)
   writer.unsigned(triples.length / 3)
   let stream = 0
   let time = 0
@@ -44,7 +48,9 @@ export function encodeObservations(batch: ObservationBatch): Uint8Array {
       writer.unsigned((integer >= 0 ? integer * 2 : -integer * 2 - 1) * 8 + scale)
     }
   }
-  if (others.length > 0) writer.bytes(Buffer.from(JSON.stringify(others)))
+  const { boot, offset } = unset ?? {}
+  const rest = unset === undefined ? others : { others, boot, offset }
+  if (unset !== undefined || others.length > 0) writer.bytes(Buffer.from(JSON.stringify(rest)))
   return writer.finish()
 }
 
@@ -52,7 +58,8 @@ export function encodeObservations(batch: ObservationBatch): Uint8Array {
 export function decodeObservations(bytes: Uint8Array): ObservationBatch {
   const reader = createByteReader(bytes)
   const version = reader.byte()
-  if (version !== 1) throw new GatewayError('store.corrupt', `log blob of unknown version ${version}`)
+  if (version !== 1 && version !== 2)
+    throw new GatewayError('store.corrupt', `log blob of unknown version ${version}`)
   const triples = new Float64Array(reader.unsigned() * 3)
   let stream = 0
   let time = 0
@@ -62,8 +69,11 @@ export function decodeObservations(bytes: Uint8Array): ObservationBatch {
     triples[i + 2] = readValue(reader)
   }
   const rest = reader.bytes()
-  const others = rest.length === 0 ? [] : (JSON.parse(Buffer.from(rest).toString()) as [number, Json][])
-  return { triples, others }
+  if (rest.length === 0) return { triples, others: [] }
+  const parsed = JSON.parse(Buffer.from(rest).toString()) as unknown
+  if (version === 1) return { triples, others: parsed as [number, Json][] }
+  const { others, boot, offset } = parsed as BootTime & { others: [number, Json][] }
+  return { triples, others, unset: { boot, offset } }
 }
 
 function readValue(reader: ReturnType<typeof createByteReader>): number {

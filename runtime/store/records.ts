@@ -4,11 +4,18 @@
  */
 import type { Database } from './database.ts'
 
+/** Added to the kind of a log row with times by a clock that was not set. */
+export const unsettled = 4
+
+/** Whether a log row holds observations; else it holds a change. */
+export const isOfObservations = ({ kind }: Pick<LogRow, 'kind'>): boolean => kind % unsettled === 1
+
 export const recordWrites = {
   'meta.put':
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
   'log.insert': 'INSERT INTO log (n, at, kind, rid, body, heard) VALUES (?, ?, ?, ?, ?, ?)',
+  'log.rewrite': 'UPDATE log SET kind = ?, body = ? WHERE n = ?',
   // The last row stays, because it says which numbers and commit times are taken
   'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
   'context.put':
@@ -84,10 +91,16 @@ export function createRecords(database: Database) {
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
   const logAfter = database.prepare<[number, number], LogRow>(
-    `SELECT n, at, kind, rid, CASE kind WHEN 1 THEN body ELSE x'' END AS body, heard FROM log WHERE n > ? ORDER BY n LIMIT ?`,
+    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, heard FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
   const logAt = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',
+  )
+  const logUnsettled = database.prepare<[], LogRow>(
+    'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n',
+  )
+  const unsettledCount = database.prepare<[], { count: number }>(
+    'SELECT count(*) AS count FROM log WHERE kind > 4',
   )
   const logBytes = database.prepare<[], { bytes: number | null }>(
     'SELECT sum(length(body)) AS bytes FROM log',
@@ -112,6 +125,9 @@ export function createRecords(database: Database) {
     /** Rows in order, those of changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
+    /** Rows with times by a clock that was not set, in order. */
+    logUnsettled: () => logUnsettled.iterate(),
+    unsettledCount: () => unsettledCount.get()!.count,
     /** Bytes of the rows kept. */
     logBytes: () => logBytes.get()?.bytes ?? 0,
     subscriptions: () => subscriptions.all(),

@@ -256,6 +256,14 @@ CREATE TABLE downward_note (key TEXT PRIMARY KEY, doc TEXT NOT NULL) STRICT, WIT
 CREATE TABLE entity_copy (id TEXT PRIMARY KEY, source TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
   },
+  {
+    version: 44,
+    title: 'log rows with times by a clock that was not set',
+    sql: `
+-- kind 5 and 6 are 1 and 2 with times by a clock that was not set yet; they become 1 and 2 when it is.
+CREATE INDEX log_unsettled ON log (n) WHERE kind > 4;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

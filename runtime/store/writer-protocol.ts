@@ -1,6 +1,7 @@
 /**
  * What the main thread and the writer thread say to each other. One group is in flight per tenant.
  */
+import type { BootTime } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Synchronous } from './database.ts'
 import type { EntityFold, StreamFold } from './fold.ts'
@@ -14,6 +15,8 @@ export interface BlobMessage {
   readonly heard: string | undefined
   readonly triples: Float64Array
   readonly others: readonly (readonly [position: number, value: Json])[]
+  /** By which clock the times are, where it was not set. */
+  readonly unset: BootTime | undefined
 }
 
 export interface GroupMessage {

@@ -11,6 +11,7 @@ import { type Database, openWriter } from './database.ts'
 import { foldEntity, foldStream } from './fold.ts'
 import { createHistory, type History } from './history.ts'
 import { encodeObservations } from './observation-blob.ts'
+import { unsettled } from './records.ts'
 import { type Row, type SqlValue, type WriteStatement, writeStatements } from './rows.ts'
 import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
 
@@ -89,10 +90,11 @@ function write(group: GroupMessage): void {
   let logBytes = 0
   try {
     tenant.begin()
-    for (const { n, at, heard, triples, others } of group.blobs) {
-      const body = encodeObservations({ triples, others })
+    for (const { n, at, heard, ...batch } of group.blobs) {
+      const body = encodeObservations(batch)
       logBytes += body.length
-      tenant.run(['log.insert', n, at, 1, null, body, heard ?? null])
+      const kind = batch.unset === undefined ? 1 : unsettled + 1
+      tenant.run(['log.insert', n, at, kind, null, body, heard ?? null])
     }
     for (const row of group.rows) {
       if (row[0] === 'log.insert') logBytes += (row[5] as Uint8Array).length

@@ -231,7 +231,8 @@ export function createUplink(
   async function liveLane(): Promise<void> {
     while (!isClosed) {
       let isIdle = true
-      if (await link.ready()) {
+      // Times by a clock that is not set are not told to anybody.
+      if (!following.isHeld() && (await link.ready())) {
         isIdle = !(await follow())
         if (await release()) isIdle = false
         if (state.refresh !== undefined) {
@@ -248,7 +249,7 @@ export function createUplink(
     const sizes = { sliceMs: limits.uplinkSliceMs.value }
     while (!isClosed) {
       const span = state.spans[0]
-      if (span === undefined || state.refresh !== undefined) {
+      if (span === undefined || state.refresh !== undefined || following.isHeld()) {
         await link.rest(limits.uplinkPollMs.value)
         continue
       }

@@ -29,6 +29,9 @@ import { createUplinkStates } from '#store/uplink-states.ts'
 const readAtStart: Readonly<Record<string, string>> = {
   'SELECT id FROM uplink': 'a few rows',
   'SELECT key, doc FROM downward_note ORDER BY key': 'a few rows',
+  'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n':
+    'an index of nothing else; empty once the clock is set',
+  'SELECT count(*) AS count FROM log WHERE kind > 4': 'the same',
   'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',
   'SELECT sum(length(body)) AS bytes FROM log': 'the log is bounded; lengths alone read no body',
   'SELECT i, id, doc, stats FROM subscription ORDER BY i': 'the matcher holds all subscriptions',

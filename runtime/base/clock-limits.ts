@@ -1,0 +1,40 @@
+/**
+ * The ceilings of the clock; part of the table in limits.ts.
+ */
+import { type Limit, limit } from './limit.ts'
+
+export const clockLimits = {
+  clockLookMs: limit(1000, 'ms', 'How soon a clock that was set is believed', 'the next look'),
+  clockJumpMs: limit(2000, 'ms', 'What drifts and is corrected stays below', 'a jump: an event, and doubt'),
+  clockConfirmMs: limit(
+    600_000,
+    'ms',
+    'Who set the clock by mistake has set it back by then',
+    'a jump is believed',
+  ),
+  clockFloorSlackMs: limit(
+    60_000,
+    'ms',
+    'A clock that ran fast is set back by so much at most',
+    'below the floor the clock is wrong',
+  ),
+  clockAheadMsMax: limit(
+    10 * 366 * 86_400_000,
+    'ms',
+    'No gateway rests so long',
+    'a clock so far above its floor is wrong',
+  ),
+  clockGapMs: limit(86_400_000, 'ms', 'A night without power', 'a longer rest delays removal by age'),
+  clockRemovalMs: limit(
+    3_600_000,
+    'ms',
+    'Somebody may see that the clock is wrong',
+    'what is too old by an unconfirmed clock goes',
+  ),
+  unsettledRowsMax: limit(
+    100_000,
+    'log rows',
+    'Put right in one commit when the clock is set',
+    'their times stand as they are',
+  ),
+} as const satisfies Record<string, Limit>
