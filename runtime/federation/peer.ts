@@ -2,7 +2,12 @@
  * One HTTP exchange with a context source. It never throws or rejects, follows no redirect, takes answers up to a
  * bound, and gives up in time. What an answer means is decided by whoever asked.
  */
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
@@ -48,7 +53,14 @@ export function createPeer(settings: { allowsLoopback: boolean }): Peer {
         const headers: Record<string, string | number> = { 'user-agent': productToken, ...outgoing.headers }
         if (outgoing.body !== undefined) headers['content-length'] = Buffer.byteLength(outgoing.body)
         const send = isTls ? httpsRequest : httpRequest
-        const request = send(url, { method: outgoing.method, headers, agent: isTls ? https : http })
+        let request: ClientRequest
+        try {
+          request = send(url, { method: outgoing.method, headers, agent: isTls ? https : http })
+        } catch (error) {
+          // Such as a header that cannot be sent.
+          resolve({ failure: 'unreachable', reason: (error as Error).message })
+          return
+        }
         const end = (answer: PeerAnswer): void => {
           clearTimeout(timer)
           resolve(answer)

@@ -5,6 +5,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
+import { isHeaderName, isHeaderValue } from './header-text.ts'
 import { isObject, listOf } from './json.ts'
 import { checkName, checkUri } from './name.ts'
 import { badRequestData, notSupported, tooComplex } from './problem.ts'
@@ -179,11 +180,9 @@ const ownHeaders =
 function headers(value: Json, field: string): readonly KeyValue[] {
   const found = pairs(value, field)
   for (const pair of found) {
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(pair.key))
-      throw badRequestData('is not a header name', `${field}.key`)
+    if (!isHeaderName(pair.key)) throw badRequestData('is not a header name', `${field}.key`)
     if (ownHeaders.test(pair.key)) throw badRequestData(`${pair.key} cannot be set`, `${field}.key`)
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(pair.value))
-      throw badRequestData('is not a header value', `${field}.value`)
+    if (!isHeaderValue(pair.value)) throw badRequestData('is not a header value', `${field}.value`)
   }
   return found
 }

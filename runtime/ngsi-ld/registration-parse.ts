@@ -7,8 +7,10 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { checkGeometry } from './geometry.ts'
+import { isHeaderValue } from './header-text.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
+import { text } from './notification-parse.ts'
 import { compilePattern } from './pattern.ts'
 import { badRequestData } from './problem.ts'
 import {
@@ -113,7 +115,7 @@ const rules: { readonly [name: string]: Rule } = {
   mode: (value) => ({ mode: oneOf(value, registrationModes, 'mode') }),
   operations: (value) => ({ operations: parseOperations(value) }),
   contextSourceInfo: (value) => ({ contextSourceInfo: parseSourceInfo(value) }),
-  tenant: (value) => ({ tenant: text(value, 'tenant') }),
+  tenant: (value) => ({ tenant: tenant(value) }),
   scope: (value) => ({ scope: checkScope(value) }),
   datasetId: (value) => ({
     datasetId: listOf(value).map((id) => (id === '@none' ? id : checkUri(id, 'datasetId'))),
@@ -272,9 +274,10 @@ function names(value: Json, field: string, context: Pick<Context, 'expand'>): re
   return [...new Set(found)]
 }
 
-function text(value: Json | undefined, field: string): string {
-  if (typeof value !== 'string' || value === '')
-    throw badRequestData('must be a text that is not empty', field)
+/** The source may have other rules for the names of its tenants than we, but it is told the name in a header. */
+function tenant(value: Json): string {
+  if (!isHeaderValue(value) || value === '')
+    throw badRequestData('must be a name that can stand in a header', 'tenant')
   return value
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Json } from '#contract/pipeline.ts'
 import { minorOf } from './conformance.ts'
+import { isHeaderName, isHeaderValue } from './header-text.ts'
 import { isObject } from './json.ts'
 import { badRequestData } from './problem.ts'
 import type { HeaderPair, Registration } from './registration.ts'
@@ -69,10 +70,8 @@ export function parseSourceInfo(value: Json): readonly HeaderPair[] {
   return (value as readonly Json[]).map((pair) => {
     if (!isObject(pair)) throw badRequestData('must be an array of {key, value}', field)
     const { key, value: given } = pair
-    if (typeof key !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(key))
-      throw badRequestData('is not a header name', `${field}.key`)
-    if (typeof given !== 'string' || !/^[\t\x20-\x7e\x80-\xff]+$/.test(given))
-      throw badRequestData('is not a header value', `${field}.value`)
+    if (!isHeaderName(key)) throw badRequestData('is not a header name', `${field}.key`)
+    if (!isHeaderValue(given) || given === '') throw badRequestData('is not a header value', `${field}.value`)
     const [is, what] = Object.hasOwn(specialKeys, key) ? specialKeys[key]! : []
     if (is !== undefined && given !== asRequested && !is(given))
       throw badRequestData(`must be ${what}, or ${asRequested}`, `${field}.${key}`)

@@ -53,6 +53,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     ['empty information', { information: [] }],
     ['entities without type', { information: [{ entities: [{ id: 'urn:p:1' }] }] }],
     ['an unknown mode', { mode: 'loud' }],
+    ['a tenant that no header can name', { tenant: 'a\r\nX-B: c' }],
     ['an unknown operation', { operations: ['sing'] }],
     ['expiry in the past', { expiresAt: '2018-11-29T14:53:15Z' }],
     [
