@@ -109,8 +109,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => peer.close())
   const alias = (tenant: string): string =>
     [`selvedge-${gatewayId(settings.data)}`, tenant].filter((part) => part !== '').join('.')
+  const uplinks = new Map<string, Uplinks>()
+  const own = { peer, alias, uplinks, clock, log, metrics }
   const connect = (tenant: Inside): Outside =>
-    connectOutside(tenant, { contexts: () => contexts, send: sender.send, peer, alias, clock, log, metrics })
+    connectOutside(tenant, { contexts: () => contexts, send: sender.send, ...own })
   const tenants = await openTenants(
     { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
@@ -138,7 +140,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => backups.close())
   const ways = { backups, takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
   const app = createApp(
-    { broker, contexts, snapshots, ...ways, downward: () => downward?.status(), clock, log, metrics },
+    {
+      ...{ broker, contexts, snapshots, ...ways, clock, log, metrics },
+      uplinks: (tenant) => uplinks.get(tenant)?.operations,
+      downward: () => downward?.status(),
+    },
     appSettings(settings),
   )
   const http = await openHttp(app, { settings, isLocal, log })
@@ -200,6 +206,8 @@ interface OutsidePorts {
   readonly send: Sender['send']
   readonly peer: Peer
   readonly alias: (tenant: string) => string
+  /** By tenant, for those who operate them. */
+  readonly uplinks: Map<string, Uplinks>
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -236,6 +244,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
       const subscriptions = () =>
         [...tenant.matcher.all()].filter(({ subscription }) => isUplink(subscription))
       uplinks = createUplinks({ ...ports, tenant, subscriptions, statistics })
+      ports.uplinks.set(tenant.name, uplinks)
     },
     async close() {
       await uplinks?.close()

@@ -73,6 +73,16 @@ export const metricRegister = {
   selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],
   selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
   selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
+  selvedge_uplink_up: ['gauge', 'Whether the broker of an uplink takes what it is sent, by uplink.'],
+  selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest thing that is to go up, by uplink.'],
+  selvedge_uplink_sent_total: ['counter', 'Changes that were taken as current, by uplink.'],
+  selvedge_uplink_past_total: ['counter', 'Histories that were taken, by uplink.'],
+  selvedge_uplink_refused_total: [
+    'counter',
+    'Changes that the broker of an uplink will not take, by uplink.',
+  ],
+  selvedge_uplink_refused_waiting: ['gauge', 'Of these, those that nobody has sent again or dropped.'],
+  selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of bodies sent since start, by uplink.'],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],
   selvedge_http_errors_total: ['counter', 'HTTP requests answered with 5xx.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>
@@ -93,6 +103,8 @@ export interface Metrics {
   counter(name: MetricName): Counter
   /** A gauge is read when scraped. */
   gauge(name: MetricName, read: () => number, labels?: string): void
+  /** Series that come and go, each with its labels, read when scraped. */
+  series(name: MetricName, read: () => readonly (readonly [labels: string, value: number])[]): void
   histogram(name: MetricName): Histogram
   /** Text exposition of everything registered so far. */
   expose(): string
@@ -103,6 +115,7 @@ const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 export function createMetrics(): Metrics {
   const counters = new Map<MetricName, Counter>()
   const gauges = new Map<MetricName, { read: () => number; labels: string }[]>()
+  const series = new Map<MetricName, (() => readonly (readonly [string, number])[])[]>()
   const histograms = new Map<MetricName, { counts: Float64Array; sum: number }>()
 
   return {
@@ -119,6 +132,9 @@ export function createMetrics(): Metrics {
       const list = gauges.get(name) ?? []
       list.push({ read, labels })
       gauges.set(name, list)
+    },
+    series(name, read) {
+      series.set(name, [...(series.get(name) ?? []), read])
     },
     histogram(name) {
       let cell = histograms.get(name)
@@ -148,6 +164,12 @@ export function createMetrics(): Metrics {
       for (const [name, list] of gauges) {
         head(name)
         for (const { read, labels } of list) lines.push(`${name}${labels} ${read()}`)
+      }
+      for (const [name, reads] of series) {
+        const found = reads.flatMap((read) => read())
+        if (found.length === 0) continue
+        head(name)
+        for (const [labels, value] of found) lines.push(`${name}${labels} ${value}`)
       }
       for (const [name, { counts, sum }] of histograms) {
         head(name)

@@ -12,6 +12,7 @@ import { notificationData, notificationItems, type OwedEntity } from '#ngsi-ld/n
 import { type NotificationEndpoint, notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import type { Contexts } from './contexts.ts'
+import { againOf } from './dead-letters.ts'
 import type { OwedPeriod } from './matcher.ts'
 import type { Inside } from './tenant.ts'
 import { layValue } from './view.ts'
@@ -42,6 +43,9 @@ export function renderNotification(ports: NotifyPorts, delivery: Delivery): Rend
   const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
   const context = contextOf(subscription, ports.contexts, ports.tenant.name)
+  const again = againOf(delivery)
+  if (again !== undefined)
+    return requestAgain(endpoint, headersOf(subscription, ports.tenant.name, context), again)
   const inBody = isInBody(endpoint) ? contextMember(context) : undefined
   const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
   const owed =
@@ -73,6 +77,17 @@ export function requestTo(
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
   const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
   return { ...common, headers: {}, body: message, mqtt: mqttWishes(endpoint) }
+}
+
+/** A notification that was rendered before; over MQTT its headers are in its body. */
+export function requestAgain(
+  endpoint: NotificationEndpoint,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): RenderedNotification {
+  const common = { uri: endpoint.uri, body, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown }
+  if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers }
+  return { ...common, headers: {}, mqtt: mqttWishes(endpoint) }
 }
 
 function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotification['mqtt'] & {} {

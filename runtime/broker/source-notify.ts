@@ -6,7 +6,15 @@ import { contextMember } from '#ngsi-ld/context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { renderRegistration, spokenIn } from '#ngsi-ld/registration.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import { contextOf, headersOf, type NotifyPorts, type RenderedNotification, requestTo } from './notify.ts'
+import { againOf } from './dead-letters.ts'
+import {
+  contextOf,
+  headersOf,
+  type NotifyPorts,
+  type RenderedNotification,
+  requestAgain,
+  requestTo,
+} from './notify.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
 
 /** Returns undefined when the subscription is gone. */
@@ -23,11 +31,13 @@ export function renderSourceNotification(
 ): RenderedNotification | undefined {
   const subscribed = tenant.sources.get(delivery.sub)
   if (subscribed === undefined || delivery.body === null) return undefined
-  const { reason, views } = JSON.parse(delivery.body) as OwedSources
   const { subscription } = subscribed.one
   const { lang } = subscription
   const { endpoint, sysAttrs } = subscription.notification
   const context = contextOf(subscription, contexts, tenant.name)
+  const again = againOf(delivery)
+  if (again !== undefined) return requestAgain(endpoint, headersOf(subscription, tenant.name, context), again)
+  const { reason, views } = JSON.parse(delivery.body) as OwedSources
   const isLd = endpoint.accept === 'application/ld+json'
   const data = (lang === undefined ? views : spokenIn(lang, views)).map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),

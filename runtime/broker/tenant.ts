@@ -21,6 +21,7 @@ import { createUplinkStates, type UplinkStates } from '#store/uplink-states.ts'
 import type { Writer } from '#store/writer.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
+import { createDeadLetters } from './dead-letters.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
@@ -146,6 +147,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     inventory: createInventory({ shapes: createShapes(database), names }),
     registrations: told.sources.registrations.broker,
     sourceSubscriptions: told.sources.subscribe.broker,
+    deadLetters: createDeadLetters({
+      ...{ door, matcher, rows: deliveries },
+      subscribed: (i) => subscribedBy(i, { matcher, sources: told.sources.subscribe }),
+    }),
   } satisfies TenantBroker)
 
   outside = ports.attach({
@@ -216,6 +221,16 @@ function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, his
   return what === 'remove'
     ? (stage: Stage, rid: number): void => forgetHistory(history, stage, rid)
     : undefined
+}
+
+/** The subscription of a number; those to context sources have negative ones. */
+function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 'sources'>) {
+  if (i < 0) {
+    const source = sources.get(i)
+    return source && { i, endpoint: source.endpoint, id: source.one.subscription.id }
+  }
+  const registered = matcher.get(i)
+  return registered && { i, endpoint: registered.endpoint, id: registered.subscription.id }
 }
 
 const temporalOf = (ports: TemporalSearchPorts & TemporalProvisionPorts): TemporalBroker =>

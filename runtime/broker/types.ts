@@ -24,6 +24,7 @@ import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.
 import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
 import type { ViaOrigin } from '#ngsi-ld/via.ts'
 import type { SourceCopyRow } from '#store/context-sources.ts'
+import type { DeadLetters } from './dead-letters.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'
@@ -351,6 +352,7 @@ export interface TenantBroker extends Provision {
   readonly hosted: HostedContexts
   readonly registrations: RegistrationBroker
   readonly sourceSubscriptions: SourceSubscriptionBroker
+  readonly deadLetters: DeadLetters
 }
 
 /** The tenants; the default one has the name ''. */

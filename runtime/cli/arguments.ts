@@ -21,6 +21,13 @@ export interface Command {
   readonly summary: string
   /** Further lines of the help. */
   readonly details?: string
+  /** What stands behind the name without dashes. */
+  readonly words?: {
+    /** As the help shows it, such as `ACTION [ID]`. */
+    readonly form: string
+    readonly least: number
+    readonly most: number
+  }
   readonly options: readonly Option[]
   /** Loads the command when it is wanted: none pays for the libraries of another. The number is the exit code. */
   load(): Promise<(given: Given, terminal: Terminal) => Promise<number>>
@@ -32,6 +39,8 @@ export interface Given {
   /** The value, the last one if there are several. */
   text(name: string): string | undefined
   all(name: string): readonly string[]
+  /** What stands without dashes, in order. */
+  readonly words: readonly string[]
 }
 
 export type Parsed = { readonly given: Given } | { readonly mistakes: readonly string[] }
@@ -55,8 +64,11 @@ export function parseOptions(command: Command, args: readonly string[]): Parsed 
   })
   const values = new Map<string, string[]>()
   const mistakes: string[] = []
+  const words: string[] = []
+  const { least = 0, most = 0, form = '' } = command.words ?? {}
   for (const token of tokens) {
-    if (token.kind === 'positional') mistakes.push(`unexpected argument ${JSON.stringify(token.value)}`)
+    if (token.kind === 'positional' && words.push(token.value) > most)
+      mistakes.push(`unexpected argument ${JSON.stringify(token.value)}`)
     if (token.kind !== 'option') continue
     const { name, rawName, value } = token
     const option = known.get(name)
@@ -69,12 +81,14 @@ export function parseOptions(command: Command, args: readonly string[]): Parsed 
       mistakes.push(`${rawName} is given twice`)
     values.set(name, [...list, value ?? ''])
   }
+  if (words.length < least) mistakes.push(`${form} is needed`)
   if (mistakes.length > 0 && !values.has('help')) return { mistakes }
   return {
     given: Object.freeze({
       has: (name: string) => values.has(name),
       text: (name: string) => values.get(name)?.at(-1),
       all: (name: string) => values.get(name) ?? [],
+      words,
     }),
   }
 }
@@ -84,12 +98,12 @@ function unknownOption(rawName: string, names: readonly string[]): string {
   return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }
 
-export function commandHelp({ name, summary, details, options }: Command): string {
+export function commandHelp({ name, summary, details, options, words }: Command): string {
   const rows = [...options, helpOption].map(({ name, value, many, summary }) => [
     `--${name}${value === undefined ? '' : ` ${value}`}${many === true ? ' ...' : ''}`,
     summary,
   ])
-  return `Usage: selvedge ${name} [OPTIONS]\n\n${summary}.\n${details === undefined ? '' : `\n${details}\n`}\nOptions:\n${table(rows)}`
+  return `Usage: selvedge ${name}${words === undefined ? '' : ` ${words.form}`} [OPTIONS]\n\n${summary}.\n${details === undefined ? '' : `\n${details}\n`}\nOptions:\n${table(rows)}`
 }
 
 export function overallHelp(commands: readonly Command[]): string {

@@ -128,6 +128,31 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./restore.ts')).restore,
   },
   {
+    name: 'uplink',
+    summary: 'Tell how uplinks are, test their way, pause and resume them',
+    words: { form: 'ACTION [ID]', least: 1, most: 2 },
+    details:
+      'Actions: status, test, pause, resume. Without an ID: all uplinks, and for pause and resume the only one.\ntest writes to the other broker, reads back, and says what is wrong. Exit code 1: one of them is cut off,\nor its way does not work.',
+    options: [...gatewayOptions, ...settingsOptions, json],
+    load: async () => (await import('./uplink.ts')).uplink,
+  },
+  {
+    name: 'queue',
+    summary: 'List, send again or drop what was given up',
+    words: { form: 'ls|retry|drop [ID ...]', least: 1, most: 1000 },
+    details:
+      'What was given up are notifications that nobody takes and changes that the broker of an uplink refuses, each\nwith its reason. retry and drop take IDs of the list, or --all. Exit code 1: something could not be done.',
+    options: [
+      { name: 'all', summary: 'Everything, or all of one subscription' },
+      { name: 'subscription', value: 'ID', summary: 'Only what belongs to this subscription or uplink' },
+      { name: 'limit', value: 'COUNT', summary: 'Most lines of the list; default 100' },
+      ...gatewayOptions,
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./queue.ts')).queue,
+  },
+  {
     name: 'users',
     summary: 'List, add and remove MQTT users',
     details:

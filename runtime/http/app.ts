@@ -47,6 +47,7 @@ import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
+import { createUplinkTable, type UplinkRoutePorts } from './uplinks.ts'
 
 export interface AppPorts {
   readonly broker: Broker
@@ -61,6 +62,7 @@ export interface AppPorts {
   readonly alias: (tenant: string) => string
   readonly sources: Sources
   readonly passing: PassingOn
+  readonly uplinks: UplinkRoutePorts['uplinks']
   /** How this gateway stands with other brokers that it is registered at; undefined before that is known. */
   readonly downward: () => object | undefined
   readonly clock: Clock
@@ -155,6 +157,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [sourceIdentityPath]: { GET: identity.retrieve },
       [senmlPath]: { POST: senml.push },
       [platformContextPath]: { GET: context.platform },
+      ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
       '/health/live': { GET: admin.live },
       '/health/ready': { GET: admin.ready },
       '/metrics': { GET: admin.metrics },

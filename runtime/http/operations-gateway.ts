@@ -2,7 +2,7 @@
  * What the routes beside NGSI-LD do; operations.ts gathers it.
  */
 
-import { type Operation, op } from './operation.ts'
+import { done, type Operation, op } from './operation.ts'
 
 export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
@@ -25,5 +25,23 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'POST /selvedge/v1/backups': op('Operation', 'Makes a backup and answers when it is on disk', {
     201: 'Object',
   }),
+  'GET /selvedge/v1/uplinks': op('Uplinks', 'All uplinks and how they are', { 200: ['Object'] }),
+  'GET /selvedge/v1/uplinks/:id': op('Uplinks', 'How an uplink is', { 200: 'Object' }),
+  'POST /selvedge/v1/uplinks/:id/pause': op('Uplinks', 'Sends nothing from now on', { 200: 'Object' }),
+  'POST /selvedge/v1/uplinks/:id/resume': op('Uplinks', 'Ends the pause', { 200: 'Object' }),
+  'POST /selvedge/v1/uplinks/:id/test': op(
+    'Uplinks',
+    'Writes to the other broker, reads back, and says in words what is wrong',
+    { 200: 'Object' },
+  ),
+  'GET /selvedge/v1/queue': op(
+    'Uplinks',
+    'What was given up: notifications, and changes that the broker of an uplink refuses',
+    { 200: 'Object' },
+    { parameters: ['limit', 'offset'] },
+  ),
+  'GET /selvedge/v1/queue/:id': op('Uplinks', 'One of these, with its body', { 200: 'Object' }),
+  'DELETE /selvedge/v1/queue/:id': op('Uplinks', 'Drops one of these', done),
+  'POST /selvedge/v1/queue/:id/retry': op('Uplinks', 'Sends one of these again', done),
   'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
 }

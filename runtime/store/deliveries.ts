@@ -15,6 +15,7 @@ export const deliveryWrites = {
   'delivery.redirect': 'UPDATE delivery SET endpoint = ? WHERE endpoint = ? AND sub = ?',
   'dead_letter.insert':
     'INSERT OR REPLACE INTO dead_letter (d, sub, endpoint, entity, at, buried, reason, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  'dead_letter.delete': 'DELETE FROM dead_letter WHERE d = ?',
   // Keeps so many of the newest
   'dead_letter.trim':
     'DELETE FROM dead_letter WHERE d <= (SELECT d FROM dead_letter ORDER BY d DESC LIMIT 1 OFFSET ?)',
@@ -47,6 +48,8 @@ export interface DeadLetter {
   readonly reason: string
   readonly body: string
 }
+
+export type DeadLetterHead = Omit<DeadLetter, 'body'>
 
 /** What tells deliveries apart without their content. */
 export type DeliveryHead = Pick<Delivery, 'd' | 'sub' | 'entity'>
@@ -84,6 +87,14 @@ export function createDeliveries(database: Database) {
   const deadLetters = database.prepare<[number, number], DeadLetter>(
     'SELECT d, sub, endpoint, entity, at, buried, reason, body FROM dead_letter WHERE d < ? ORDER BY d DESC LIMIT ?',
   )
+  const headColumns = 'd, sub, endpoint, entity, at, buried, reason'
+  const deadHeads = database.prepare<[number, number], DeadLetterHead>(
+    `SELECT ${headColumns} FROM dead_letter WHERE d > 0 ORDER BY d DESC LIMIT ? OFFSET ?`,
+  )
+  const deadLetter = database.prepare<[number], DeadLetter>(
+    `SELECT ${headColumns}, body FROM dead_letter WHERE d = ?`,
+  )
+  const deadCount = database.prepare<[], number>('SELECT count(*) FROM dead_letter WHERE d > 0').pluck()
   return Object.freeze({
     /** The highest d that is taken; the next delivery must be above it. */
     last: (): number => last.get()!.last,
@@ -110,6 +121,10 @@ export function createDeliveries(database: Database) {
       nextOfPair.all(span.endpoint, span.after, last, pair.sub, pair.entity, span.count),
     /** The oldest deliveries of an endpoint. */
     heads: (span: Span): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
+    /** Dead letters without their bodies, newest first. */
+    deadLetterHeads: (limit: number, offset: number): DeadLetterHead[] => deadHeads.all(limit, offset),
+    deadLetter: (d: number): DeadLetter | undefined => deadLetter.get(d),
+    deadLetterCount: (): number => deadCount.get() as number,
     /** Dead letters below `before`, newest first. */
     deadLetters: (count: number, before = Number.MAX_SAFE_INTEGER): DeadLetter[] =>
       deadLetters.all(before, count),

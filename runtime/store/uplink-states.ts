@@ -30,8 +30,9 @@ export function createUplinkStates(database: Database) {
   const ids = database.prepare<[], string>('SELECT id FROM uplink').pluck()
   const last = database.prepare<[], number | null>('SELECT max(q) FROM uplink_refusal').pluck()
   const refusals = database.prepare<[number, number], UplinkRefusalRow>(
-    'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q > ? ORDER BY q LIMIT ?',
+    'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q > 0 ORDER BY q DESC LIMIT ? OFFSET ?',
   )
+  const count = database.prepare<[], number>('SELECT count(*) FROM uplink_refusal WHERE q > 0').pluck()
   const refusal = database.prepare<[number], UplinkRefusalRow>(
     'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q = ?',
   )
@@ -41,8 +42,9 @@ export function createUplinkStates(database: Database) {
     /** To be asked at start. */
     ids: () => ids.all(),
     lastRefusal: () => last.get() ?? 0,
-    /** The oldest first, behind a number. */
-    refusals: (q: number, limit: number) => refusals.all(q, limit),
+    refusalCount: () => count.get() as number,
+    /** The newest first. */
+    refusals: (limit: number, offset: number) => refusals.all(limit, offset),
     refusal: (q: number) => refusal.get(q),
   })
 }

@@ -9,11 +9,12 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Following } from '#broker/following.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
+import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
 import type { Centre } from './centre.ts'
 import type { Gate, Shut } from './gate.ts'
 import type { Link } from './link.ts'
-import type { Refusal } from './outcome.ts'
+import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
 import { instanceKeys, stepsOf, stepsOfEntity, stepsOfGrave } from './reading.ts'
@@ -60,6 +61,8 @@ export interface Uplink {
   status(): UplinkStatus
   /** Settles when it is on disk. */
   pause(isPaused: boolean): Promise<void>
+  /** Does at once what was refused before, as far as it is still to be done. */
+  again(step: Step): Promise<Outcome>
   close(): Promise<void>
 }
 
@@ -308,6 +311,15 @@ export function createUplink(
       state.isPaused = isPaused
       isUnsaved = true
       await keep(true)
+    },
+    async again(step) {
+      const reason = gate.shut() ?? link.trouble()?.reason
+      if (reason !== undefined) return { kind: 'later', reason, isUnreachable: false }
+      for (const layer of layersOf(anew(step, following.entity(step.entity.id)?.entity()))) {
+        const outcome = await centres.live.send(layer)
+        if (outcome.kind === 'later' || outcome.refused.length > 0) return outcome
+      }
+      return { kind: 'done', refused: [], skipped: 0 }
     },
     async close() {
       isClosed = true

@@ -9,17 +9,20 @@ import type { Metrics } from '#base/metrics.ts'
 import type { Inside } from '#broker/tenant.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
+import type { UplinkOperations } from '#http/uplinks.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
+import { printStep } from './anew.ts'
 import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
+import { createOperations, type Operated } from './operations.ts'
 import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { selectionOf } from './selection.ts'
 import { newState, readState, type UplinkState } from './state.ts'
-import { createUplink, type Uplink, type UplinkStatus } from './uplink.ts'
+import { createUplink, type Uplink } from './uplink.ts'
 import { openWindows, type Windows } from './windows.ts'
 
 /** A subscription whose endpoint is a broker. */
@@ -49,17 +52,12 @@ export interface UplinksPorts {
 }
 
 export interface Uplinks {
-  /** By the ids of their subscriptions. */
-  statuses(): ReadonlyMap<string, UplinkStatus>
-  /** Settles when it is on disk; false when there is no uplink of this id. */
-  pause(id: string, isPaused: boolean): Promise<boolean>
+  readonly operations: UplinkOperations
   close(): Promise<void>
 }
 
-interface Running {
-  readonly one: UplinkSubscription
+interface Running extends Operated {
   readonly text: string
-  readonly uplink: Uplink
 }
 
 export function createUplinks(ports: UplinksPorts): Uplinks {
@@ -89,7 +87,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     await door.commit((stage) => {
       for (const { step, reason } of refusals) {
         const q = ++lastRefusal
-        stage.write('uplink-refusal.insert', q, id, step.entity.id, stage.at, reason, textOf(step))
+        stage.write('uplink-refusal.insert', q, id, step.entity.id, stage.at, reason, printStep(step))
       }
       stage.write('uplink-refusal.trim', lastRefusal - limits.uplinkRefusalsMax.value)
     })
@@ -159,7 +157,9 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     }
     for (const [id, one] of wanted) {
       if (isClosed || running.has(id)) continue
-      running.set(id, { one, text: JSON.stringify(one.subscription), uplink: await open(one) })
+      const centre = (): Centre =>
+        createCentre(one.peer ?? ports.peer, centreOf(one.subscription, ports.alias(tenant.name)))
+      running.set(id, { one, centre, text: JSON.stringify(one.subscription), uplink: await open(one) })
     }
   }
 
@@ -172,12 +172,14 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   looking = look()
 
   return Object.freeze({
-    statuses: () => new Map([...running].map(([id, { uplink }]) => [id, uplink.status()])),
-    async pause(id, isPaused) {
-      const one = running.get(id)
-      await one?.uplink.pause(isPaused)
-      return one !== undefined
-    },
+    operations: createOperations({
+      ...ports,
+      running,
+      door,
+      tenant: tenant.name,
+      states: uplinkStates,
+      alias: ports.alias(tenant.name),
+    }),
     async close() {
       isClosed = true
       clearInterval(timer)
@@ -213,9 +215,6 @@ function wayOf(
   const gate = createGate({ ...ports, link: () => link }, wishes)
   return { gate, link }
 }
-
-const textOf = (step: Refusal['step']): string =>
-  JSON.stringify('attributes' in step ? { ...step, attributes: Object.fromEntries(step.attributes) } : step)
 
 /** Where a subscription goes, and with which headers (GS CIM 009, 5.2.22). */
 function centreOf({ notification }: Subscription, alias: string): CentreSettings {

@@ -153,6 +153,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       alias,
       passing,
       sources,
+      uplinks: () => undefined,
       downward: () => undefined,
       clock: systemClock,
       log,

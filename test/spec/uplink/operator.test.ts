@@ -3,11 +3,13 @@
  * told by its subscription; wrong wishes are refused by name.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
-import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const withinMs = { timeout: 10_000, interval: 100 }
@@ -157,4 +159,141 @@ describe('an uplink', () => {
     await pause(1500)
     expect(await countThere('Dear')).toBe(before)
   })
+})
+
+/** What a command says of this site, with its exit code. */
+async function said(...args: readonly string[]) {
+  const { code, stdout, stderr } = await runSelvedge([...args, '--url', site.httpUrl], {
+    env: { SELVEDGE_DATA: join(folder, 'site') },
+  })
+  return { code, stdout, stderr }
+}
+
+describe('an operator', () => {
+  it('pauses an uplink for good, and resumes it', async () => {
+    await create('Held', '1')
+    await uplink('urn:held', 'Held', {})
+    await vi.waitFor(async () => expect(await countThere('Held')).toBe(1), withinMs)
+    const paused = await said('uplink', 'pause', 'urn:held')
+    expect(paused).toMatchObject({ code: 0, stdout: expect.stringContaining('paused') })
+    await site.kill('SIGKILL')
+    site = await startGatewayProcess({ dataFolder: join(folder, 'site') })
+    await create('Held', '2')
+    await pause(1500)
+    expect(await countThere('Held')).toBe(1)
+    const { code, stdout } = await said('uplink', 'resume', 'urn:held', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject([{ id: 'urn:held', from: 'subscription' }])
+    await vi.waitFor(async () => expect(await countThere('Held')).toBe(2), withinMs)
+    const { text } = await here().get('/metrics')
+    expect(text).toMatch(/selvedge_uplink_up\{uplink="urn:held"\} 1/)
+  })
+
+  it('tests the way, and is told in words what is wrong with it', async () => {
+    const works = await said('uplink', 'test', 'urn:held')
+    expect(works).toMatchObject({ code: 0, stdout: expect.stringContaining('works') })
+    expect(await countThere('SelvedgeProbe')).toBe(0)
+    await send('PATCH', '/ngsi-ld/v1/subscriptions/urn:held', {
+      notification: {
+        endpoint: {
+          uri: 'http://127.0.0.1:9/ngsi-ld/v1',
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+        },
+      },
+    })
+    await vi.waitFor(async () => {
+      const { code, stdout } = await said('uplink', 'test', 'urn:held')
+      expect(stdout).toContain('nothing listens there')
+      expect(code).toBe(1)
+    }, withinMs)
+    expect(await here().get('/health/ready')).toMatchObject({ status: 200 })
+  })
+
+  it('is told what he does wrong', async () => {
+    expect(await said('uplink', 'stop')).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('no action'),
+    })
+    expect(await said('uplink')).toMatchObject({ code: 64, stderr: expect.stringContaining('ACTION') })
+    expect(await said('uplink', 'pause', 'urn:heldd')).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('did you mean urn:held?'),
+    })
+    expect(await said('queue', 'retry')).toMatchObject({ code: 64, stderr: expect.stringContaining('--all') })
+    const unknown = await here().send('POST', '/selvedge/v1/uplinks/urn:none/pause', undefined)
+    expect(unknown.status).toBe(404)
+  })
+
+  it('sees what was given up with its reason, sends it again, and drops it', async () => {
+    let accepts = false
+    const taken: string[] = []
+    const receiver = createServer((request, response) => {
+      let body = ''
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+      request.on('end', () => {
+        const isBatch = request.url?.startsWith('/ngsi-ld/v1/entityOperations/upsert') === true
+        if (request.method === 'GET') response.writeHead(404).end()
+        else if (accepts) {
+          taken.push(`${isBatch ? 'batch' : request.url} ${body}`)
+          response.writeHead(204).end()
+        } else
+          response.writeHead(400, { 'content-type': 'application/json' }).end('{"title":"no such thing"}')
+      })
+    })
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+    try {
+      const broker = subscription('urn:picky', 'Odd', {}) as { notification: { endpoint: { uri: string } } }
+      broker.notification.endpoint.uri = `${url}/ngsi-ld/v1`
+      await send('POST', '/ngsi-ld/v1/subscriptions', broker)
+      await send('POST', '/ngsi-ld/v1/subscriptions', {
+        id: 'urn:told-odd',
+        type: 'Subscription',
+        entities: [{ type: 'Odd' }],
+        notificationTrigger: ['entityCreated'],
+        notification: { endpoint: { uri: `${url}/notify` } },
+      })
+      await create('Odd', '1')
+      const ids = await vi.waitFor(
+        async () => {
+          const { items } = (await here().get('/selvedge/v1/queue')).json() as { items: { id: string }[] }
+          const found = items.map(({ id }) => id)
+          expect(found.some((id) => id.startsWith('notification-'))).toBe(true)
+          expect(found.some((id) => id.startsWith('uplink-'))).toBe(true)
+          return found
+        },
+        { timeout: 20_000, interval: 200 },
+      )
+      const { stdout } = await said('queue', 'ls')
+      expect(stdout).toContain('no such thing')
+      expect(stdout).toContain('urn:Odd:1')
+      const refused = ids.find((id) => id.startsWith('uplink-'))!
+      expect(await said('queue', 'retry', refused)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('refused again'),
+      })
+
+      accepts = true
+      expect(await said('queue', 'retry', '--all')).toMatchObject({ code: 0 })
+      await vi.waitFor(() => {
+        expect(taken.some((one) => one.startsWith('batch') && one.includes('urn:Odd:1'))).toBe(true)
+        expect(taken.some((one) => one.startsWith('/notify') && one.includes('urn:Odd:1'))).toBe(true)
+      }, withinMs)
+      expect((await said('queue', 'ls')).stdout).toBe('Nothing was given up.\n')
+
+      accepts = false
+      await create('Odd', '2')
+      await vi.waitFor(
+        async () => expect((await said('queue', 'ls')).stdout).toContain('urn:Odd:2'),
+        withinMs,
+      )
+      expect(await said('queue', 'drop', '--all', '--subscription', 'urn:picky')).toMatchObject({ code: 0 })
+      expect((await said('queue', 'ls', '--subscription', 'urn:picky')).stdout).toBe(
+        'Nothing was given up.\n',
+      )
+    } finally {
+      receiver.closeAllConnections()
+      receiver.close()
+    }
+  }, 60_000)
 })

@@ -1,0 +1,131 @@
+/**
+ * `selvedge uplink ACTION [ID]`: how the uplinks of a running gateway are, whether their way works, and holding them. It
+ * asks over HTTP as any client may.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { nearest } from '#config/nearest.ts'
+import { type Given, table } from './arguments.ts'
+import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
+import { settingsOrTell } from './settings-options.ts'
+import { exitCodes, type Terminal } from './terminal.ts'
+
+/** What the gateway tells of an uplink; more of it is shown with --json. */
+interface UplinkView {
+  readonly id: string
+  readonly centre: string
+  readonly state: string
+  readonly waitsFor?: string
+  readonly trouble?: string
+  readonly troubleSince?: string
+  readonly behindSeconds?: number
+  readonly sent?: number
+  readonly histories?: number
+  readonly refused?: number
+  readonly lastSuccess?: string
+}
+
+interface TrialView {
+  readonly result: 'works' | 'limited' | 'fails'
+  readonly words: string
+  readonly tookMs: number
+  readonly steps: readonly { readonly step: string; readonly ok: boolean; readonly words: string }[]
+}
+
+const path = '/selvedge/v1/uplinks'
+const actions = ['status', 'test', 'pause', 'resume'] as const
+type Action = (typeof actions)[number]
+
+export async function uplink(given: Given, terminal: Terminal): Promise<number> {
+  const [word = '', id] = given.words
+  const action = actions.find((each) => each === word)
+  if (action === undefined) {
+    const meant = nearest(word, actions)
+    const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
+    throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
+  }
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const gateway = await findGateway(given, loaded.settings)
+  const chosen = await choose(gateway, action, id)
+  const show = (value: unknown, text: string): void =>
+    terminal.out(given.has('json') ? `${JSON.stringify(value, undefined, 2)}\n` : text)
+  if (action === 'test') return testAll(gateway, chosen, show)
+  if (action !== 'status')
+    for (const each of chosen) await call(gateway, 'POST', `${path}/${encodeURIComponent(each.id)}/${action}`)
+  const now = action === 'status' ? chosen : await choose(gateway, action, id)
+  show(now, now.length === 0 ? 'There are no uplinks.\n' : now.map(statusText).join('\n'))
+  return now.some(({ state }) => state === 'offline') ? exitCodes.failure : exitCodes.ok
+}
+
+/** The uplinks that are meant. @throws cli.usage when it is not clear which. */
+async function choose(
+  gateway: RunningGateway,
+  action: Action,
+  id: string | undefined,
+): Promise<UplinkView[]> {
+  const all = (await call(gateway, 'GET', path)) as UplinkView[]
+  if (id === undefined) {
+    if (all.length === 1 || action === 'status' || action === 'test') return all
+    throw new GatewayError(
+      'cli.usage',
+      `which one? There are ${all.map((one) => one.id).join(', ') || 'none'}`,
+    )
+  }
+  const found = all.filter((one) => one.id === id)
+  if (found.length > 0) return found
+  const meant = nearest(
+    id,
+    all.map((one) => one.id),
+  )
+  const hint = meant === undefined ? '' : `; did you mean ${meant}?`
+  throw new GatewayError('cli.usage', `there is no uplink ${id}${hint}`)
+}
+
+async function call(gateway: RunningGateway, method: string, at: string): Promise<unknown> {
+  const answer = await gateway.ask(at, { method })
+  if (answer.status !== 200) throw refusalOf(answer, `${method} ${at}`)
+  return JSON.parse(answer.text) as unknown
+}
+
+async function testAll(
+  gateway: RunningGateway,
+  chosen: readonly UplinkView[],
+  show: (value: unknown, text: string) => void,
+): Promise<number> {
+  const trials = await Promise.all(
+    chosen.map(async ({ id, centre }) => {
+      const trial = (await call(gateway, 'POST', `${path}/${encodeURIComponent(id)}/test`)) as TrialView
+      return { id, centre, ...trial }
+    }),
+  )
+  const texts = trials.map(({ id, centre, words, result, tookMs, steps }) =>
+    [
+      `${id} to ${centre}: ${result} (${tookMs} ms): ${words}\n`,
+      table(steps.map(({ step, ok, words: said }) => [`${ok ? 'ok' : 'no'} ${step}`, said])),
+    ].join(''),
+  )
+  show(trials, trials.length === 0 ? 'There are no uplinks.\n' : texts.join('\n'))
+  return trials.some(({ result }) => result === 'fails') ? exitCodes.failure : exitCodes.ok
+}
+
+const waits: Readonly<Record<string, string>> = {
+  paused: 'until it is resumed',
+  window: 'for its next window',
+  'bytes-per-day': 'for the next day (UTC): what may be sent today is sent',
+}
+
+function statusText(one: UplinkView): string {
+  const number = (count = 0): string => count.toLocaleString('en-US')
+  const { waitsFor, trouble } = one
+  return [
+    `${one.id} to ${one.centre}: ${one.state}\n`,
+    table([
+      ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
+      ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
+      ['Behind', `${number(Math.round(one.behindSeconds ?? 0))} s`],
+      ['Sent', `${number(one.sent)} changes, ${number(one.histories)} histories`],
+      ['Refused', `${number(one.refused)}, see selvedge queue ls`],
+      ['Last taken', one.lastSuccess ?? 'never'],
+    ]),
+  ].join('')
+}

@@ -1,0 +1,168 @@
+/**
+ * The uplinks of a tenant as they are operated: what each tells of itself, pausing, a trial of the way, and what its broker
+ * refused. The same is told as metrics.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Door } from '#broker/door.ts'
+import { shownUri } from '#delivery/probe.ts'
+import type { UplinkOperations } from '#http/uplinks.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
+import type { UplinkStates } from '#store/uplink-states.ts'
+import { readStep } from './anew.ts'
+import type { Centre } from './centre.ts'
+import { type Trial, tryUplink } from './trial.ts'
+import type { Uplink, UplinkStatus } from './uplink.ts'
+import type { UplinkSubscription } from './uplinks.ts'
+
+/** An uplink that runs. */
+export interface Operated {
+  readonly one: UplinkSubscription
+  readonly uplink: Uplink
+  /** The other broker for a trial, which does not keep to the pace. */
+  readonly centre: () => Pick<Centre, 'ask'>
+}
+
+export interface OperationsPorts {
+  readonly tenant: string
+  readonly running: ReadonlyMap<string, Operated>
+  /** All there are, those that do not run too. */
+  readonly subscriptions: () => Iterable<UplinkSubscription>
+  readonly states: UplinkStates
+  readonly door: Door
+  readonly alias: string
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+export function createOperations(ports: OperationsPorts): UplinkOperations {
+  const { running, states, door, clock } = ports
+  tellMetrics(ports)
+
+  const find = (id: string): UplinkSubscription | undefined =>
+    [...ports.subscriptions()].find(({ subscription }) => subscription.id === id)
+  const view = (one: UplinkSubscription): object =>
+    viewOf(one, running.get(one.subscription.id)?.uplink.status(), clock.now())
+
+  return Object.freeze({
+    list: () => [...ports.subscriptions()].map(view),
+    get(id) {
+      const one = find(id)
+      return one && view(one)
+    },
+    async pause(id, isPaused) {
+      const one = find(id)
+      if (one === undefined) return false
+      const operated = running.get(id)
+      if (operated === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+      if (!isPaused && wishesOf(one).isPaused)
+        throw new GatewayError('ngsi-ld.conflict', 'it is declared as paused (isPaused, selvedge:paused)')
+      await operated.uplink.pause(isPaused)
+      return true
+    },
+    async test(id): Promise<Trial | undefined> {
+      const operated = running.get(id)
+      return operated && tryUplink(operated.centre(), { alias: ports.alias, clock })
+    },
+    refusalCount: states.refusalCount,
+    refusals: ({ limit, offset }) => states.refusals(limit, offset),
+    refusal: states.refusal,
+    async retry(q) {
+      const row = states.refusal(q)
+      if (row === undefined) return false
+      const uplink = running.get(row.uplink)?.uplink
+      if (uplink === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its uplink is gone or not active; it can only be dropped')
+      const outcome = await uplink.again(readStep(row.step))
+      if (outcome.kind === 'later')
+        throw new GatewayError('peer.unavailable', `the uplink sends nothing now: ${outcome.reason}`)
+      const [refusal] = outcome.refused
+      if (refusal !== undefined) throw new GatewayError('peer.refused', `refused again: ${refusal.reason}`)
+      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+      return true
+    },
+    async drop(q) {
+      if (states.refusal(q) === undefined) return false
+      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+      return true
+    },
+  } satisfies UplinkOperations)
+}
+
+const wishesOf = ({ subscription }: UplinkSubscription): UplinkWishes =>
+  parseWishes(subscription.notification.endpoint.notifierInfo)
+
+const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : msToDateTime(ms))
+
+/** What an uplink tells of itself; `status` is undefined where its subscription is not active. */
+function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: number): object {
+  const { id, notification } = one.subscription
+  const head = {
+    id,
+    from: one.i === undefined ? 'settings' : 'subscription',
+    centre: shownUri(notification.endpoint.uri),
+    state: status?.state ?? 'inactive',
+  }
+  if (status === undefined) return head
+  const { trouble, shut, oldest, counts, last, day } = status
+  return {
+    ...head,
+    ...(shut === undefined ? {} : { waitsFor: shut }),
+    ...(trouble === undefined ? {} : { troubleSince: time(trouble.since), trouble: trouble.reason }),
+    behindSeconds: behindSeconds(status, now),
+    ...(oldest === undefined || oldest === 0 ? {} : { oldest: time(oldest) }),
+    sent: counts.sent,
+    histories: counts.past,
+    refused: counts.refused,
+    notKept: counts.skipped,
+    bytesToday: day.date === new Date(now).toISOString().slice(0, 10) ? day.bytes : 0,
+    lastSuccess: time(last.success),
+    lastFailure: time(last.failure),
+    lastFailureReason: last.reason,
+    wishes: wishesOf(one),
+  }
+}
+
+/** What is to be told from the beginning on is not behind by all of time. */
+function behindSeconds({ oldest }: UplinkStatus, now: number): number {
+  return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
+}
+
+function tellMetrics({ tenant, running, states, clock, metrics }: OperationsPorts): void {
+  const labelled = (id: string): string =>
+    `{uplink=${JSON.stringify(id)}${tenant === '' ? '' : `,tenant=${JSON.stringify(tenant)}`}}`
+  const each = (read: (status: UplinkStatus) => number) => () =>
+    [...running].map(([id, { uplink }]) => [labelled(id), read(uplink.status())] as const)
+  metrics.series(
+    'selvedge_uplink_up',
+    each(({ trouble }) => (trouble === undefined ? 1 : 0)),
+  )
+  metrics.series(
+    'selvedge_uplink_behind_seconds',
+    each((status) => behindSeconds(status, clock.now())),
+  )
+  metrics.series(
+    'selvedge_uplink_sent_total',
+    each(({ counts }) => counts.sent),
+  )
+  metrics.series(
+    'selvedge_uplink_past_total',
+    each(({ counts }) => counts.past),
+  )
+  metrics.series(
+    'selvedge_uplink_refused_total',
+    each(({ counts }) => counts.refused),
+  )
+  metrics.series(
+    'selvedge_uplink_sent_bytes_total',
+    each(({ sentBytes }) => sentBytes),
+  )
+  metrics.series('selvedge_uplink_refused_waiting', () =>
+    running.size === 0
+      ? []
+      : [[tenant === '' ? '' : `{tenant=${JSON.stringify(tenant)}}`, states.refusalCount()]],
+  )
+}
