@@ -99,11 +99,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   assertRestored(settings.data)
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
-  const publisher = openPublisher(clock, sending)
-  opened.defer(publisher.close)
-  const sender = createSender({ clock, publish: publisher.send }, sending)
-  opened.defer(() => sender.close())
+  const send = openSender(opened, clock, { allowsLoopback: allowLoopback, ca: trustedWith(caFile) })
 
   const peer = createPeer({ allowsLoopback: allowLoopback })
   opened.defer(() => peer.close())
@@ -112,7 +108,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const uplinks = new Map<string, Uplinks>()
   const own = { peer, alias, uplinks, clock, log, metrics }
   const connect = (tenant: Inside): Outside =>
-    connectOutside(tenant, { contexts: () => contexts, send: sender.send, ...own })
+    connectOutside(tenant, { contexts: () => contexts, send, ...own })
   const tenants = await openTenants(
     { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
@@ -138,7 +134,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   let downward: Downward | undefined
   const backups = createBackups({ maker: createBackupMaker(), clock, log, metrics }, backupSettings(settings))
   opened.defer(() => backups.close())
-  const ways = { backups, takeFrame: intake.take, tell: sender.send, unreadiness, alias, sources, passing }
+  const ways = { backups, takeFrame: intake.take, tell: send, unreadiness, alias, sources, passing }
   const app = createApp(
     {
       ...{ broker, contexts, snapshots, ...ways, clock, log, metrics },
@@ -290,6 +286,15 @@ async function openMqtt(
     { ...ports, rows: createSessionRows(ports.database), authenticate },
     { host: settings.host, port, clientsMax: maxClients },
   )
+}
+
+/** Who sends notifications, by HTTP and by MQTT. */
+function openSender(opened: AsyncDisposableStack, clock: Clock, settings: PublisherSettings): Sender['send'] {
+  const publisher = openPublisher(clock, settings)
+  opened.defer(publisher.close)
+  const sender = createSender({ clock, publish: publisher.send }, settings)
+  opened.defer(() => sender.close())
+  return sender.send
 }
 
 /** The MQTT client library, a tenth of the time to start, is loaded with the first notification that goes by MQTT. */

@@ -147,10 +147,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     inventory: createInventory({ shapes: createShapes(database), names }),
     registrations: told.sources.registrations.broker,
     sourceSubscriptions: told.sources.subscribe.broker,
-    deadLetters: createDeadLetters({
-      ...{ door, matcher, rows: deliveries },
-      subscribed: (i) => subscribedBy(i, { matcher, sources: told.sources.subscribe }),
-    }),
+    deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 
   outside = ports.attach({
@@ -222,6 +219,9 @@ function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, his
     ? (stage: Stage, rid: number): void => forgetHistory(history, stage, rid)
     : undefined
 }
+
+const deadLettersOf = (ports: Pick<Inside, 'door' | 'matcher' | 'sources'>, rows: Deliveries) =>
+  createDeadLetters({ ...ports, rows, subscribed: (i) => subscribedBy(i, ports) })
 
 /** The subscription of a number; those to context sources have negative ones. */
 function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 'sources'>) {
