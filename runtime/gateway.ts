@@ -35,11 +35,13 @@ import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Frame } from '#contract'
 import { createOutbox } from '#delivery/outbox.ts'
-import { createSender, type Sender } from '#delivery/sender.ts'
+import { createSender, type Sender, type SenderPorts } from '#delivery/sender.ts'
+import type { Failure } from '#delivery/verdict.ts'
 import { type Downward, openDownward } from '#downward/downward.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
 import { guard } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -91,20 +93,16 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   watchProcess(metrics)
   watchClock(clock, { log, metrics })
   opened.defer(collectWhenQuiet())
-  const { profile } = settings.conformance
-  const { allowLoopback, caFile, fetchContexts } = settings.outbound
   const isLocal = isLoopbackListener(settings.host)
 
   opened.defer(lockFolder(settings.data))
   assertRestored(settings.data)
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const send = openSender(opened, clock, { allowsLoopback: allowLoopback, ca: trustedWith(caFile) })
+  const ways = openWays(opened, { clock, log, metrics }, settings)
+  const { send, peer, tunnels } = ways
 
-  const peer = createPeer({ allowsLoopback: allowLoopback })
-  opened.defer(() => peer.close())
-  const alias = (tenant: string): string =>
-    [`selvedge-${gatewayId(settings.data)}`, tenant].filter((part) => part !== '').join('.')
+  const alias = aliasesOf(settings)
   const uplinks = new Map<string, Uplinks>()
   const own = { peer, alias, uplinks, clock, log, metrics }
   const connect = (tenant: Inside): Outside =>
@@ -115,11 +113,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   )
   opened.defer(() => tenants.close())
   const { main, broker, snapshots } = tenants
-  const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
-  const contexts = createContexts(
-    { ...main, hosted: hostedIn(broker), fetchDocument, clock, log },
-    { core: createCoreContext(profiles[profile].coreVersion) },
-  )
+  const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()
 
   const intake = await openIntake({ ...main, clock, log, metrics }, settings)
@@ -131,16 +125,16 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
   opened.defer(() => passing.close())
-  let downward: Downward | undefined
   const backups = createBackups({ maker: createBackupMaker(), clock, log, metrics }, backupSettings(settings))
   opened.defer(() => backups.close())
-  const ways = { backups, takeFrame: intake.take, tell: send, unreadiness, alias, sources, passing }
+  const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
+  const others = { sources, passing, tunnels }
+  const standing = {
+    uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
+    downward: () => ({ ...ways.downward?.status(), connected: tunnels.statuses() }),
+  }
   const app = createApp(
-    {
-      ...{ broker, contexts, snapshots, ...ways, clock, log, metrics },
-      uplinks: (tenant) => uplinks.get(tenant)?.operations,
-      downward: () => downward?.status(),
-    },
+    { broker, contexts, snapshots, ...inside, ...others, ...standing, clock, log, metrics },
     appSettings(settings),
   )
   const http = await openHttp(app, { settings, isLocal, log })
@@ -148,8 +142,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
-  downward = openDownward({ ...main, peer, alias, clock, dice: Math.random, log, metrics }, settings)
-  opened.defer(downward.close)
+  ways.downward = openDownward(
+    { ...main, peer, app, alias, clock, dice: Math.random, log, metrics },
+    settings,
+  )
+  opened.defer(ways.downward.close)
 
   isReady = true
   passing.start(tenants.all().map(({ name }) => name))
@@ -159,6 +156,21 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     mqttPort: mqtt?.port,
     close: () => closing.disposeAsync(),
   })
+}
+
+/** The name of this gateway among brokers, in a tenant. */
+const aliasesOf =
+  ({ data }: Settings) =>
+  (tenant: string): string =>
+    [`selvedge-${gatewayId(data)}`, tenant].filter((part) => part !== '').join('.')
+
+function openContexts(
+  ports: Omit<ContextsPorts, 'fetchDocument'>,
+  { outbound: { allowLoopback, fetchContexts }, conformance }: Settings,
+): Contexts {
+  const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
+  const core = createCoreContext(profiles[conformance.profile].coreVersion)
+  return createContexts({ ...ports, fetchDocument }, { core })
 }
 
 async function openIntake(
@@ -182,6 +194,8 @@ const backupSettings = ({ data, backup, disk }: Settings) => ({
   sparedBytes: disk.reserveBytes,
   version,
 })
+/** What is owed through a tunnel while the gateway starts. */
+const notYet: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 
 const appSettings = ({ conformance, http, history }: Settings): AppSettings => ({
   profile: conformance.profile,
@@ -288,11 +302,38 @@ async function openMqtt(
   )
 }
 
-/** Who sends notifications, by HTTP and by MQTT. */
-function openSender(opened: AsyncDisposableStack, clock: Clock, settings: PublisherSettings): Sender['send'] {
-  const publisher = openPublisher(clock, settings)
+interface Ways {
+  readonly send: Sender['send']
+  readonly peer: Peer
+  readonly tunnels: Tunnels
+  /** There once the gateway serves. */
+  downward?: Downward
+}
+
+/** How others are reached: by addresses of their own, or through tunnels that they or we hold open. */
+function openWays(
+  opened: AsyncDisposableStack,
+  { clock, log, metrics }: { clock: Clock; log: Log; metrics: Metrics },
+  { outbound: { allowLoopback, caFile } }: Settings,
+): Ways {
+  const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
+  const tunnels = createTunnels({ clock, log, metrics })
+  const peer = createPeer({ ...sending, tunnels })
+  const tunnel: SenderPorts['tunnel'] = async (request) => ways.downward?.send(request) ?? notYet
+  const ways: Ways = { send: openSender(opened, { clock, tunnel }, sending), peer, tunnels }
+  opened.defer(() => peer.close())
+  return ways
+}
+
+/** Who sends notifications, by HTTP, by MQTT and through tunnels. */
+function openSender(
+  opened: AsyncDisposableStack,
+  ports: Omit<SenderPorts, 'publish'>,
+  settings: PublisherSettings,
+): Sender['send'] {
+  const publisher = openPublisher(ports.clock, settings)
   opened.defer(publisher.close)
-  const sender = createSender({ clock, publish: publisher.send }, settings)
+  const sender = createSender({ ...ports, publish: publisher.send }, settings)
   opened.defer(() => sender.close())
   return sender.send
 }

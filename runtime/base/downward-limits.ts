@@ -5,4 +5,22 @@ import { type Limit, limit } from './limit.ts'
 
 export const downwardLimits = {
   downwardTimeoutMs: limit(20_000, 'ms', 'A small request over a slow link', 'tried again after a pause'),
+  tunnelsMax: limit(1000, 'connections', 'Gateways that hold a tunnel open, about 20 KB each', '503'),
+  tunnelRequestsInFlight: limit(64, 'requests', 'Each way through one tunnel', '503, or a failed source'),
+  tunnelBufferBytesMax: limit(
+    16 * 1024 * 1024,
+    'bytes',
+    'What waits to be sent through one tunnel',
+    '503, or a failed source',
+  ),
+  tunnelMessageBytesMax: limit(
+    9 * 1024 * 1024,
+    'bytes',
+    'A body of the largest size and its headers',
+    'connection closed',
+  ),
+  tunnelBeatMs: limit(20_000, 'ms', 'How soon the centre notices a dead tunnel, twice', 'connection ended'),
+  tunnelStableMs: limit(60_000, 'ms', 'A tunnel that lasted so long was a good one', 'pauses begin anew'),
+  tunnelPauseMsMax: limit(60_000, 'ms', 'Between two tries to open a tunnel', 'stays there'),
+  tunnelCloseMs: limit(1000, 'ms', 'Whoever does not say goodbye', 'connection ended'),
 } as const satisfies Record<string, Limit>

@@ -58,6 +58,11 @@ export const logEvents = {
   'uplink.refused': 'The broker of an uplink will not take something.',
   'registration.made': 'This gateway was registered at another broker as context source.',
   'registration.failed': 'A registration at another broker could not be made or renewed; it is tried again.',
+  'tunnel.up': 'A tunnel is open: that of a gateway to here, or ours to a centre.',
+  'tunnel.down': 'A tunnel was closed, or cannot be opened.',
+  'tunnel.displaced': 'Another connection with our name took the place of our tunnel.',
+  'tunnel.taken-over':
+    'Another process with the same name took the place of a tunnel; two gateways may have one identity.',
   'downward.undone': 'What the settings do not want any more was removed at another broker.',
   'downward.not-undone': 'That could not be removed now; it is tried again.',
   'context.fetched': 'A user @context was fetched and kept.',

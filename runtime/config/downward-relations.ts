@@ -10,7 +10,11 @@ interface Found {
   readonly expected: string
 }
 
-export function downwardMistakes({ register, http }: Settings): Found[] {
+export function downwardMistakes(settings: Settings): Found[] {
+  return [...registerMistakes(settings), ...tunnelMistakes(settings)]
+}
+
+function registerMistakes({ register, tunnels, http }: Settings): Found[] {
   const names = new Set<string>()
   return register.flatMap((one, i): Found[] => {
     const found: Found[] = []
@@ -26,10 +30,21 @@ export function downwardMistakes({ register, http }: Settings): Found[] {
       note('properties', 'properties or relationships, since the mode is exclusive')
     if (one.ids.length > 0 && one.idPattern !== undefined)
       note('idPattern', 'no idPattern, since there are ids')
-    if (one.endpoint === undefined && http.publicUrl === undefined)
+    if (one.tunnel && one.endpoint !== undefined) note('endpoint', 'no address, since there is a tunnel')
+    if (one.tunnel && !tunnels.some(({ url }) => url === one.url))
+      note('tunnel', 'an entry of tunnels with the same url')
+    if (!one.tunnel && one.endpoint === undefined && http.publicUrl === undefined)
       note('endpoint', 'an address, since there is no http.publicUrl')
     if (one.refreshSeconds !== undefined && one.refreshSeconds >= one.expirySeconds)
       note('refreshSeconds', `fewer than expirySeconds, ${one.expirySeconds}`)
     return found
   })
+}
+
+function tunnelMistakes({ tunnels }: Settings): Found[] {
+  return tunnels.flatMap(({ url }, i): Found[] =>
+    tunnels.findIndex((other) => other.url === url) === i
+      ? []
+      : [{ keys: ['tunnels', i, 'url'], expected: 'a centre that no other entry names' }],
+  )
 }

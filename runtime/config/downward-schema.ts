@@ -68,6 +68,10 @@ const registered = kind.groupOf('a group with url and types', {
     title: 'Address of this gateway for the centre',
     description: 'Left out: http.publicUrl.',
   }),
+  tunnel: setting(kind.flag(), false, {
+    title: 'Reached through a tunnel',
+    description: 'Instead of an address: the tunnel to the same centre, which `tunnels` has to name.',
+  }),
   sourceTokenFile: maybe(kind.fileName(), {
     title: 'File of the token for this gateway',
     description: 'Told to the centre in the registration, which sends it with what it asks. Mode 0600.',
@@ -90,4 +94,25 @@ export const register = setting(kind.listOf('registrations', 16, registered), []
   title: 'Registrations at other brokers',
   description:
     'Keeps this gateway registered there as context source. What is removed here is removed there, too.',
+})
+
+const tunnel = kind.groupOf('a group with url', {
+  url: centre.url,
+  tokenFile: centre.tokenFile,
+  allow: setting(kind.listOf('rights', 3, kind.oneOf('read', 'subscribe', 'write')), ['read', 'subscribe'], {
+    title: 'What the centre may do',
+    description:
+      'read: what there is and was. subscribe: make, change and delete subscriptions. write: everything else of NGSI-LD. Whoever may ask the centre may do as much here, in all tenants.',
+  }),
+  keepAliveSeconds: setting(kind.wholeNumber(1, 3600, 'seconds'), 20, {
+    title: 'Time between two signs of life',
+    description:
+      'Less than routers on the way forget a silent connection after. A dead one is noticed after twice as long.',
+  }),
+})
+
+export const tunnels = setting(kind.listOf('tunnels', 16, tunnel), [], {
+  title: 'Tunnels to centres',
+  description:
+    'Held open to Selvedges that cannot connect to this gateway, because it is behind NAT: they reach what is registered there through them.',
 })

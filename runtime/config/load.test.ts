@@ -27,6 +27,7 @@ describe('settings that stand', () => {
       bridges: { json: [] },
       bridgeIn: [],
       register: [],
+      tunnels: [],
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: { schedule: '17 3 * * *', folder: join(folder, '.selvedge/backups'), keep: 2, verify: true },
       disk: { reserveBytes: 16 * 1024 ** 2 },

@@ -192,6 +192,7 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
       tokenFile: maybeFull(one.tokenFile),
       sourceTokenFile: maybeFull(one.sourceTokenFile),
     })),
+    tunnels: given.tunnels.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
   }
 }
 

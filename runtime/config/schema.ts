@@ -6,7 +6,7 @@
 import * as v from 'valibot'
 import { limits } from '#base/limits.ts'
 import { backup, disk } from './disk-schema.ts'
-import { register } from './downward-schema.ts'
+import { register, tunnels } from './downward-schema.ts'
 import * as kind from './kinds.ts'
 import { type About, about, maybe, section, setting } from './setting.ts'
 
@@ -248,6 +248,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   register,
   backup,
   disk,
+  tunnels,
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {

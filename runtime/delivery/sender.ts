@@ -3,6 +3,7 @@
  * protocol, so that the dispatcher treats all endpoints alike.
  */
 import type { Clock } from '#base/clock.ts'
+import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import { createHttpEndpoint, type HttpEndpointSettings, type OutgoingRequest } from './http-endpoint.ts'
 import type { Sent } from './verdict.ts'
 
@@ -15,6 +16,8 @@ export interface SenderPorts {
   readonly clock: Clock
   /** Sends by MQTT. */
   readonly publish: (request: Outgoing & { readonly mqtt: object }) => Promise<Sent>
+  /** Sends through a tunnel. */
+  readonly tunnel: (request: OutgoingRequest) => Promise<Sent>
 }
 
 export interface Sender {
@@ -23,11 +26,16 @@ export interface Sender {
   close(): void
 }
 
-export function createSender({ clock, publish }: SenderPorts, settings: HttpEndpointSettings): Sender {
+export function createSender(
+  { clock, publish, tunnel }: SenderPorts,
+  settings: HttpEndpointSettings,
+): Sender {
   const http = createHttpEndpoint(clock, settings)
   return Object.freeze({
-    send: ({ mqtt: wishes, ...request }) =>
-      wishes === undefined ? http.send(request) : publish({ ...request, mqtt: wishes }),
+    send({ mqtt: wishes, ...request }) {
+      if (wishes !== undefined) return publish({ ...request, mqtt: wishes })
+      return isTunnelled(request.uri) ? tunnel(request) : http.send(request)
+    },
     close: http.close,
   } satisfies Sender)
 }

@@ -10,6 +10,7 @@ import type { Log } from '#base/log.ts'
 import type { Counter } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
 import type { Consumer, Listening } from '#broker/types.ts'
+import { streamUri } from '#ngsi-ld/subscription.ts'
 import type { Deliveries, Delivery } from '#store/deliveries.ts'
 import type { DispatcherPorts } from './dispatcher.ts'
 
@@ -196,7 +197,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
 }
 
 /** Whether consumers come for what is owed there. */
-export const isStreamed = (endpoint: string): boolean => endpoint.startsWith('urn:')
+export const isStreamed = (endpoint: string): boolean => endpoint.startsWith(streamUri)
 
 const countOf = (deliveries: readonly Delivery[], endpoint: string): number =>
   deliveries.reduce((sum, delivery) => sum + (delivery.endpoint === endpoint ? 1 : 0), 0)

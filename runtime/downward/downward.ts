@@ -9,7 +9,10 @@ import type { Metrics } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
 import { requireSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
+import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
+import type { Sent } from '#delivery/verdict.ts'
 import type { Peer } from '#federation/peer.ts'
+import type { App } from '#http/app.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { parseRegistration } from '#ngsi-ld/registration-parse.ts'
 import type { Database } from '#store/database.ts'
@@ -23,12 +26,16 @@ import {
   type RegistrationStatus,
 } from './registrar.ts'
 import { type RegisterSettings, registrationOf } from './registration.ts'
+import type { TunnelState } from './tunnel.ts'
+import { openTunnels, sendThrough } from './tunnel-set.ts'
 import { createUndoing } from './undoing.ts'
 
 export interface DownwardPorts {
   readonly database: Database
   readonly door: Pick<Door, 'commit'>
   readonly peer: Peer
+  /** The routes of this gateway, for what comes through tunnels. */
+  readonly app: Pick<App, 'fetch' | 'refuse'>
   /** What this gateway calls itself among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
   readonly clock: Clock
@@ -39,15 +46,19 @@ export interface DownwardPorts {
 
 export interface DownwardStatus {
   readonly registrations: readonly RegistrationStatus[]
+  readonly tunnels: readonly TunnelState[]
 }
 
 export interface Downward {
   status(): DownwardStatus
+  /** Sends a notification through the tunnel to the centre that its address names. */
+  send(request: OutgoingRequest): Promise<Sent>
   close(): Promise<void>
 }
 
 /** @throws config.invalid when a file of a token cannot be read, or what is to be registered is no registration. */
-export function openDownward(ports: DownwardPorts, { register, http }: Settings): Downward {
+export function openDownward(ports: DownwardPorts, settings: Settings): Downward {
+  const { register, http } = settings
   const { alias, clock, dice, log, metrics } = ports
   const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
   const centreFor = (settings: CentreSettings, tenant = '') =>
@@ -66,10 +77,18 @@ export function openDownward(ports: DownwardPorts, { register, http }: Settings)
     registrars.filter((registrar) => registrar.status().state === 'registered').length
   if (registrars.length > 0) metrics.gauge('selvedge_registered', registered)
 
+  const tunnels = openTunnels(ports, settings)
+  if (tunnels.length > 0)
+    metrics.gauge('selvedge_tunnels_held', () => tunnels.filter((one) => one.open() !== undefined).length)
+
   return Object.freeze({
-    status: () => ({ registrations: registrars.map((registrar) => registrar.status()) }),
+    status: () => ({
+      registrations: registrars.map((registrar) => registrar.status()),
+      tunnels: tunnels.map((one) => one.status()),
+    }),
+    send: (request) => sendThrough(tunnels, request),
     async close() {
-      await Promise.all([undoing.close(), ...registrars.map((registrar) => registrar.close())])
+      await Promise.all([undoing, ...registrars, ...tunnels].map((one) => one.close()))
     },
   } satisfies Downward)
 }
@@ -85,6 +104,7 @@ function wishOf(one: RegisterSettings, here: Here): RegistrarSettings & { readon
   if (tokenFile !== undefined) requireSecretFile(tokenFile)
   const registration = registrationOf(one, {
     alias: here.alias(sourceTenant),
+    gateway: here.alias(''),
     publicUrl: here.publicUrl,
     sourceToken: sourceTokenFile === undefined ? undefined : requireSecretFile(sourceTokenFile),
   })

@@ -4,12 +4,15 @@
  */
 import type { Settings } from '#config/schema.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
+import { tunnelUri } from '#ngsi-ld/tunnel-uri.ts'
 
 export type RegisterSettings = Settings['register'][number]
 
 export interface Own {
   /** What this gateway calls itself, in the tenant that is registered. */
   readonly alias: string
+  /** What it calls itself as a whole. */
+  readonly gateway: string
   readonly publicUrl: string | undefined
   /** What the centre is to send when it asks. */
   readonly sourceToken: string | undefined
@@ -49,5 +52,5 @@ function informationOf({ types, ids, idPattern, properties, relationships }: Reg
 }
 
 /** The settings were checked: one of them is there. */
-const endpointOf = ({ endpoint }: RegisterSettings, { publicUrl }: Own): string =>
-  (endpoint ?? publicUrl ?? '').replace(/\/+$/, '')
+const endpointOf = ({ endpoint, tunnel }: RegisterSettings, { publicUrl, gateway }: Own): string =>
+  tunnel ? tunnelUri(gateway) : (endpoint ?? publicUrl ?? '').replace(/\/+$/, '')

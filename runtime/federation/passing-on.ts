@@ -17,6 +17,7 @@ import type { JsonObject } from '#ngsi-ld/json.ts'
 import { passedOn } from '#ngsi-ld/passing-on.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
+import { isTunnelled, tunnelUri } from '#ngsi-ld/tunnel-uri.ts'
 import { pseudonymsOf } from '#ngsi-ld/via.ts'
 import type { SourceAnswer, Sources } from './sources.ts'
 
@@ -183,7 +184,11 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     const wanted = wantedOf(subscription, one.registration)
     if (wanted === undefined) return move(tenant, broker, one, 'leaving')
     const context = await ports.contexts.resolve(wanted.context, tenant)
-    const uri = `${subscription!.asked!.origin}${sourceNotificationsPath}/${one.token}${
+    // Who holds a tunnel open brings its notifications through it, too.
+    const way = isTunnelled(one.registration.endpoint)
+      ? tunnelUri(ports.alias(''))
+      : subscription!.asked!.origin
+    const uri = `${way}${sourceNotificationsPath}/${one.token}${
       tenant === '' ? '' : `?tenant=${encodeURIComponent(tenant)}`
     }`
     const { notification } = wanted

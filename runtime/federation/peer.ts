@@ -12,6 +12,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
+import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
 
 export interface PeerRequest {
   readonly method: string
@@ -31,19 +32,33 @@ export interface Peer {
   close(): void
 }
 
-/** `allowsLoopback`: whether sources on this machine may be asked. */
-export function createPeer(settings: { allowsLoopback: boolean }): Peer {
+export interface PeerSettings {
+  /** Whether sources on this machine may be asked. */
+  readonly allowsLoopback: boolean
+  /** Certificates, in PEM, of those who vouch for sources; undefined: those of the system. */
+  readonly ca?: readonly string[] | undefined
+  /** How those are asked that cannot be connected to. */
+  readonly tunnels?: { readonly exchange: Peer['exchange'] } | undefined
+}
+
+export function createPeer(settings: PeerSettings): Peer {
   const options = {
     keepAlive: true,
     maxSockets: limits.sourceSocketsMax.value,
     ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
   }
   const http = new HttpAgent(options)
-  const https = new HttpsAgent({ ...options, rejectUnauthorized: true })
+  const https = new HttpsAgent({
+    ...options,
+    rejectUnauthorized: true,
+    ...(settings.ca === undefined ? {} : { ca: [...settings.ca] }),
+  })
 
   return Object.freeze({
     exchange: (outgoing) =>
       new Promise<PeerAnswer>((resolve) => {
+        if (settings.tunnels !== undefined && isTunnelled(outgoing.url))
+          return resolve(settings.tunnels.exchange(outgoing))
         const url = new URL(outgoing.url)
         if (!settings.allowsLoopback && isLoopback(url.hostname)) {
           resolve({ failure: 'unreachable', reason: `${url.hostname} is this machine` })

@@ -7,6 +7,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
+import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { Asker, SourceRequest } from './sources.ts'
 
 /** What is wanted, as the client said it; names and texts are in the context of its request. */
@@ -172,7 +173,8 @@ export function nextPage(
   const text = typeof link === 'string' ? link : (link ?? []).join(',')
   const found = /<([^<>]*)>\s*;[^<]*rel="?next"?/i.exec(text)
   if (found === null) return undefined
-  const base = endpoint.replace(/\/+$/, '')
+  // Whoever answers through a tunnel has no address of its own.
+  const base = isTunnelled(endpoint) ? 'http://localhost' : endpoint.replace(/\/+$/, '')
   const url = URL.parse(found[1]!, base + request.path)
   if (url === null || url.origin !== new URL(base).origin) return undefined
   const at = url.pathname.indexOf(`${basePath}/`)

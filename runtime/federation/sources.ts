@@ -10,6 +10,7 @@ import type { RegistrationBroker } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { wishesOf } from '#ngsi-ld/source-info.ts'
+import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { Peer, PeerRequest } from './peer.ts'
 import { createSourceCopies } from './source-copies.ts'
 import { inForm } from './source-form.ts'
@@ -63,7 +64,7 @@ export interface Warning {
 
 /** The name of a source in warnings. */
 export function agentOf({ contextSourceAlias, endpoint }: Registration): string {
-  return contextSourceAlias ?? new URL(endpoint).host
+  return contextSourceAlias ?? tunnelled(endpoint)?.alias ?? new URL(endpoint).host
 }
 
 const isRead = ({ method, path }: SourceRequest): boolean =>

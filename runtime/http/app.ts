@@ -17,6 +17,7 @@ import type { Broker } from '#broker/types.ts'
 import { createEntityMaps } from '#federation/entity-maps.ts'
 import type { PassingOn } from '#federation/passing-on.ts'
 import type { Sources } from '#federation/sources.ts'
+import type { Tunnels } from '#federation/tunnels.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
@@ -47,6 +48,8 @@ import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
 import { createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
+import { createTunnelled } from './tunnelled.ts'
+import { createTunnelTable } from './tunnels.ts'
 import { createUplinkTable, type UplinkRoutePorts } from './uplinks.ts'
 
 export interface AppPorts {
@@ -63,6 +66,7 @@ export interface AppPorts {
   readonly sources: Sources
   readonly passing: PassingOn
   readonly uplinks: UplinkRoutePorts['uplinks']
+  readonly tunnels: Tunnels
   /** How this gateway stands with other brokers that it is registered at; undefined before that is known. */
   readonly downward: () => object | undefined
   readonly clock: Clock
@@ -103,7 +107,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 type Methods = Readonly<Partial<Record<Method, Route>>>
 
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, alias, passing, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, alias, passing, tunnels, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers(contexts)
@@ -123,9 +127,6 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const snapshot = createSnapshotRoutes({ ...ports, asks, answers, problems, ...found })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
-  const identity = createSourceIdentityRoutes({ asks, answers, clock, alias })
-  const senml = createSenmlRoutes({ takeFrame, bodies, answers, clock })
-  const context = createContextRoutes()
   const admin = createAdminRoutes({ ...ports, answers }, settings)
   const backups = createBackupRoutes({ ...ports, answers })
 
@@ -137,6 +138,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         ...{ asks, answers, contexts, clock, rules, passing, alias },
         publicUrl: settings.publicUrl,
       }),
+      ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
       ...createSourceNotificationTable({ asks, answers, broker, contexts, clock }),
       ...createEntityMapTable({ asks, answers, maps, clock }, mapped, {
         query: distribution.query(entities.query),
@@ -154,21 +156,25 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       ...discoveryTable(discovery, snapshot, distribution),
       [hostedContextsPath]: { GET: stored.list, POST: stored.add },
       [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
-      [sourceIdentityPath]: { GET: identity.retrieve },
-      [senmlPath]: { POST: senml.push },
-      [platformContextPath]: { GET: context.platform },
+      [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ asks, answers, clock, alias }).retrieve },
+      [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
+      [platformContextPath]: { GET: createContextRoutes().platform },
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
-      '/health/live': { GET: admin.live },
-      '/health/ready': { GET: admin.ready },
-      '/metrics': { GET: admin.metrics },
-      '/selvedge/v1/info': { GET: admin.info },
-      '/selvedge/v1/downward': { GET: admin.downward },
+      ...adminTable(admin),
       [backupsPath]: { GET: backups.list, POST: backups.make },
     },
     problems.answer,
     metrics,
   )
-  return Object.freeze({ ...app, end: streams.end })
+  // Gateways bring what was asked of them; whatever else they want, they ask by themselves.
+  const serveTunnelled = createTunnelled(app, new Set(['notify']))
+  return Object.freeze({
+    ...app,
+    end() {
+      streams.end()
+      tunnels.close()
+    },
+  })
 }
 
 type Table = Readonly<Record<string, Methods>>
@@ -183,6 +189,14 @@ function described(table: Table): Table {
   )
   return whole
 }
+
+const adminTable = (admin: ReturnType<typeof createAdminRoutes>): Table => ({
+  '/health/live': { GET: admin.live },
+  '/health/ready': { GET: admin.ready },
+  '/metrics': { GET: admin.metrics },
+  '/selvedge/v1/info': { GET: admin.info },
+  '/selvedge/v1/downward': { GET: admin.downward },
+})
 
 /** Paths of what is known of types and attributes. */
 function discoveryTable(

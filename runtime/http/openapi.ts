@@ -161,6 +161,7 @@ function answerOf(status: number, of: SchemaName | readonly [SchemaName] | null,
 
 const successes: Readonly<Record<number, string>> = {
   200: 'What was asked for',
+  101: 'The connection becomes a WebSocket',
   201: 'Created; Location says where',
   204: 'Done',
   206: 'A part; Content-Range says which',

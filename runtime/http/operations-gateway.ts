@@ -13,6 +13,11 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'GET /selvedge/v1/downward': op('Operation', 'Where this gateway is registered, and how it stands there', {
     200: 'Object',
   }),
+  'GET /selvedge/v1/tunnel': op(
+    'Operation',
+    'Opens the tunnel of a gateway behind NAT, as WebSocket; Selvedge-Alias says whose',
+    { 101: null },
+  ),
   'POST /selvedge/v1/source-notifications/:token': op(
     'Operation',
     'Takes a notification of a context source, of a subscription that was passed on to it',

@@ -49,9 +49,15 @@ export interface MapUse {
   through(broker: TenantBroker, told: Told): TenantBroker
 }
 
+/** What differs from the usual: longer messages, and header lines of the answer. */
+export interface UpgradeWishes {
+  readonly messageBytesMax: number
+  readonly headers: readonly string[]
+}
+
 export interface Upgrade {
   /** Takes the connection; what the route answers then goes nowhere. */
-  accept(use: (socket: WebSocket) => void): void
+  accept(use: (socket: WebSocket) => void, wishes?: UpgradeWishes): void
 }
 
 export interface HttpServerPorts {

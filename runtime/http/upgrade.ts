@@ -13,19 +13,16 @@ export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>): void {
-  const sockets = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    maxPayload: limits.streamMessageBytesMax.value,
-    perMessageDeflate: false,
-  })
+  const sockets = socketsFor(limits.streamMessageBytesMax.value)
   server.on('upgrade', (incoming: IncomingMessage, connection: Duplex, head: Buffer) => {
     connection.on('error', () => connection.destroy())
     let isTaken = false
     const upgrade: Upgrade = {
-      accept(use) {
+      accept(use, wishes) {
         isTaken = true
-        sockets.handleUpgrade(incoming, connection, head, use)
+        const server = wishes === undefined ? sockets : socketsFor(wishes.messageBytesMax)
+        if (wishes !== undefined) server.once('headers', (lines) => lines.push(...wishes.headers))
+        server.handleUpgrade(incoming, connection, head, use)
       },
     }
     void answerOf(incoming, upgrade, ports).then(async (response) => {
@@ -33,6 +30,9 @@ export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetc
     })
   })
 }
+
+const socketsFor = (maxPayload: number): WebSocketServer =>
+  new WebSocketServer({ noServer: true, clientTracking: false, maxPayload, perMessageDeflate: false })
 
 async function answerOf(
   incoming: IncomingMessage,

@@ -18,6 +18,7 @@ import {
   notificationMediaTypes,
   streamUri,
 } from './subscription.ts'
+import { isTunnelled } from './tunnel-uri.ts'
 import { checkUplink } from './uplink-wishes.ts'
 
 type Expander = Pick<Context, 'expand'>
@@ -148,7 +149,7 @@ export function parseEndpoint(
 
 function endpointUri(value: Json | undefined, field: string): string {
   const uri = checkUri(value, field)
-  if (uri === streamUri) return uri
+  if (uri === streamUri || isTunnelled(uri)) return uri
   if (!/^(?:https?|mqtts?):\/\//i.test(uri) || !URL.canParse(uri))
     throw badRequestData(`must be an http, https, mqtt or mqtts URL, or ${streamUri}`, field)
   if (/^mqtt/i.test(uri)) checkTopic(uri, field)

@@ -24,6 +24,7 @@ import {
 } from './registration.ts'
 import { areConsumption, isOperation } from './registration-operations.ts'
 import { parseSourceInfo } from './source-info.ts'
+import { tunnelled } from './tunnel-uri.ts'
 
 export interface ParseRegistrationOptions {
   readonly context: Pick<Context, 'expand' | 'reference'>
@@ -200,8 +201,9 @@ function parseEntities(value: Json, context: Pick<Context, 'expand'>, field: str
 
 function parseEndpoint(value: Json): string {
   const uri = checkUri(value, 'endpoint')
+  if (tunnelled(uri)?.path === '/') return uri
   if (!/^https?:\/\//i.test(uri) || !URL.canParse(uri))
-    throw badRequestData('must be an http or https URL', 'endpoint')
+    throw badRequestData('must be an http or https URL, or name a tunnel', 'endpoint')
   return uri
 }
 

@@ -21,6 +21,7 @@ import { createSender } from '#delivery/sender.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createTunnels } from '#federation/tunnels.ts'
 import { guard } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -124,10 +125,15 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     { core: createCoreContext(profiles[profile].coreVersion) },
   )
   const sender = createSender(
-    { clock: systemClock, publish: async () => ({ ok: false, kind: 'unsendable', reason: 'no MQTT here' }) },
+    {
+      clock: systemClock,
+      publish: async () => ({ ok: false, kind: 'unsendable', reason: 'no MQTT here' }),
+      tunnel: async () => ({ ok: false, kind: 'unsendable', reason: 'no tunnel here' }),
+    },
     { allowsLoopback: true },
   )
-  const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true })
+  const tunnels = createTunnels({ clock: systemClock, log, metrics })
+  const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true, tunnels })
   const sources = createSources({ peer, clock: systemClock, resolve: contexts.resolve })
   const alias = (tenant: string): string =>
     [options.alias ?? 'selvedge-test', tenant].filter((part) => part !== '').join('.')
@@ -154,7 +160,8 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       passing,
       sources,
       uplinks: () => undefined,
-      downward: () => undefined,
+      tunnels,
+      downward: () => ({ connected: tunnels.statuses() }),
       clock: systemClock,
       log,
       metrics,

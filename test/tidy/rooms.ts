@@ -26,15 +26,15 @@ const shelves: Readonly<Record<string, number>> = {
   main: 10,
 }
 
-/** The one room of each library. A library without a line here may be used nowhere in the product. */
-const libraryRooms: Readonly<Record<string, string>> = {
+/** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
+const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   'better-sqlite3': 'store',
   aedes: 'mqtt',
   'mqtt-packet': 'mqtt',
   hono: 'http',
   '@hono/node-server': 'http',
   mqtt: 'mqtt',
-  ws: 'http',
+  ws: ['http', 'downward'],
   valibot: 'config',
   yaml: 'config',
   cborg: 'bridges',
@@ -131,9 +131,10 @@ export function strayLibraries(files: readonly TreeFile[]): string[] {
   return productImports(files).flatMap(({ from, to }) => {
     if (/^[.#]|^node:/.test(to)) return []
     const library = to.startsWith('@') ? to.split('/').slice(0, 2).join('/') : to.split('/')[0]!
-    const room = libraryRooms[library]
-    if (room === roomOf(from)) return []
-    return [`${from} imports ${to}: ${room === undefined ? 'no room owns it' : `it belongs to ${room}`}`]
+    const rooms = [libraryRooms[library] ?? []].flat()
+    if (rooms.includes(roomOf(from))) return []
+    const owners = rooms.length === 0 ? 'no room owns it' : `it belongs to ${rooms.join(' and ')}`
+    return [`${from} imports ${to}: ${owners}`]
   })
 }
 

@@ -1,0 +1,58 @@
+/**
+ * The tunnels that the settings name, and what goes through them: what a centre asks is served by the routes of this gateway
+ * with the rights it has here, and notifications for a centre go through the tunnel to it.
+ */
+import { randomUUID } from 'node:crypto'
+import { limits } from '#base/limits.ts'
+import { requireSecretFile, trustedWith } from '#config/access.ts'
+import type { Settings } from '#config/schema.ts'
+import { retryAfterMs } from '#delivery/backoff.ts'
+import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
+import type { Failure, Sent } from '#delivery/verdict.ts'
+import { createTunnelled } from '#http/tunnelled.ts'
+import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
+import { createCentre } from './centre.ts'
+import type { DownwardPorts } from './downward.ts'
+import { createTunnel, type Tunnel } from './tunnel.ts'
+
+/** @throws config.invalid when the file of a token cannot be read. */
+export function openTunnels(
+  { app, alias, peer, clock, dice, log }: DownwardPorts,
+  { tunnels, outbound }: Settings,
+): readonly Tunnel[] {
+  const name = alias('')
+  const instance = randomUUID()
+  return tunnels.map(({ url, tokenFile, allow, keepAliveSeconds }) => {
+    if (tokenFile !== undefined) requireSecretFile(tokenFile)
+    const centre = createCentre({ peer, clock, alias: name }, { url, tokenFile })
+    return createTunnel(
+      { centre, serve: createTunnelled(app, new Set(allow)), clock, dice, log },
+      {
+        url,
+        alias: name,
+        instance,
+        beatMs: keepAliveSeconds * 1000,
+        allowsLoopback: outbound.allowLoopback,
+        ca: trustedWith(outbound.caFile),
+      },
+    )
+  })
+}
+
+/** A tunnel that is closed opens again by itself; what was to be sent is tried again. */
+export async function sendThrough(tunnels: readonly Tunnel[], request: OutgoingRequest): Promise<Sent> {
+  const { alias, path } = tunnelled(request.uri) ?? { alias: '', path: '/' }
+  const found = tunnels.map((one) => one.open()).find((open) => open?.alias === alias)
+  if (found === undefined) return failure('reset', `there is no open tunnel to ${alias}`)
+  const answer = await found.end.exchange(
+    { method: 'POST', path, headers: { ...request.headers }, body: request.body.toString() },
+    request.timeoutMs ?? limits.deliveryTimeoutMs.value,
+  )
+  if ('failure' in answer) return failure(answer.failure === 'timeout' ? 'timeout' : 'reset', answer.reason)
+  const { status, headers } = answer
+  if (status >= 200 && status < 300) return { ok: true, status }
+  const wait = retryAfterMs(headers['retry-after'], 0)
+  return { ...failure('status', `answered ${status}`), status, retryAfterMs: wait }
+}
+
+const failure = (kind: Failure['kind'], reason: string): Failure => ({ ok: false, kind, reason })

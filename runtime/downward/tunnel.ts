@@ -1,0 +1,169 @@
+/**
+ * A tunnel that this gateway holds open to a centre nobody behind which could connect to it: a WebSocket that it opens, through which
+ * the centre asks it and it tells the centre. A connection that ends is opened again, after pauses that grow until one
+ * has lasted. A centre that cannot be reached is probed by connecting.
+ */
+
+import { WebSocket } from 'ws'
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { lookupElsewhere } from '#base/loopback.ts'
+import { productToken } from '#base/version.ts'
+import { probeIntervalMs } from '#delivery/breaker.ts'
+import { originOf, probe, shownUri } from '#delivery/probe.ts'
+import {
+  createTunnelEnd,
+  displacedCode,
+  type TunnelEnd,
+  type TunnelEndPorts,
+} from '#federation/tunnel-end.ts'
+import type { Centre } from './centre.ts'
+import { createPauses } from './pause.ts'
+
+export interface TunnelPorts {
+  readonly centre: Pick<Centre, 'headers'>
+  readonly serve: TunnelEndPorts['serve']
+  readonly clock: Clock
+  readonly dice: () => number
+  readonly log: Log
+}
+
+export interface TunnelSettings {
+  /** Of the centre; ends in /ngsi-ld/v1. */
+  readonly url: string
+  readonly alias: string
+  /** Of this process. */
+  readonly instance: string
+  readonly beatMs: number
+  readonly allowsLoopback: boolean
+  readonly ca: readonly string[] | undefined
+}
+
+export interface TunnelState {
+  readonly centre: string
+  readonly state: 'open' | 'closed'
+  /** Why it is closed. */
+  readonly reason?: string | undefined
+  /** Wall-clock ms since when it is as it is. */
+  readonly since: number
+}
+
+export interface Tunnel {
+  status(): TunnelState
+  /** The other end, and what it calls itself; undefined while it is closed. */
+  open(): { readonly end: TunnelEnd; readonly alias: string } | undefined
+  close(): Promise<void>
+}
+
+/** Why a connection ended, and whether it lasted. */
+interface Ended {
+  readonly reason: string
+  readonly isUnreachable: boolean
+  readonly lastedMs: number
+}
+
+export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunnel {
+  const { centre, clock, dice, log } = ports
+  const { url, alias, instance, beatMs, allowsLoopback, ca } = settings
+  const facts = { centre: shownUri(url), alias }
+  const address = originOf(url)?.address
+  const pauses = createPauses()
+  let open: { readonly end: TunnelEnd; readonly alias: string } | undefined
+  let since = clock.now()
+  let reason: string | undefined = 'not opened yet'
+
+  /** Opens a connection and settles when it ended. */
+  const hold = (): Promise<Ended> =>
+    new Promise((resolve) => {
+      let begunAt: number | undefined
+      let theirs = ''
+      let failed: { readonly reason: string; readonly isUnreachable: boolean } | undefined
+      const socket = new WebSocket(
+        url.replace(/^http/, 'ws').replace(/\/ngsi-ld\/v1$/, '/selvedge/v1/tunnel'),
+        {
+          headers: {
+            ...centre.headers(),
+            'user-agent': productToken,
+            'selvedge-alias': alias,
+            'selvedge-instance': instance,
+          },
+          handshakeTimeout: limits.downwardTimeoutMs.value,
+          maxPayload: limits.tunnelMessageBytesMax.value,
+          perMessageDeflate: false,
+          followRedirects: false,
+          ...(allowsLoopback ? {} : { lookup: lookupElsewhere }),
+          ...(ca === undefined ? {} : { ca: [...ca] }),
+        },
+      )
+      socket.on('upgrade', ({ headers }) => {
+        theirs = String(headers['selvedge-alias'] ?? '')
+      })
+      socket.on('unexpected-response', (request, response) => {
+        failed = { reason: `answered ${response.statusCode}`, isUnreachable: false }
+        request.destroy()
+        socket.terminate()
+      })
+      socket.on('error', (error) => {
+        failed ??= { reason: error.message, isUnreachable: begunAt === undefined }
+      })
+      socket.on('open', () => {
+        if (pauses.isClosed()) return socket.close(1001)
+        begunAt = clock.monotonic()
+        const end = createTunnelEnd(socket, { serve: ports.serve, beatMs, onClose: () => undefined })
+        turn({ end, alias: theirs }, undefined)
+      })
+      socket.on('close', (code, text) => {
+        const isDisplaced = code === displacedCode
+        if (isDisplaced) log.warn('tunnel.displaced', { ...facts, reason: text.toString() })
+        resolve({
+          reason: `${code} ${text.toString()}`.trimEnd(),
+          isUnreachable: false,
+          lastedMs: begunAt === undefined || isDisplaced ? 0 : clock.monotonic() - begunAt,
+          ...failed,
+        })
+      })
+    })
+
+  function turn(now: typeof open, why: string | undefined): void {
+    if (now !== undefined) log.info('tunnel.up', facts)
+    else if (open !== undefined || reason === 'not opened yet')
+      log.warn('tunnel.down', { ...facts, reason: why })
+    if ((now === undefined) !== (open === undefined)) since = clock.now()
+    open = now
+    reason = why
+  }
+
+  async function reach(): Promise<void> {
+    const startedAt = clock.monotonic()
+    while (!pauses.isClosed() && address !== undefined && !(await probe(address)))
+      await pauses.rest(probeIntervalMs(clock.monotonic() - startedAt))
+  }
+
+  async function run(): Promise<void> {
+    let tries = 0
+    while (!pauses.isClosed()) {
+      const ended = await hold().catch((error: unknown): Ended => {
+        return { reason: (error as Error).message, isUnreachable: false, lastedMs: 0 }
+      })
+      turn(undefined, ended.reason)
+      tries = ended.lastedMs >= limits.tunnelStableMs.value ? 0 : tries + 1
+      if (ended.isUnreachable) await reach()
+      const pauseMs = Math.min(limits.tunnelPauseMsMax.value, firstPauseMs * 2 ** Math.min(tries, 20))
+      await pauses.rest(pauseMs * (0.5 + dice() / 2))
+    }
+  }
+  const running = run()
+
+  return Object.freeze({
+    status: () => ({ centre: facts.centre, state: open === undefined ? 'closed' : 'open', reason, since }),
+    open: () => open,
+    async close() {
+      pauses.close()
+      open?.end.close(1001, 'the gateway stops')
+      await running
+    },
+  } satisfies Tunnel)
+}
+
+const firstPauseMs = 500

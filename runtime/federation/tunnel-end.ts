@@ -1,0 +1,167 @@
+/**
+ * One end of a tunnel: requests and answers of HTTP in messages over one connection that both sides may ask through. A message
+ * is a line of JSON that says what it is, then the body as it is. Both ends look for signs of life, so that a connection that
+ * is only half there is noticed and ended. It never throws or rejects for what the other side does.
+ */
+import { limits } from '#base/limits.ts'
+import type { PeerAnswer } from './peer.ts'
+
+/** What of a WebSocket is used. */
+export interface TunnelSocket {
+  readonly bufferedAmount: number
+  send(text: string): void
+  ping(): void
+  close(code: number, reason: string): void
+  terminate(): void
+  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
+  on(event: 'ping' | 'pong', listener: () => void): unknown
+  on(event: 'close', listener: (code: number, reason: Buffer) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+export interface TunnelRequest {
+  readonly method: string
+  /** From the root on, with its query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface TunnelAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface TunnelEnd {
+  /** What was asked last may be unanswered yet: so many. */
+  asking(): number
+  exchange(request: TunnelRequest, timeoutMs: number): Promise<PeerAnswer>
+  close(code: number, reason: string): void
+}
+
+export interface TunnelEndPorts {
+  /** Answers what the other side asks. Never rejects. */
+  readonly serve: (request: TunnelRequest) => Promise<TunnelAnswer>
+  readonly beatMs: number
+  readonly onClose: (code: number, reason: string) => void
+}
+
+interface Head {
+  readonly ask?: number
+  readonly answer?: number
+  readonly method?: string
+  readonly path?: string
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Codes of closing: 1001 whoever closes goes away, 1002 it broke the rules, and: */
+export const displacedCode = 4409
+
+export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): TunnelEnd {
+  const asked = new Map<number, (answer: PeerAnswer) => void>()
+  let lastAsk = 0
+  let serving = 0
+  let isClosed = false
+  let isAlive = true
+
+  const beat = setInterval(() => {
+    if (!isAlive) return socket.terminate()
+    isAlive = false
+    socket.ping()
+  }, ports.beatMs)
+  beat.unref()
+  const live = (): void => {
+    isAlive = true
+  }
+
+  const hasRoom = (text: string): boolean =>
+    socket.bufferedAmount + text.length <= limits.tunnelBufferBytesMax.value
+  const messageOf = (head: Head, body: string): string => `${JSON.stringify(head)}\n${body}`
+
+  async function serve(id: number, request: TunnelRequest): Promise<void> {
+    let answer = busy
+    if (serving < limits.tunnelRequestsInFlight.value) {
+      serving++
+      answer = await ports.serve(request)
+      serving--
+    }
+    if (isClosed) return
+    const { status, headers, body } = answer
+    const message = messageOf({ answer: id, status, headers }, body)
+    const isTooMuch = message.length > limits.sourceAnswerBytesMax.value || !hasRoom(message)
+    socket.send(isTooMuch ? messageOf({ answer: id, status: 503, headers: {} }, '') : message)
+  }
+
+  function take(text: string): void {
+    const end = text.indexOf('\n')
+    const head = headOf(text.slice(0, end))
+    const body = text.slice(end + 1)
+    if (head?.ask !== undefined && typeof head.method === 'string' && typeof head.path === 'string') {
+      const { ask, method, path, headers = {} } = head
+      void serve(ask, { method, path, headers, body })
+      return
+    }
+    const { answer, status, headers = {} } = head ?? {}
+    if (answer === undefined || typeof status !== 'number') socket.close(1002, 'neither asks nor answers')
+    else asked.get(answer)?.({ status, headers, text: body })
+  }
+
+  socket.on('message', (data, isBinary) => {
+    live()
+    if (isBinary) socket.close(1002, 'messages are text')
+    else take(data.toString())
+  })
+  socket.on('ping', live)
+  socket.on('pong', live)
+  socket.on('error', () => socket.terminate())
+  socket.on('close', (code, reason) => {
+    if (isClosed) return
+    isClosed = true
+    clearInterval(beat)
+    for (const answer of [...asked.values()])
+      answer({ failure: 'unreachable', reason: 'the tunnel was closed' })
+    ports.onClose(code, reason.toString())
+  })
+
+  return Object.freeze({
+    asking: () => asked.size,
+    exchange: (request, timeoutMs) =>
+      new Promise<PeerAnswer>((resolve) => {
+        const { method, path, headers, body } = request
+        const id = ++lastAsk
+        const message = messageOf({ ask: id, method, path, headers }, body)
+        if (isClosed) return resolve({ failure: 'unreachable', reason: 'the tunnel was closed' })
+        if (asked.size >= limits.tunnelRequestsInFlight.value || !hasRoom(message))
+          return resolve({ failure: 'unreachable', reason: 'the tunnel is full' })
+        const end = (answer: PeerAnswer): void => {
+          clearTimeout(timer)
+          asked.delete(id)
+          resolve(answer)
+        }
+        const timer = setTimeout(
+          () => end({ failure: 'timeout', reason: `no answer within ${timeoutMs} ms` }),
+          timeoutMs,
+        )
+        asked.set(id, end)
+        socket.send(message)
+      }),
+    close(code, reason) {
+      socket.close(code, reason)
+      // Whoever does not answer the closing handshake is not waited for.
+      setTimeout(() => socket.terminate(), limits.tunnelCloseMs.value).unref()
+    },
+  } satisfies TunnelEnd)
+}
+
+const busy: TunnelAnswer = { status: 503, headers: { 'retry-after': '1' }, body: '' }
+
+function headOf(line: string): Head | undefined {
+  try {
+    const head = JSON.parse(line) as unknown
+    return typeof head === 'object' && head !== null ? head : undefined
+  } catch {
+    return undefined
+  }
+}

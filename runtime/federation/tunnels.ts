@@ -1,0 +1,109 @@
+/**
+ * The gateways that hold a tunnel open to this one, by what they call themselves. One name has one connection: who comes
+ * later takes the place of who came before, since that one is probably dead; where it was another process, that is told,
+ * for two gateways may have the same identity.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
+import type { PeerAnswer, PeerRequest } from './peer.ts'
+import {
+  createTunnelEnd,
+  displacedCode,
+  type TunnelEnd,
+  type TunnelEndPorts,
+  type TunnelSocket,
+} from './tunnel-end.ts'
+
+/** Who holds a tunnel open. */
+export interface Visitor {
+  /** The pseudonym of the gateway. */
+  readonly alias: string
+  /** Of its process: another one each time it starts. */
+  readonly instance: string
+  /** Address it comes from. */
+  readonly from: string
+}
+
+export interface TunnelStatus {
+  readonly alias: string
+  readonly from: string
+  /** Wall-clock ms. */
+  readonly since: number
+  readonly inFlight: number
+}
+
+export interface Tunnels {
+  /** @throws http.busy when there is no room for another gateway. */
+  admit(alias: string): void
+  /** `serve` answers what the gateway asks. */
+  take(socket: TunnelSocket, visitor: Visitor, serve: TunnelEndPorts['serve']): void
+  /** Asks the gateway whose name the address holds. Never rejects. */
+  exchange(request: PeerRequest): Promise<PeerAnswer>
+  statuses(): readonly TunnelStatus[]
+  close(): void
+}
+
+export interface TunnelsPorts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+interface Open {
+  readonly visitor: Visitor
+  readonly end: TunnelEnd
+  readonly since: number
+}
+
+export function createTunnels({ clock, log, metrics }: TunnelsPorts): Tunnels {
+  const open = new Map<string, Open>()
+  const requests = metrics.counter('selvedge_tunnel_requests_total')
+  metrics.gauge('selvedge_tunnels', () => open.size)
+
+  return Object.freeze({
+    admit(alias) {
+      if (open.has(alias) || open.size < limits.tunnelsMax.value) return
+      throw new GatewayError('http.busy', `${open.size} gateways hold a tunnel open`)
+    },
+    take(socket, visitor, serve) {
+      const { alias, instance, from } = visitor
+      const before = open.get(alias)
+      const facts = { alias, from }
+      const end = createTunnelEnd(socket, {
+        serve,
+        beatMs: limits.tunnelBeatMs.value,
+        onClose(code, reason) {
+          if (open.get(alias)?.end !== end) return
+          open.delete(alias)
+          log.info('tunnel.down', { ...facts, code, reason })
+        },
+      })
+      open.set(alias, { visitor, end, since: clock.now() })
+      if (before === undefined) return log.info('tunnel.up', facts)
+      before.end.close(displacedCode, `another connection of ${alias} came from ${from}`)
+      if (before.visitor.instance === instance) return log.info('tunnel.up', { ...facts, again: true })
+      log.warn('tunnel.taken-over', { ...facts, before: before.visitor.from })
+    },
+    async exchange({ method, url, headers, body, timeoutMs }) {
+      const target = tunnelled(url)
+      const found = target === undefined ? undefined : open.get(target.alias)
+      if (target === undefined || found === undefined)
+        return { failure: 'unreachable', reason: `${target?.alias ?? url} holds no tunnel open` }
+      requests.value++
+      const text = body === undefined ? '' : body.toString()
+      return found.end.exchange({ method, path: target.path, headers: { ...headers }, body: text }, timeoutMs)
+    },
+    statuses: () =>
+      [...open.values()].map(({ visitor: { alias, from }, end, since }) => ({
+        ...{ alias, from, since },
+        inFlight: end.asking(),
+      })),
+    close() {
+      for (const { end } of open.values()) end.close(1001, 'the gateway stops')
+    },
+  } satisfies Tunnels)
+}

@@ -1,0 +1,45 @@
+/**
+ * The route by which gateways behind NAT open their tunnel to this one: a request to upgrade to WebSocket that says who asks.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Tunnels } from '#federation/tunnels.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import { isTunnelled, tunnelUri } from '#ngsi-ld/tunnel-uri.ts'
+import { type HttpContext, headerOf } from './body.ts'
+import type { ServeTunnelled } from './tunnelled.ts'
+
+const tunnelPath = '/selvedge/v1/tunnel'
+
+export interface TunnelRoutePorts {
+  readonly tunnels: Pick<Tunnels, 'admit' | 'take'>
+  readonly serve: ServeTunnelled
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
+}
+
+export function createTunnelTable({ tunnels, serve, alias }: TunnelRoutePorts) {
+  return {
+    [tunnelPath]: {
+      GET(c: HttpContext): Response {
+        const { upgrade, incoming } = c.env
+        if (upgrade === undefined)
+          throw new GatewayError('http.not-acceptable', 'a tunnel is a WebSocket', {
+            available: ['websocket'],
+          })
+        const name = headerOf(c, 'selvedge-alias')
+        if (name === undefined || !isTunnelled(tunnelUri(name)))
+          throw badRequestData('is needed: what the gateway calls itself in Via', 'Selvedge-Alias')
+        if (name === alias('')) throw badRequestData('is what this gateway calls itself', 'Selvedge-Alias')
+        tunnels.admit(name)
+        const instance = headerOf(c, 'selvedge-instance') ?? ''
+        const from = incoming.socket.remoteAddress ?? 'unknown'
+        upgrade.accept((socket) => tunnels.take(socket, { alias: name, instance, from }, serve), {
+          messageBytesMax: limits.tunnelMessageBytesMax.value,
+          headers: [`Selvedge-Alias: ${alias('')}`],
+        })
+        return new Response(null, { status: 204 })
+      },
+    },
+  }
+}

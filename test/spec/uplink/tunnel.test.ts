@@ -1,0 +1,157 @@
+/**
+ * A gateway behind NAT that holds a tunnel open to a centre, both real processes: the centre asks it through the tunnel and is told
+ * through it, as far as it may; a tunnel that dies silently is noticed and opened again; two with one name displace each other, and
+ * both sides say so.
+ */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { createReceiver } from '#test/kit/receiver.ts'
+
+const within = { timeout: 10_000, interval: 50 }
+const entities = '/ngsi-ld/v1/entities'
+
+describe('a tunnel', () => {
+  let folders: string
+  let centre: GatewayProcess
+  const edges: GatewayProcess[] = []
+
+  const client = (gateway: GatewayProcess): HttpClient => httpClient(gateway.httpUrl)
+  const startEdge = async (url: string, more: object = {}, folder = 'edge'): Promise<GatewayProcess> => {
+    const edge = await startGatewayProcess({
+      dataFolder: join(folders, folder),
+      env: { SELVEDGE_MQTT_PORT: 'off' },
+      config: {
+        tunnels: [{ url, keepAliveSeconds: 1, ...more }],
+        register: [{ url, tunnel: true, types: ['Tank'], operations: ['federationOps', 'mergeEntity'] }],
+      },
+    })
+    edges.push(edge)
+    return edge
+  }
+  const ok = async (gateway: GatewayProcess, path: string, body: unknown, method = 'POST'): Promise<void> => {
+    const answer = await client(gateway).send(method, path, body)
+    if (answer.status >= 300) expect.unreachable(answer.text)
+  }
+  const tank = (id: string, level: number): object => ({
+    id,
+    type: 'Tank',
+    level: { type: 'Property', value: level },
+  })
+  const tanks = async (): Promise<object[]> => (await client(centre).get(`${entities}?type=Tank`)).json()
+  const reached = (...wanted: object[]) =>
+    vi.waitFor(async () => expect(await tanks()).toMatchObject(wanted), within)
+  const status = async (gateway: GatewayProcess) =>
+    (await client(gateway).get('/selvedge/v1/downward')).json() as {
+      tunnels: { state: string }[]
+      connected: { alias: string }[]
+    }
+
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-tunnel-'))
+    centre = await startGatewayProcess({ env: { SELVEDGE_MQTT_PORT: 'off' } })
+  })
+  afterEach(async () => {
+    await Promise.all([...edges.splice(0), centre].map((gateway) => gateway.stop()))
+    rmSync(folders, { recursive: true })
+  })
+
+  it('carries questions to the edge and notifications back, and no more than is allowed', async () => {
+    const edge = await startEdge(centre.httpUrl)
+    await ok(edge, entities, tank('urn:tank:1', 1))
+    await reached(tank('urn:tank:1', 1))
+
+    const receiver = await createReceiver()
+    await ok(centre, '/ngsi-ld/v1/subscriptions', {
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
+      notification: { endpoint: { uri: receiver.url() } },
+    })
+    await vi.waitFor(async () => {
+      const there: { notification: { endpoint: { uri: string } } }[] = (
+        await client(edge).get('/ngsi-ld/v1/subscriptions')
+      ).json()
+      expect(there.map(({ notification }) => notification.endpoint.uri)).toEqual([
+        expect.stringMatching(/^urn:selvedge:tunnel:selvedge-\w+\/selvedge\/v1\/source-notifications\//),
+      ])
+    }, within)
+    await ok(edge, `${entities}/urn:tank:1/attrs`, { level: { type: 'Property', value: 2 } })
+    await vi.waitFor(
+      () =>
+        expect(
+          receiver.taken().flatMap(({ body }) => (JSON.parse(body) as { data: object[] }).data),
+        ).toMatchObject([tank('urn:tank:1', 2)]),
+      within,
+    )
+    await receiver.down()
+
+    const written = await client(centre).send('PATCH', `${entities}/urn:tank:1`, {
+      level: { type: 'Property', value: 3 },
+    })
+    expect(written.status).not.toBe(204)
+    await reached(tank('urn:tank:1', 2))
+    expect((await status(centre)).connected).toMatchObject([{ alias: expect.stringMatching(/^selvedge-/) }])
+    expect((await status(edge)).tunnels).toMatchObject([{ state: 'open' }])
+  }, 30_000)
+
+  it('lets the centre write where that is allowed', async () => {
+    const edge = await startEdge(centre.httpUrl, { allow: ['read', 'write'] })
+    await ok(edge, entities, tank('urn:tank:1', 1))
+    await reached(tank('urn:tank:1', 1))
+    await ok(centre, `${entities}/urn:tank:1`, { level: { type: 'Property', value: 3 } }, 'PATCH')
+    expect((await client(edge).get(`${entities}/urn:tank:1`)).json()).toMatchObject(tank('urn:tank:1', 3))
+  }, 30_000)
+
+  it('is opened again when it died without a word', async () => {
+    const proxy: FaultProxy = await createFaultProxy({
+      target: { host: '127.0.0.1', port: centre.httpPort },
+    })
+    const edge = await startEdge(proxy.url)
+    await ok(edge, entities, tank('urn:tank:1', 1))
+    await reached(tank('urn:tank:1', 1))
+    await proxy.set('blackhole')
+    await edge.event('tunnel.down', 10_000)
+    await proxy.set('none')
+    await vi.waitFor(
+      async () => expect((await status(edge)).tunnels).toMatchObject([{ state: 'open' }]),
+      within,
+    )
+    await reached(tank('urn:tank:1', 1))
+    // The centre took the new one for the same gateway, as it is.
+    expect(centre.output()).not.toContain('tunnel.taken-over')
+    await proxy.close()
+  }, 30_000)
+
+  it('is taken over by another process with the same name, and both sides say so', async () => {
+    const edge = await startEdge(centre.httpUrl)
+    await reached()
+    await vi.waitFor(async () => expect((await status(centre)).connected).toHaveLength(1), within)
+    cpSync(join(folders, 'edge', 'gateway-id'), join(folders, 'twin', 'gateway-id'))
+    await startEdge(centre.httpUrl, {}, 'twin')
+    await centre.event('tunnel.taken-over')
+    await edge.event('tunnel.displaced')
+  }, 30_000)
+
+  it('is refused without the token, and without a name', async () => {
+    const address = `ws://127.0.0.1:${centre.httpPort}/selvedge/v1/tunnel`
+    const nameless = new WebSocket(address)
+    const refusal = await new Promise((resolve) => nameless.on('error', ({ message }) => resolve(message)))
+    expect(refusal).toContain('400')
+    expect((await client(centre).get('/selvedge/v1/tunnel')).status).toBe(406)
+
+    const closed = await startGatewayProcess({ env: { SELVEDGE_HOST: '0.0.0.0', SELVEDGE_MQTT_PORT: 'off' } })
+    edges.push(closed)
+    const edge = await startEdge(closed.httpUrl)
+    expect(await edge.event('tunnel.down')).toMatchObject({ reason: 'answered 401' })
+    await edge.stop()
+    const token = join(folders, 'token')
+    cpSync(join(closed.dataFolder, 'http-token'), token)
+    await startEdge(closed.httpUrl, { tokenFile: token })
+    await closed.event('tunnel.up')
+  }, 30_000)
+})
