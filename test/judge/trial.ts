@@ -1,0 +1,285 @@
+/**
+ * A trial of an uplink: a gateway and a hub, both real processes with a bad way between them, under devices and clients,
+ * through a schedule of cuts and kills that follows from a seed. When the traffic is over and everything went up, both
+ * have to hold the same. The seed decides what is done; which instant it meets is up to the machine.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { createDice } from '#test/crash/plan.ts'
+import { createFaultProxy, type Fault, faults } from '#test/kit/fault-proxy.ts'
+import { httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { openSmallDisk, type SmallDisk } from '#test/kit/small-disk.ts'
+import { compare } from './verdict.ts'
+import { createWatcher } from './watcher.ts'
+import { keepDevice, keepTanks, pause, type Tally, tankType } from './writers.ts'
+
+export interface TrialOptions {
+  readonly seed: number
+  /** Ends when so many observations were acknowledged, */
+  readonly observations: number
+  /** or after so long. */
+  readonly seconds: number
+  /** Most observations a second. Device time has 100 a second. */
+  readonly rate: number
+  /** How long everything may take to go up in the end. */
+  readonly patienceSeconds: number
+  /** Fills the gateway's disk now and then, too. */
+  readonly fillsDisk?: boolean
+  readonly tell?: (line: string) => void
+}
+
+export interface Report {
+  readonly complaints: readonly string[]
+  readonly tally: Tally
+  readonly troubles: Readonly<Record<string, number>>
+  readonly entities: number
+  readonly instances: number
+  readonly notified: number
+  readonly trafficSeconds: number
+  readonly drainSeconds: number
+}
+
+const deviceTypes = [
+  'http://www.w3.org/ns/sosa/Platform',
+  'http://www.w3.org/ns/sosa/Sensor',
+  'http://www.w3.org/ns/sosa/ObservableProperty',
+  'http://purl.org/iot/ontology/iot-stream#IotStream',
+  'http://purl.org/iot/ontology/iot-stream#StreamObservation',
+]
+const types = [tankType, ...deviceTypes]
+const writers = 4
+const tanksEach = 4
+const devices = 3
+
+/** A gateway that is killed and comes again on the same ports. */
+interface Phoenix {
+  readonly now: () => Promise<GatewayProcess>
+  end(signal: NodeJS.Signals): Promise<void>
+  rise(): Promise<void>
+}
+
+async function createPhoenix(dataFolder: string): Promise<Phoenix> {
+  let gateway = await startGatewayProcess({ dataFolder })
+  const env = {
+    SELVEDGE_HTTP_PORT: String(gateway.httpPort),
+    SELVEDGE_MQTT_PORT: String(gateway.mqttPort),
+  }
+  let waiting: PromiseWithResolvers<GatewayProcess> | undefined
+  return {
+    now: () => waiting?.promise ?? Promise.resolve(gateway),
+    async end(signal) {
+      waiting = Promise.withResolvers()
+      const startedAt = performance.now()
+      await gateway.kill(signal)
+      const tookMs = performance.now() - startedAt
+      if (tookMs > 10_000) throw new TypeError(`${signal} took ${Math.round(tookMs)} ms`)
+    },
+    async rise() {
+      gateway = await startGatewayProcess({ dataFolder, env })
+      waiting?.resolve(gateway)
+      waiting = undefined
+    },
+  }
+}
+
+export async function runTrial(options: TrialOptions): Promise<Report> {
+  const { seed, tell = () => undefined } = options
+  const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
+  const disk = options.fillsDisk === true ? openSmallDisk(1024) : undefined
+  const watcher = await createWatcher()
+  const [site, hub] = await Promise.all([
+    createPhoenix(disk === undefined ? join(folder, 'site') : join(disk.folder, 'site')),
+    createPhoenix(join(folder, 'hub')),
+  ])
+  const { httpPort: port, httpUrl: hubUrl } = await hub.now()
+  const proxy = await createFaultProxy({ target: { host: '127.0.0.1', port } })
+  try {
+    await watcher.subscribe(hubUrl, types)
+    await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`)
+    const startedAt = performance.now()
+    const tally: Tally = { observations: 0, operations: {} }
+    const traffic = runTraffic(options, site, tally)
+    const troubles = await trouble(options, { site, hub, proxy, disk, until: traffic })
+    await traffic
+    const drainingAt = performance.now()
+    tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
+    const dataFile = join((await site.now()).dataFolder, 'selvedge.db')
+    const drained = await waitUntilDrained(dataFile, options.patienceSeconds)
+    const drainSeconds = seconds(performance.now() - drainingAt)
+    const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
+    const sameness = await compareInTheEnd(urls, idsOf())
+    const complaints = [
+      ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
+      ...faultsIn('gateway', await site.now()),
+      ...faultsIn('hub', await hub.now()),
+      ...watcher.complaints.slice(0, 20),
+      ...sameness.complaints,
+    ]
+    const { entities, instances } = sameness
+    const trafficSeconds = seconds(drainingAt - startedAt)
+    return {
+      ...{ complaints, tally, troubles, entities, instances },
+      ...{ notified: watcher.seen(), trafficSeconds, drainSeconds },
+    }
+  } finally {
+    await proxy.close()
+    await Promise.all([site, hub].map(async (one) => (await one.now()).kill('SIGKILL')))
+    await watcher.close()
+    disk?.remove()
+    if (process.env['JUDGE_KEEP'] === undefined) rmSync(folder, { recursive: true })
+    else tell(`kept in ${folder} (seed ${seed})`)
+  }
+}
+
+const seconds = (ms: number): number => Math.round(ms / 100) / 10
+
+async function subscribeUplink(url: string, uri: string): Promise<void> {
+  const reply = await httpClient(url).send('POST', '/ngsi-ld/v1/subscriptions', {
+    id: 'urn:judge:uplink',
+    type: 'Subscription',
+    entities: types.map((type) => ({ type })),
+    notification: {
+      endpoint: { uri, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
+    },
+  })
+  if (reply.status !== 201) throw new TypeError(`the gateway answered ${reply.status}: ${reply.text}`)
+}
+
+const idsOf = (): string[] =>
+  Array.from({ length: writers }, (_, w) =>
+    Array.from({ length: tanksEach }, (__, i) => `urn:tank:w${w}-${i}`),
+  ).flat()
+
+/** Writers and devices until there were enough observations, or time is over. */
+async function runTraffic(
+  { seed, observations, seconds: most, rate }: TrialOptions,
+  site: Phoenix,
+  tally: Tally,
+): Promise<void> {
+  const startedAt = performance.now()
+  let given = 0
+  const goesOn = async (made: number): Promise<boolean> => {
+    given += made
+    const aheadMs = (given / rate) * 1000 - (performance.now() - startedAt)
+    if (aheadMs > 0) await pause(Math.min(aheadMs, 1000))
+    return tally.observations < observations && performance.now() - startedAt < most * 1000
+  }
+  const portsOf = (i: number) => ({ place: site.now, dice: createDice(seed * 1000 + i), goesOn })
+  await Promise.all([
+    ...Array.from({ length: writers }, (_, i) => keepTanks(`w${i}`, tanksEach, portsOf(i), tally)),
+    ...Array.from({ length: devices }, (_, i) => keepDevice(`dev${i}`, portsOf(100 + i), tally)),
+  ])
+}
+
+interface Scene {
+  readonly site: Phoenix
+  readonly hub: Phoenix
+  readonly proxy: { set(fault: Fault): Promise<void> }
+  readonly disk: SmallDisk | undefined
+  readonly until: Promise<void>
+}
+
+/** Cuts and kills until the traffic is over, and an end of them. Returns how often each was. */
+async function trouble(
+  { seed, tell = () => undefined }: TrialOptions,
+  { site, hub, proxy, disk, until }: Scene,
+): Promise<Readonly<Record<string, number>>> {
+  const dice = createDice(seed)
+  const counts: Record<string, number> = {}
+  let isOver = false
+  const over = until.finally(() => {
+    isOver = true
+  })
+  over.catch(() => undefined)
+  const wait = (fromMs: number, toMs: number): Promise<unknown> =>
+    Promise.race([over, pause(fromMs + dice() * (toMs - fromMs))])
+  const killed = async (who: Phoenix): Promise<void> => {
+    await who.end(dice() < 0.8 ? 'SIGKILL' : 'SIGTERM')
+    await wait(0, 2000)
+    await who.rise()
+  }
+  const cut = async (fault: Fault): Promise<void> => {
+    await proxy.set(fault)
+    // Now and then long enough for the backlog to be more than the live lane goes through.
+    await (dice() < 0.4 ? wait(6000, 12_000) : wait(200, 3000))
+  }
+  const full = async (): Promise<void> => {
+    disk!.fill()
+    await wait(500, 3000)
+    disk!.free()
+  }
+  while (!isOver) {
+    await wait(500, 4000)
+    const kind = dice()
+    const fault = faults[Math.floor(dice() * faults.length)]!
+    const does: [string, () => Promise<void>] =
+      kind < 0.12
+        ? ['gateway killed', () => killed(site)]
+        : kind < 0.24
+          ? ['hub killed', () => killed(hub)]
+          : kind < 0.32
+            ? [`gateway killed while ${fault}`, () => cut(fault).then(() => killed(site))]
+            : kind < 0.38 && disk !== undefined
+              ? ['disk full', full]
+              : [String(fault), () => cut(fault)]
+    tell(does[0])
+    counts[does[0]] = (counts[does[0]] ?? 0) + 1
+    await does[1]()
+    if (dice() < 0.8) await proxy.set('none')
+  }
+  await proxy.set('none')
+  disk?.free()
+  return counts
+}
+
+/** Waits until an uplink owes nothing, as its row says. Returns what it still owes when patience ends. */
+async function waitUntilDrained(dataFile: string, patienceSeconds: number): Promise<string | undefined> {
+  const database = new Database(dataFile, { readonly: true })
+  try {
+    const state = database.prepare<[], string>('SELECT state FROM uplink').pluck()
+    const last = database.prepare<[], number>('SELECT max(n) FROM log').pluck()
+    let text = 'nothing was said'
+    let quiet = 0
+    for (let waited = 0; waited < patienceSeconds; waited += 0.25) {
+      text = state.get() ?? text
+      const {
+        spans = [{}],
+        refresh,
+        position,
+      } = JSON.parse(text) as {
+        spans?: unknown[]
+        refresh?: unknown
+        position?: { n: number }
+      }
+      const isDone = spans.length === 0 && refresh === undefined && position?.n === last.get()
+      quiet = isDone ? quiet + 1 : 0
+      if (quiet > 4) return undefined
+      await pause(250)
+    }
+    return `${text}, the log ends with ${last.get()}`
+  } finally {
+    database.close()
+  }
+}
+
+/** What was sent last may still be on its way. */
+async function compareInTheEnd(urls: { site: string; hub: string }, ids: readonly string[]) {
+  let sameness = await compare(urls, { types, ids })
+  for (let i = 0; i < 3 && sameness.complaints.length > 0; i++) {
+    await pause(1500)
+    sameness = await compare(urls, { types, ids })
+  }
+  return sameness
+}
+
+/** Faults of our own that a process told of. */
+function faultsIn(who: string, gateway: GatewayProcess): string[] {
+  return gateway
+    .logLines()
+    .filter(({ event }) => event === 'gateway.fault')
+    .slice(0, 5)
+    .map((line) => `${who}: ${JSON.stringify(line).slice(0, 1500)}`)
+}

@@ -1,0 +1,252 @@
+/**
+ * The devices and clients of a site under judgement. Each writer has entities of its own and does one thing after the
+ * other, again until it is known to have been done, so that what the gateway holds follows from the seed alone. Device
+ * time runs ahead of the clock on the wall; an observation is never made twice with different values.
+ */
+import { connectAsync, type MqttClient } from 'mqtt'
+import { type HttpClient, httpClient, type Reply } from '#test/kit/http-gateway.ts'
+
+export const tankType = 'Tank'
+export const startMs = Date.UTC(2026, 0, 1)
+
+/** Where the gateway is now; settles when it is there. */
+export type Place = () => Promise<{ readonly httpUrl: string; readonly mqttPort: number }>
+
+export interface WriterPorts {
+  readonly place: Place
+  readonly dice: () => number
+  /** Whether to go on; also waits so that observations do not come faster than wanted. */
+  readonly goesOn: (observations: number) => Promise<boolean>
+}
+
+/** What was acknowledged, for figures. */
+export interface Tally {
+  observations: number
+  readonly operations: Record<string, number>
+}
+
+const attributes = ['level', 'temperature', 'flow', 'pressure', 'mode'] as const
+const units = ['MTR', 'CMT', 'FOT'] as const
+const api = '/ngsi-ld/v1'
+
+interface Tank {
+  readonly id: string
+  exists: boolean
+  /** Device time, steps of a second. */
+  step: number
+  readonly units: Record<string, string>
+}
+
+const at = (step: number): string => new Date(startMs + step * 1000).toISOString()
+
+/** A client that keeps some tanks by HTTP until it may not go on. */
+export async function keepTanks(
+  name: string,
+  count: number,
+  ports: WriterPorts,
+  tally: Tally,
+): Promise<void> {
+  const { dice, goesOn } = ports
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(dice() * all.length)]!
+  const tanks: Tank[] = Array.from({ length: count }, (_, i) => ({
+    id: `urn:tank:${name}-${i}`,
+    exists: false,
+    step: 0,
+    units: {},
+  }))
+  let next = 0
+
+  const did = (what: string, observations = 0): void => {
+    tally.operations[what] = (tally.operations[what] ?? 0) + 1
+    tally.observations += observations
+  }
+  const send = (method: string, path: string, body?: unknown, fine: readonly number[] = []): Promise<Reply> =>
+    untilDone(ports.place, (client) => client.send(method, path, body), fine)
+
+  const value = (attribute: string, step: number): unknown => {
+    if (attribute === 'mode') return ['on', 'off', true, { state: 'idle', since: step }, [step, 1]][step % 5]
+    return Math.round(1000 * Math.sin(step / 50) + attribute.length * 10) / 10
+  }
+  const observation = (tank: Tank, attribute: string, step: number, dataset?: string): object => ({
+    type: 'Property',
+    value: value(attribute, step),
+    observedAt: at(step),
+    ...(tank.units[attribute] === undefined ? {} : { unitCode: tank.units[attribute] }),
+    ...(dataset === undefined ? {} : { datasetId: dataset }),
+  })
+  const observed = (tank: Tank): { body: Record<string, unknown>; count: number } => {
+    const step = ++tank.step
+    const chosen = attributes.filter(() => dice() < 0.9)
+    const body: Record<string, unknown> = { id: tank.id, type: tankType }
+    let made = chosen.length
+    for (const attribute of chosen) body[attribute] = observation(tank, attribute, step)
+    if (chosen.includes('flow') && dice() < 0.3) {
+      body['flow'] = [body['flow'], observation(tank, 'flow', step, 'urn:second')]
+      made++
+    }
+    return { body, count: made }
+  }
+
+  /** Rounds of observations of all tanks that there are, some steps at once; tanks come into being by it, too. */
+  async function observe(): Promise<number> {
+    const rounds = tanks.filter(({ exists }) => exists).map(observed)
+    if (rounds.length === 0) return 0
+    const bodies = rounds.map(({ body }) => body)
+    const total = rounds.reduce((sum, { count: made }) => sum + made, 0)
+    await send('POST', `${api}/entityOperations/upsert?options=update`, bodies)
+    if (dice() < 0.05) await send('POST', `${api}/entityOperations/upsert?options=update`, bodies)
+    did('observe', total)
+    return total
+  }
+
+  async function late(tank: Tank): Promise<number> {
+    const step = Math.max(1, tank.step - 1 - Math.floor(dice() * 40))
+    // Between two seconds, so that it stands at no time of its own.
+    const time = new Date(startMs + step * 1000 + 500).toISOString()
+    const attribute = pick(['level', 'flow'])
+    const instance = { ...observation(tank, attribute, step), observedAt: time }
+    await send('POST', `${api}/temporal/entities/${tank.id}/attrs`, { [attribute]: [instance] })
+    did('late', 1)
+    return 1
+  }
+
+  async function change(tank: Tank): Promise<number> {
+    const kind = dice()
+    const path = `${api}/entities/${tank.id}`
+    if (kind < 0.2) {
+      const attribute = pick(['level', 'temperature'])
+      tank.units[attribute] = pick(units)
+      const step = ++tank.step
+      await send('PATCH', `${path}/attrs`, { [attribute]: observation(tank, attribute, step) }, [207])
+      did('unit', 1)
+      return 1
+    }
+    if (kind < 0.45) {
+      await send('POST', `${path}/attrs`, { label: { type: 'Property', value: `label ${next++}` } }, [207])
+      did('label')
+      return 0
+    }
+    if (kind < 0.7) {
+      const attribute = pick([...attributes, 'label'])
+      await send('DELETE', `${path}/attrs/${attribute}?deleteAll=true`, undefined, [404])
+      did('drop')
+      return 0
+    }
+    if (kind < 0.85) {
+      await send('DELETE', path, undefined, [404])
+      tank.exists = false
+      did('delete')
+      return 0
+    }
+    const step = ++tank.step
+    const body = {
+      id: tank.id,
+      type: tankType,
+      level: observation(tank, 'level', step),
+      label: { type: 'Property', value: `replaced ${next++}` },
+    }
+    await send('PUT', path, body)
+    did('replace', 1)
+    return 1
+  }
+
+  async function create(tank: Tank): Promise<number> {
+    const { body, count: made } = observed(tank)
+    await send('POST', `${api}/entities`, { ...body, label: { type: 'Property', value: 'new' } }, [409])
+    tank.exists = true
+    did('create', made)
+    return made
+  }
+
+  let made = 0
+  while (await goesOn(made)) {
+    made = 0
+    const gone = tanks.filter(({ exists }) => !exists)
+    if (gone.length > 0 && dice() < 0.3) made += await create(pick(gone))
+    const there = tanks.filter(({ exists }) => exists)
+    if (there.length > 0 && dice() < 0.08) made += await late(pick(there))
+    if (there.length > 0 && dice() < 0.12) made += await change(pick(there))
+    made += await observe()
+  }
+}
+
+/** A device that publishes packs of readings by MQTT, until it may not go on; some come late, some twice. */
+export async function keepDevice(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
+  const { dice, goesOn, place } = ports
+  const fields = ['temp', 'hum', 'co2']
+  let client: MqttClient | undefined
+  let step = 0
+  let heldBack: string | undefined
+
+  async function publish(payload: string): Promise<void> {
+    for (;;) {
+      try {
+        client ??= await connectAsync(`mqtt://127.0.0.1:${(await place()).mqttPort}`, {
+          clientId: `judge-${name}`,
+          clean: true,
+          reconnectPeriod: 0,
+          connectTimeout: 3000,
+        })
+        await bounded(client.publishAsync(`senml/${name}`, payload, { qos: 1 }), 5000)
+        return
+      } catch {
+        client?.on('error', () => undefined).end(true)
+        client = undefined
+        await pause(50)
+      }
+    }
+  }
+
+  let made = 0
+  while (await goesOn(made)) {
+    const rows: object[] = []
+    for (let i = 0; i < 10; i++) {
+      step++
+      for (const n of fields)
+        rows.push({ n, v: Math.round(200 * Math.cos(step / 30)) / 10, t: startMs / 1000 + step })
+    }
+    made = rows.length
+    const payload = JSON.stringify([{ bn: `${name}:`, ...rows[0] }, ...rows.slice(1)])
+    if (heldBack === undefined && dice() < 0.1) {
+      heldBack = payload
+      continue
+    }
+    await publish(payload)
+    if (dice() < 0.05) await publish(payload)
+    tally.observations += made
+    if (heldBack !== undefined && dice() < 0.3) {
+      await publish(heldBack)
+      heldBack = undefined
+      tally.observations += made
+    }
+  }
+  if (heldBack !== undefined) await publish(heldBack)
+  client?.end(true)
+}
+
+/** Asks until an answer says that it was done. */
+async function untilDone(
+  place: Place,
+  ask: (client: HttpClient) => Promise<Reply>,
+  fine: readonly number[],
+): Promise<Reply> {
+  for (;;) {
+    const reply = await bounded(ask(httpClient((await place()).httpUrl)), 10_000).catch(() => undefined)
+    if (reply !== undefined && (reply.status < 300 || fine.includes(reply.status)) && reply.status !== 207)
+      return reply
+    if (reply !== undefined && fine.includes(reply.status)) return reply
+    if (reply !== undefined && reply.status < 500 && reply.status !== 429)
+      throw new TypeError(`the gateway answered ${reply.status}: ${reply.text}`)
+    await pause(50)
+  }
+}
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+export function bounded<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TypeError(`nothing within ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
