@@ -30,7 +30,7 @@ export default defineConfig({
       project('property', ['test/property/**/*.test.ts'], 60_000),
       project('tidy', ['test/tidy/**/*.test.ts', 'test/kit/**/*.test.ts'], 30_000),
       project('smoke', ['test/smoke/**/*.test.ts'], 120_000),
-      project('crash', ['test/crash/**/*.test.ts'], 300_000),
+      project('crash', ['test/crash/**/*.test.ts', 'test/judge/**/*.test.ts'], 300_000),
     ],
   },
 })

@@ -6,6 +6,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { fromShape } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { Entities, EntityRow, TombstoneRow } from '#store/entities.ts'
@@ -75,6 +76,8 @@ export interface FollowedStream {
   readonly mirror: string | undefined
   /** The instance without value and observedAt, as JSON text. */
   readonly shape: string
+  /** Log number since which that is the shape, as far as is known; what was observed before may have had another. */
+  readonly shapedAt: number
   readonly isGone: boolean
   /** Through whom its entity had been created; undefined where that was here. */
   readonly bornBy: string | undefined
@@ -137,7 +140,8 @@ export function createFollowing(ports: FollowingPorts) {
     const isGone = row.retired === 1 || current === undefined
     const bornBy = current === undefined ? (entities.graveOf(row.rid)?.heard ?? undefined) : bornByOf(current)
     const name = names.text(row.name)!
-    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, isGone, bornBy }
+    const shapedAt = live.stream(s)?.shapedAt ?? Number.POSITIVE_INFINITY
+    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone, bornBy }
   }
 
   function read(row: LogRow): Followed {
@@ -145,6 +149,21 @@ export function createFollowing(ports: FollowingPorts) {
     if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: observationsOf(row.body) }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
     return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
+  }
+
+  /** The shape in which something was observed; undefined when history does not hold it any more. */
+  function shapeThen(s: number, time: number, value: Json): string | undefined {
+    const text = JSON.stringify(value)
+    const tail = live.stream(s)?.tail
+    for (let i = (tail?.committed ?? 0) - 1; i >= 0; i--) {
+      if (tail!.times[i] === time && JSON.stringify(tail!.values[i]) === text)
+        return tail!.shapes.findLast((one) => one.from <= i)!.shape
+    }
+    const chunk = history.chunkAt(s, time)
+    if (chunk === undefined || time > chunk.t1) return undefined
+    const { times, values, shapes, shapeOf } = decodeChunk(chunk)
+    const at = times.findIndex((one, i) => one === time && JSON.stringify(values[i]) === text)
+    return at < 0 ? undefined : shapes[shapeOf?.[at] ?? 0]
   }
 
   /** Observations of a stream that were committed within from <= ms < to. */
@@ -212,6 +231,16 @@ export function createFollowing(ports: FollowingPorts) {
     },
     streamOf,
     isHeld: ports.isHeld,
+    /** An observation of a log row as it was made. */
+    instanceOf(
+      { s, shape, shapedAt, isGone }: FollowedStream,
+      { n, time, value }: { n: number; time: number; value: Json },
+    ): AttributeInstance {
+      const then = n > shapedAt && !isGone ? shape : (shapeThen(s, time, value) ?? shape)
+      return fromShape(then, value, time)
+    },
+    /** What an entity was when it was deleted. */
+    graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
     entity(id: string): EntityView | undefined {
       const row = entities.byId(id)
       return row === undefined ? undefined : createView(row, live.entity(row.rid))
@@ -233,11 +262,9 @@ export function createFollowing(ports: FollowingPorts) {
     /** What was deleted under an id with a log number. */
     graveAt: (id: string, n: number): TombstoneRow | undefined =>
       entities.tombstones(id).find((grave) => grave.n === n),
-    /** What was deleted last under an id, after a log number. */
-    graveAfter(id: string, n: number): TombstoneRow | undefined {
-      const grave = entities.tombstones(id).at(-1)
-      return grave !== undefined && grave.n > n ? grave : undefined
-    },
+    /** What was deleted under an id after a log number, in order. */
+    gravesAfter: (id: string, n: number): readonly TombstoneRow[] =>
+      entities.tombstones(id).filter((grave) => grave.n > n),
     /** About when the first thing was committed that is in a chunk, at `from` or later. */
     firstCommit: (from: number) => spans.firstCommit(from),
     /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */

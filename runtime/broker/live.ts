@@ -48,6 +48,8 @@ export interface LiveStream {
   readonly name: string
   readonly dataset: string
   shape: string
+  /** Log number since which that is the shape, as far as is known. */
+  shapedAt: number
   /** Attribute rendered from observedAt (sosa:resultTime), if any. */
   readonly mirror: string | undefined
   time: number
@@ -182,6 +184,7 @@ export function createLiveState(clock: Clock) {
         name: seed.name,
         dataset: seed.dataset,
         shape: seed.shape,
+        shapedAt: seed.number,
         mirror: seed.mirror,
         time: seed.time,
         value: seed.value,

@@ -200,13 +200,15 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     next: { shape: string; value: Json; time: number; number: number; heard: string | undefined },
   ): void {
     touch(stage, stream)
-    const { shape } = stream
+    const { shape, shapedAt } = stream
     if (next.shape !== shape) {
       foldTail(stage, stream, stream.tail.times.length, next.number)
       stage.write('stream.shape', next.shape, stream.s)
       stream.shape = next.shape
+      stream.shapedAt = next.number
       stage.undone(() => {
         stream.shape = shape
+        stream.shapedAt = shapedAt
       })
     }
     stream.nextTime = next.time

@@ -64,7 +64,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    */
   function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
     const newer = newerThan(draft, given)
-    const fragment = correctThoseOf(stage, draft, given, newer)
+    const fragment = given.isRetold === true ? given : correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
     const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
     const { type, scope } = draft.entity
@@ -98,7 +98,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         name,
         instances.filter((instance) => {
           const there = present.get(placeOf(instance)) ?? []
-          if (there.some((one) => isSame(one.instance, instance))) return true
+          // What is told again is there already, in a stream or on record.
+          if (there.some((one) => isSame(one.instance, instance))) return false
           const isNewer = instancesOf(newer, name).includes(instance)
           there.forEach(({ instanceId }, i) => {
             correct(stage, draft.rid, instanceId, isNewer || i > 0 ? undefined : instance)
@@ -145,12 +146,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   /** What was without having been observed, at the times that it names; what is known of them is told only once. */
-  function bringBack(stage: Stage, { id, past = [] }: TemporalEntity, by: Origin): void {
-    if (past.length === 0) return
-    const told = toldAt(ports, id, past)
-    const instances = past.filter((one) => !told.has(textOf(one)))
-    if (instances.length === 0) return
-    const rows = instances.map(({ name, dataset, instance, type, at }) => [name, dataset, instance, type, at])
+  function bringBack(stage: Stage, entity: TemporalEntity, by: Origin): void {
+    const { id } = entity
+    const rows = unknownPast(ports, entity).map((one) => [
+      one.name,
+      one.dataset,
+      one.instance,
+      one.type,
+      one.at,
+    ])
+    if (rows.length === 0) return
     log(stage, documents.find(stage, id)!.rid, { kind: 'temporal', id, by, instances: rows })
   }
 
@@ -217,12 +222,17 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   return {
-    put: (entity, by) =>
-      commit(entity, (given) => {
-        const stage = heardBy(given, by)
-        const draft = documents.find(stage, entity.id)
+    put: (given, by) =>
+      commit(given, (unmarked) => {
+        const stage = heardBy(unmarked, by)
+        const { id } = given
+        const draft = documents.find(stage, id)
         // An entity whose history was erased has it anew.
-        const isKnown = livesOf(ports, entity.id) !== undefined
+        const isKnown = livesOf(ports, id) !== undefined
+        const entity = given.isRetold === true && isKnown ? unknownOf(ports, given) : given
+        const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
+        // What is gone does not come again for being told once more.
+        if (draft === undefined && isTold && unknownPast(ports, given).length === 0) return 'extended'
         if (draft === undefined) create(stage, entity, by)
         else extend(stage, draft, entity, by)
         bringBack(stage, entity, by)
@@ -296,6 +306,25 @@ function presentAt(
   const query = { ...window, timeproperty: 'observedAt', attrs, limit: Number.MAX_SAFE_INTEGER } as const
   const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
   return Map.groupBy(found, ({ instance }) => placeOf(instance))
+}
+
+/** An entity with what is not known yet of any of those that had its id. */
+function unknownOf(ports: EvolutionPorts, entity: TemporalEntity): TemporalEntity {
+  const attributes = new Map<string, readonly AttributeInstance[]>()
+  for (const [name, instances] of entity.attributes) {
+    const present = presentAt(ports, entity.id, name, instances)
+    const isKnown = (instance: AttributeInstance): boolean =>
+      present.get(placeOf(instance))?.some((one) => isSame(one.instance, instance)) === true
+    const unknown = present.size === 0 ? instances : instances.filter((instance) => !isKnown(instance))
+    if (unknown.length > 0) attributes.set(name, unknown)
+  }
+  return { ...entity, attributes }
+}
+
+function unknownPast(ports: EvolutionPorts, { id, past = [] }: TemporalEntity): readonly PastInstance[] {
+  if (past.length === 0) return past
+  const told = toldAt(ports, id, past)
+  return past.filter((one) => !told.has(textOf(one)))
 }
 
 /** What is known of the span of time that instances without observedAt are of. */

@@ -9,6 +9,7 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { Socket } from 'node:net'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
@@ -82,6 +83,8 @@ export function createPeer(settings: PeerSettings): Peer {
         }
         const timer = setTimeout(() => {
           end({ failure: 'timeout', reason: `no answer within ${outgoing.timeoutMs} ms` })
+          // A connection that is only closed may still pass on, minutes later, what was sent again since then.
+          if (request.socket instanceof Socket) request.socket.resetAndDestroy()
           request.destroy()
         }, outgoing.timeoutMs)
         request.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))

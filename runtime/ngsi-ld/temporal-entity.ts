@@ -23,6 +23,8 @@ export interface TemporalFragment {
   readonly attributes: ReadonlyMap<string, readonly AttributeInstance[]>
   /** What was, at times that the body names; it says nothing about how the entity is. */
   readonly past?: readonly PastInstance[]
+  /** A gateway tells again what it knows; what is known here, too, means nothing. */
+  readonly isRetold?: boolean
 }
 
 /** An instance without observedAt as a gateway once told it, or the end of one. */
@@ -104,6 +106,7 @@ export function parseTemporalFragment(
       type === undefined ? undefined : (readTypes(type, 'type', { context }) as string | readonly string[]),
     scope,
     attributes,
+    ...(reading.keepsTimes === true ? { isRetold: true } : {}),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
   }
 }

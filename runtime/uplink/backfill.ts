@@ -6,9 +6,9 @@
 import { limits } from '#base/limits.ts'
 import type { FollowedPast, Following, Span } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
-import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
-import { keyOf, type ReadingPorts, stepsOfGrave } from './reading.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Attributes, Head, Layer, Step } from './plan.ts'
+import { type ReadingPorts, stepsOfGrave } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 
 export interface BackfillPorts {
@@ -16,6 +16,11 @@ export interface BackfillPorts {
   readonly reading: Pick<ReadingPorts, 'selection' | 'isFromThere'>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
+  /**
+   * Has what is gone go over there, too, after its past was told. The live lane does it in its order, since what is gone
+   * may come again meanwhile. False when the uplink was closed.
+   */
+  readonly settle: (entity: Head, told: Attributes) => Promise<boolean>
 }
 
 /** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
@@ -24,7 +29,7 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, deliver } = ports
+  const { following, reading, deliver, settle } = ports
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
   const to = Math.min(span.to, Math.max(span.from + sizes.sliceMs, begins))
@@ -48,9 +53,9 @@ export async function fillSpan(
         count += instances.length
       }
       if (attributes.size === 0) continue
-      const step: Step = { kind: 'past', entity: { id, type }, attributes }
+      const step = { kind: 'past', entity: { id, type }, attributes } as const
       if (!(await deliver({ kind: 'past', steps: [step] }))) return false
-      if (!(await takeBack(step, { from: to, to: span.to }, ports))) return false
+      if (!(await settle(step.entity, attributes))) return false
     }
     return true
   }
@@ -66,67 +71,19 @@ export async function fillSpan(
     const step = past && stepOfPast(past, selection)
     if (step === undefined) continue
     if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
-    if (!(await takeBack(step, { from: to, to: span.to }, ports))) return undefined
+    if (!(await settle(step.entity, step.attributes))) return undefined
   }
-  const gone = following
-    .gravesWithin({ from: span.from, to })
-    .filter(({ id }) => following.entity(id) === undefined)
-    .flatMap((grave) => stepsOfGrave(grave, undefined, reading))
-  for (const layer of layersOf(gone)) if (!(await deliver(layer))) return undefined
+  for (const grave of following.gravesWithin({ from: span.from, to }))
+    for (const { entity } of stepsOfGrave(grave, undefined, reading))
+      if (!(await settle(entity, new Map()))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to
 }
 
-const keysOf = (attributes: Attributes): readonly string[] =>
-  [...attributes].flatMap(([name, instances]) =>
-    instances.map(({ datasetId = '' }) => keyOf(name, datasetId)),
-  )
-
-/** Instances, by attribute and dataset, that an entity does not have. */
-function goneFrom(
-  now: Entity,
-  attributes: Attributes,
-): readonly (readonly [name: string, dataset: string])[] {
-  return [...attributes].flatMap(([name, instances]) => {
-    const there = new Set(instancesOf(now, name).map(({ datasetId = '' }) => datasetId))
-    const told = new Set(instances.map(({ datasetId = '' }) => datasetId))
-    return [...told].filter((dataset) => !there.has(dataset)).map((dataset) => [name, dataset] as const)
-  })
-}
-
-/** What was told of the past made something be there that is not any more. `rest` is what is still to be told. */
-async function takeBack(
-  step: Step,
-  rest: Span,
-  { following, reading, deliver }: BackfillPorts,
-): Promise<boolean> {
-  if (step.kind !== 'past') return true
-  const { entity, attributes } = step
-  const now = following.entity(entity.id)?.entity()
-  if (now === undefined) {
-    // One whose end is still to be told goes then.
-    if (following.gravesWithin(rest).some(({ id }) => id === entity.id)) return true
-    const grave = following.graveAfter(entity.id, 0)
-    const had = new Set(keysOf(attributes))
-    const gone: readonly Step[] =
-      grave === undefined ? [{ kind: 'remove', entity, had }] : stepsOfGrave(grave, undefined, reading)
-    for (const layer of layersOf(gone)) if (!(await deliver(layer))) return false
-    return true
-  }
-  const drops = goneFrom(now, attributes).map(
-    ([name, dataset]): Step => ({ kind: 'drop', entity, name, dataset }),
-  )
-  if (drops.length === 0) return true
-  if (!(await deliver({ kind: 'drop', steps: drops }))) return false
-  // It may have come again while this was under way.
-  const after = following.entity(entity.id)?.entity()
-  if (after === undefined || goneFrom(after, attributes).length === drops.length) return true
-  const back = [...attributes.keys()].map((name) => [name, instancesOf(after, name)] as const)
-  const put: Step = { kind: 'put', entity, attributes: new Map(back.filter(([, all]) => all.length > 0)) }
-  return deliver({ kind: 'put', steps: [put] })
-}
-
-function stepOfPast({ id, type, instances }: FollowedPast, selection: UplinkSelection): Step | undefined {
+function stepOfPast(
+  { id, type, instances }: FollowedPast,
+  selection: UplinkSelection,
+): (Step & { kind: 'put' | 'past' }) | undefined {
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at] of instances) {
     if (!selection.takesAttribute(name)) continue

@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
-import { done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
+import { atOnce, done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
@@ -96,7 +96,8 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     if (isOneOfUs !== undefined) return isOneOfUs
     const url = new URL('/selvedge/v1/info', settings.base).href
     const timeoutMs = limits.uplinkTimeoutMs.value
-    const answer = await peer.exchange({ method: 'GET', url, headers: settings.headers, timeoutMs })
+    const { headers } = settings
+    const answer = await peer.exchange({ method: 'GET', url, headers, timeoutMs })
     if ('failure' in answer || isTransient(answer.status, [404, 405])) return undefined
     isOneOfUs = answer.status === 200 && answer.text.includes('selvedge')
     return isOneOfUs
@@ -119,7 +120,8 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     async send({ kind, steps }) {
       if (kind === 'put') return inTurn(partsOf(steps), put)
       if (kind === 'remove') return inTurn(idsOf(steps), remove)
-      return inTurn(kind === 'past' ? steps.flatMap(pastParts) : steps, kind === 'past' ? past : drop)
+      // Parts of one thing go in their order, different things side by side.
+      return atOnce(steps, (step) => (kind === 'past' ? inTurn(pastParts(step), past) : drop(step)))
     },
   } satisfies Centre)
 }

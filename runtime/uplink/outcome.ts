@@ -2,6 +2,7 @@
  * What became of what was sent: taken, refused with a reason, or not now. Only answers that name what is wrong refuse
  * something; where time or a change over there may heal it, it is to be sent again.
  */
+import { limits } from '#base/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Step } from './plan.ts'
 
@@ -45,6 +46,30 @@ export async function inTurn<T>(all: readonly T[], send: (one: T) => Promise<Out
     skipped += outcome.skipped
   }
   return done(refused, skipped)
+}
+
+/** A few at a time, until one is not taken now. */
+export async function atOnce(
+  steps: readonly Step[],
+  send: (step: Step) => Promise<Outcome>,
+): Promise<Outcome> {
+  const waiting = [...steps]
+  const lane = async (): Promise<Outcome> => {
+    const refused: Refusal[] = []
+    let skipped = 0
+    for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+      const outcome = await send(step)
+      if (outcome.kind === 'later') {
+        waiting.length = 0
+        return outcome
+      }
+      refused.push(...outcome.refused)
+      skipped += outcome.skipped
+    }
+    return done(refused, skipped)
+  }
+  const count = Math.min(steps.length, limits.uplinkRequestsInFlight.value)
+  return inTurn(await Promise.all(Array.from({ length: count }, lane)), (outcome) => Promise.resolve(outcome))
 }
 
 /**

@@ -8,37 +8,53 @@ import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { layersOf, type Step } from './plan.ts'
 
 const head = (id: string) => ({ id, type: 'T' })
-const put = (id: string, name: string, value: number): Step => ({
+const put = (id: string, name: string, value: number, observedAt?: string): Step => ({
   kind: 'put',
   entity: head(id),
-  attributes: new Map([[name, [{ type: 'Property', value }]]]),
+  attributes: new Map([
+    [name, [{ type: 'Property', value, ...(observedAt === undefined ? {} : { observedAt }) }]],
+  ]),
 })
 const drop = (id: string, name: string): Step => ({ kind: 'drop', entity: head(id), name, dataset: '' })
 const remove = (id: string): Step => ({ kind: 'remove', entity: head(id), had: new Set() })
 
-const steps = fc.array(
-  fc
-    .tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('x', 'y'), fc.nat(99), fc.nat(9))
-    .map(([id, name, value, kind]) =>
-      kind === 0 ? remove(id) : kind < 3 ? drop(id, name) : put(id, name, value),
-    ),
-  { maxLength: 40 },
-)
+const steps = fc
+  .array(
+    fc
+      .tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('x', 'y'), fc.nat(99), fc.nat(9))
+      .map(([id, name, value, kind]) => ({ id, name, value, kind })),
+    { maxLength: 40 },
+  )
+  .map((all) =>
+    // Times of observation ascend, as devices have it.
+    all.map(({ id, name, value, kind }, i) => {
+      if (kind === 0) return remove(id)
+      if (kind === 1) return drop(id, name)
+      return put(id, name, value, kind < 5 ? undefined : new Date(i * 1000).toISOString())
+    }),
+  )
 
-/** What each entity is after some steps. */
+/** What each entity is after some steps, and which observations were told of each, in order. */
 function outcome(all: readonly Step[]): unknown {
   const entities = new Map<string, Map<string, AttributeInstance>>()
+  const told = new Map<string, AttributeInstance[]>()
   for (const step of all) {
     const { id } = step.entity
     if (step.kind === 'remove') entities.delete(id)
     else if (step.kind === 'drop') entities.get(id)?.delete(step.name)
     else {
       const entity = entities.get(id) ?? new Map<string, AttributeInstance>()
-      for (const [name, [instance]] of step.attributes) entity.set(name, instance!)
       entities.set(id, entity)
+      for (const [name, instances] of step.attributes) {
+        entity.set(name, instances.at(-1)!)
+        const observed = instances.filter(({ observedAt }) => observedAt !== undefined)
+        if (observed.length > 0)
+          told.set(`${id} ${name}`, [...(told.get(`${id} ${name}`) ?? []), ...observed])
+      }
     }
   }
-  return Object.fromEntries([...entities].map(([id, entity]) => [id, Object.fromEntries(entity)]))
+  const now = [...entities].map(([id, entity]) => [id, Object.fromEntries(entity)])
+  return { now: Object.fromEntries(now), told: Object.fromEntries(told) }
 }
 
 describe('layers', () => {
@@ -51,6 +67,11 @@ describe('layers', () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  it('tell many values of one instance in two requests', () => {
+    const all = [1, 2, 3, 4].map((value) => put('a', 'x', value, new Date(value * 1000).toISOString()))
+    expect(layersOf(all).map(({ kind }) => kind)).toEqual(['past', 'put'])
   })
 
   it('hold what concerns different things together', () => {

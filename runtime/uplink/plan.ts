@@ -24,7 +24,13 @@ export interface Came {
  */
 export type Step = Came &
   (
-    | { readonly kind: 'put' | 'past'; readonly entity: Head; readonly attributes: Attributes }
+    | {
+        readonly kind: 'put' | 'past'
+        readonly entity: Head
+        readonly attributes: Attributes
+        /** Of what is put: observations that come before those of `attributes`. */
+        readonly before?: Attributes
+      }
     | { readonly kind: 'drop'; readonly entity: Head; readonly name: string; readonly dataset: string }
     /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
     | { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> }
@@ -60,11 +66,26 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
     }
     if (at === layers.length) {
       const { kind, heard, isOwn } = step
-      layers.push({ kind, heard, ...(isOwn && { isOwn }), steps: new Map([[keyOf(step), step]]) })
+      layers.push({
+        kind,
+        heard,
+        ...(isOwn === undefined ? {} : { isOwn }),
+        steps: new Map([[keyOf(step), step]]),
+      })
     }
     last.set(id, at)
   }
-  return layers.map(({ steps: all, ...layer }) => ({ ...layer, steps: [...all.values()] }))
+  return layers.flatMap(({ steps: all, ...layer }) => spread({ ...layer, steps: [...all.values()] }))
+}
+
+/** What comes before what is put is told before it, as past: so many values of one instance take few requests. */
+function spread(layer: Layer): readonly Layer[] {
+  const before = layer.steps.flatMap((step): Step[] => {
+    if (step.kind !== 'put' || step.before === undefined) return []
+    const { before: attributes, ...rest } = step
+    return [{ ...rest, kind: 'past', attributes }]
+  })
+  return before.length === 0 ? [layer] : [{ ...layer, kind: 'past', steps: before }, layer]
 }
 
 const keyOf = (step: Step): string =>
@@ -73,11 +94,19 @@ const keyOf = (step: Step): string =>
 /** Two steps of one kind on one entity as one; undefined when the second has to come after the first. */
 function joined(one: Step, other: Step): Step | undefined {
   if (one.kind === 'put' && other.kind === 'put') {
-    if ([...other.attributes.keys()].some((name) => one.attributes.has(name))) return undefined
-    return {
-      ...other,
-      attributes: new Map([...one.attributes, ...other.attributes]),
+    const before = new Map(one.before)
+    const attributes = new Map(one.attributes)
+    for (const [name, instances] of other.attributes) {
+      const rest = (attributes.get(name) ?? []).filter((known) => {
+        const next = instances.find(({ datasetId }) => datasetId === known.datasetId)
+        if (next !== undefined) before.set(name, [...(before.get(name) ?? []), known])
+        return next === undefined
+      })
+      const passed = before.get(name)?.slice(one.before?.get(name)?.length ?? 0) ?? []
+      if (!passed.every((known) => isBefore(known, instances))) return undefined
+      attributes.set(name, [...rest, ...instances])
     }
+    return { ...other, attributes, ...(before.size === 0 ? {} : { before }) }
   }
   if (one.kind === 'past' && other.kind === 'past') {
     const attributes = new Map(one.attributes)
@@ -86,6 +115,15 @@ function joined(one: Step, other: Step): Step | undefined {
     return { ...other, attributes }
   }
   return other
+}
+
+/** Whether both were observed, this one not after the other of its dataset. */
+function isBefore(
+  { datasetId, observedAt }: AttributeInstance,
+  others: readonly AttributeInstance[],
+): boolean {
+  const next = others.find((one) => one.datasetId === datasetId)?.observedAt
+  return observedAt !== undefined && next !== undefined && Date.parse(observedAt) <= Date.parse(next)
 }
 
 /** The body of an entity with some of its attributes; one instance stands without a list. */

@@ -2,52 +2,76 @@
  * What one log row, or an entity that changed while nobody followed, means for the other broker, as steps. Names and
  * values are those of the documents. Pure but for looking up what a row points to.
  */
-import type { Followed, FollowedChange, FollowedObservation, FollowedStream } from '#broker/following.ts'
+import type {
+  Followed,
+  FollowedChange,
+  FollowedObservation,
+  FollowedStream,
+  Following,
+} from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
-import { fromShape } from '#ngsi-ld/merge.ts'
 import type { TombstoneRow } from '#store/entities.ts'
-import type { Head, Step } from './plan.ts'
+import type { Attributes, Head, Step } from './plan.ts'
 import type { UplinkSelection } from './selection.ts'
 
 export interface ReadingPorts {
   readonly selection: UplinkSelection
   readonly streamOf: (s: number) => FollowedStream | undefined
+  readonly instanceOf: Following['instanceOf']
   readonly entity: (id: string) => EntityView | undefined
+  /** What an entity was when it was deleted, as far as that is still known. */
+  readonly graveOf: (rid: number) => TombstoneRow | undefined
   /** What an entity was when it was deleted with a log number, as far as that is still known. */
   readonly grave: (id: string, n: number) => TombstoneRow | undefined
   /** Whether something that came by a chain of brokers came from where it would go. */
   readonly isFromThere: (heard: string | undefined) => boolean
 }
 
-/** `isPast` tells that newer values of the entity were sent already: then these belong to its past. */
+/**
+ * `isPast` tells that an entity was told as it is since then: then a row belongs to its past. So do rows of what is gone
+ * since; that it went comes later in the log.
+ */
 export function stepsOf(
   row: Followed,
-  isPast: (rid: number) => boolean,
+  isPast: (id: string) => boolean,
   ports: ReadingPorts,
 ): readonly Step[] {
-  const { n, what, heard } = row
+  const { n, at, what, heard } = row
   if (ports.isFromThere(heard)) return []
-  if ('id' in what && what.kind === 'deleted') return stepsOfGrave(ports.grave(what.id, n), heard, ports)
-  if ('id' in what) return stepsOfChange(what, { heard, isPast: isPast(what.rid) }, ports)
-  return what.flatMap((one) => stepOfObservation(one, { heard, isPast }, ports))
+  if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
+  if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
+  // One that came again and was told since then stays.
+  if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
+  return stepsOfGrave(ports.grave(what.id, n), heard, ports)
 }
 
-function stepOfObservation(
+interface Passing {
+  readonly n: number
+  readonly heard: string | undefined
+  readonly isPast: (id: string) => boolean
+}
+
+function stepsOfObservation(
   { s, time, value, isLate }: FollowedObservation,
-  { heard, isPast }: { readonly heard: string | undefined; readonly isPast: (rid: number) => boolean },
-  { selection, streamOf, entity }: ReadingPorts,
+  { n, heard, isPast }: Passing,
+  { selection, streamOf, instanceOf, entity }: ReadingPorts,
 ): Step[] {
   const stream = streamOf(s)
-  if (stream === undefined || stream.isGone || !selection.takesAttribute(stream.name)) return []
-  const instance = fromShape(stream.shape, value, time)
-  const { id, type, name, mirror, bornBy } = stream
-  const seen = selection.dependsOnValues ? entity(id)?.entity() : ({ id, type } as Entity)
-  if (seen === undefined || !selection.takes({ ...seen, [name]: instance })) return []
+  if (stream === undefined || !selection.takesAttribute(stream.name)) return []
+  const instance = instanceOf(stream, { n, time, value })
+  const { id, type, name, mirror, dataset, bornBy } = stream
+  const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
+  if (!selection.takes({ ...(now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
-  const step = { entity: { id, type }, attributes, heard, isOwn: bornBy === undefined }
-  if (isLate || isPast(stream.rid)) return [{ kind: 'past', ...step }]
+  const came = { heard, isOwn: bornBy === undefined }
+  const step = { entity: { id, type }, attributes, ...came }
+  if (isLate || stream.isGone || isPast(id)) {
+    const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
+    const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, ...came }] : []
+    return [{ kind: 'past', ...step }, ...back]
+  }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
   if (shown !== undefined && !Array.isArray(shown) && selection.takesAttribute(mirror!))
     attributes.set(mirror!, [{ ...(shown as AttributeInstance), value: msToDateTime(time) }])
@@ -56,37 +80,110 @@ function stepOfObservation(
 
 function stepsOfChange(
   change: FollowedChange,
-  { heard, isPast }: { readonly heard: string | undefined; readonly isPast: boolean },
+  {
+    at,
+    heard,
+    isPast,
+  }: { readonly at: number; readonly heard: string | undefined; readonly isPast: boolean },
   ports: ReadingPorts,
 ): Step[] {
   const { selection, entity } = ports
   const view = entity(change.id)
   const now = view?.entity()
-  const type = change.type ?? now?.type ?? []
+  const grave = view === undefined ? ports.graveOf(change.rid) : undefined
+  const then = now ?? (grave && (JSON.parse(grave.doc) as Entity))
+  const type = change.type ?? then?.type ?? []
   const head: Head = { id: change.id, type, ...(change.scope == null ? {} : { scope: change.scope }) }
-  if (now === undefined || !selection.takes(now)) return []
-  const came = { heard, isOwn: view!.times().attributes['']?.[2] === undefined }
-  const put = new Map<string, AttributeInstance[]>()
-  const steps: Step[] = []
-  for (const [name, dataset, instance] of change.instances) {
-    if (!selection.takesAttribute(name)) continue
-    if (instance !== null) put.set(name, [...(put.get(name) ?? []), instance])
-    else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
-      steps.push({ kind: 'drop', entity: head, name, dataset, ...came })
+  if (then === undefined || !selection.takes(then)) return []
+  const came = {
+    heard,
+    isOwn: (view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined) === undefined,
   }
-  if (change.kind === 'temporal' || isPast) {
-    const observed = new Map(
-      [...put].map(([name, all]) => [name, all.filter((one) => one.observedAt !== undefined)] as const),
-    )
-    for (const [name, all] of observed) if (all.length === 0) observed.delete(name)
-    const gone = steps.filter((step) => step.kind === 'drop' && !hasInstance(now, step.name, step.dataset))
-    return observed.size === 0
-      ? gone
-      : [...gone, { kind: 'past', entity: head, attributes: observed, ...came }]
+  const put = new Map<string, AttributeInstance[]>()
+  const past = new Map<string, AttributeInstance[]>()
+  const drops: (Step & { kind: 'drop' })[] = []
+  for (const [name, dataset, instance, , since = at] of change.instances) {
+    if (!selection.takesAttribute(name)) continue
+    if (instance !== null) {
+      put.set(name, [...(put.get(name) ?? []), instance])
+      past.set(name, [...(past.get(name) ?? []), dated(instance, since)])
+    } else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
+      drops.push({ kind: 'drop', entity: head, name, dataset, ...came })
+  }
+  if (change.kind === 'temporal' || isPast || now === undefined) {
+    const gone =
+      now === undefined ? [] : drops.filter(({ name, dataset }) => !hasInstance(now, name, dataset))
+    if (put.size === 0) return gone
+    const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put)]
+    return [...gone, { kind: 'past', entity: { id: change.id, type }, attributes: past, ...came }, ...back]
   }
   if (put.size > 0 || change.kind === 'created' || change.scope !== undefined)
-    steps.push({ kind: 'put', entity: head, attributes: put, ...came })
-  return steps
+    return [...drops, { kind: 'put', entity: head, attributes: put, ...came }]
+  return drops
+}
+
+/** What was not observed gets the time of its writing. */
+const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
+  instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
+
+/** Steps by which goes what was told of an entity and is not there any more. */
+export function leavesOf(
+  head: Head,
+  told: Attributes,
+  ports: Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere'> & {
+    readonly gravesAfter: Following['gravesAfter']
+  },
+): readonly Step[] {
+  const now = ports.entity(head.id)?.entity()
+  if (now !== undefined) return [...broughtBack(now, head, told)]
+  const grave = ports.gravesAfter(head.id, 0).at(-1)
+  const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
+  const steps: readonly Step[] =
+    grave === undefined
+      ? [{ kind: 'remove', entity: head, had: new Set() }]
+      : stepsOfGrave(grave, undefined, ports)
+  return steps.map((step) =>
+    step.kind === 'remove' ? { ...step, had: new Set([...step.had, ...back]) } : step,
+  )
+}
+
+/**
+ * Steps by which goes what an entity was before it came again, as far as it is not that now. It stays where it can: its
+ * values may have gone up already.
+ */
+export function endsOf(
+  head: Head,
+  now: Entity,
+  {
+    graves,
+    ...ports
+  }: Pick<ReadingPorts, 'selection' | 'isFromThere'> & {
+    readonly graves: readonly TombstoneRow[]
+  },
+): readonly Step[] {
+  return graves.flatMap((grave) => {
+    const was = JSON.parse(grave.doc) as Entity
+    const ends = stepsOfGrave(grave, undefined, ports)
+    if (ends.length === 0 || String(was.type) !== String(now.type)) return ends
+    return attributeNames(was)
+      .filter((name) => ports.selection.takesAttribute(name))
+      .flatMap((name) =>
+        instancesOf(was, name)
+          .filter(({ datasetId = '' }) => !hasInstance(now, name, datasetId))
+          .map(({ datasetId = '' }): Step => ({ kind: 'drop', entity: head, name, dataset: datasetId })),
+      )
+  })
+}
+
+/** Drops of what an entity has no more and the past of it brings back. */
+function* broughtBack(now: Entity, entity: Head, told: Attributes): Generator<Step> {
+  for (const [name, instances] of told) {
+    const datasets = new Set(
+      instances.flatMap(({ observedAt, datasetId = '' }) => (observedAt === undefined ? [] : [datasetId])),
+    )
+    for (const dataset of datasets)
+      if (!hasInstance(now, name, dataset)) yield { kind: 'drop', entity, name, dataset }
+  }
 }
 
 /** How an attribute instance is named. */

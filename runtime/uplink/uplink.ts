@@ -16,8 +16,8 @@ import type { Gate, Shut } from './gate.ts'
 import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
-import { type Layer, layersOf, type Step } from './plan.ts'
-import { instanceKeys, stepsOf, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { type Attributes, type Head, type Layer, layersOf, type Step } from './plan.ts'
+import { endsOf, instanceKeys, leavesOf, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
@@ -66,6 +66,12 @@ export interface Uplink {
   close(): Promise<void>
 }
 
+interface Ghost {
+  readonly entity: Head
+  readonly told: Attributes
+  readonly laid: (isLaid: boolean) => void
+}
+
 export function createUplink(
   id: string,
   state: UplinkState,
@@ -78,8 +84,11 @@ export function createUplink(
   if (throttling !== undefined && state.refresh === undefined)
     state.refresh = { since: state.position.at - throttling * 1000, graves: state.position.n, rid: 0 }
   const { counts } = state
-  /** Log numbers up to which entities were told as they are, by rid; rows before them belong to the past. */
-  const toldAs = new Map<number, number>()
+  /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
+  const toldAs = new Map<string, number>()
+  let toldMost = 0
+  /** What the backfill lane told of things that are gone, and who waits until they are gone over there. */
+  let ghosts: Ghost[] = []
   let isClosed = false
   let knowsCentre = false
   let isUnsaved = true
@@ -87,8 +96,11 @@ export function createUplink(
   const reading = {
     selection,
     streamOf: following.streamOf,
+    instanceOf: following.instanceOf,
     entity: following.entity,
     grave: following.graveAt,
+    graveOf: following.graveOf,
+    gravesAfter: following.gravesAfter,
     isFromThere: (heard: string | undefined): boolean => {
       const chain = chainOf(heard)
       return chain.includes(ports.alias) || (state.pseudonym !== undefined && chain.includes(state.pseudonym))
@@ -162,11 +174,13 @@ export function createUplink(
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const steps = rows.flatMap((row) =>
-      stepsOf(row, (rid) => row.n <= (toldAs.get(rid) ?? 0), reading).map((step) => throttled(step, row.at)),
+      stepsOf(row, (entity) => row.n <= (toldAs.get(entity) ?? 0), reading).map((step) =>
+        throttled(step, row.at),
+      ),
     )
     if (!(await deliverAll(steps))) return true
     state.position = { n: last.n, at: last.at }
-    for (const [rid, n] of toldAs) if (n <= last.n) toldAs.delete(rid)
+    if (last.n >= toldMost) toldAs.clear()
     isUnsaved = true
     return true
   }
@@ -212,9 +226,11 @@ export function createUplink(
     for (const [rid, view] of entities) {
       const told = stepsOfEntity(view, task.since, reading)
       if (told.length === 0) continue
-      toldAs.set(rid, n)
+      toldAs.set(view.id, n)
+      toldMost = n
       const { entity } = told[0]!
-      steps.push(...stepsOfGrave(following.graveAfter(view.id, task.graves), undefined, reading))
+      const graves = following.gravesAfter(view.id, task.graves)
+      steps.push(...endsOf(entity, view.entity(), { ...reading, graves }))
       const present = new Set(instanceKeys(view.entity()))
       for (const { key, name, dataset, heard } of following.dropped(rid, task.since)) {
         if (present.has(key) || !selection.takesAttribute(name) || reading.isFromThere(heard)) continue
@@ -231,6 +247,24 @@ export function createUplink(
     isUnsaved = true
   }
 
+  /** Has go over there what is gone here. What comes again later comes with later rows. */
+  async function layGhosts(): Promise<void> {
+    const some = ghosts
+    const steps = some.flatMap(({ entity, told }) => leavesOf(entity, told, reading))
+    if (!(await deliverAll(steps))) return
+    ghosts = ghosts.slice(some.length)
+    for (const { laid } of some) laid(true)
+  }
+
+  /** Settles when nothing is there any more that telling of the past brought back. */
+  function settle(entity: Head, told: Attributes): Promise<boolean> {
+    if (leavesOf(entity, told, reading).length === 0) return Promise.resolve(true)
+    return new Promise((laid) => {
+      if (isClosed) laid(false)
+      else ghosts.push({ entity, told, laid })
+    })
+  }
+
   async function liveLane(): Promise<void> {
     while (!isClosed) {
       let isIdle = true
@@ -242,6 +276,7 @@ export function createUplink(
           await refresh(state.refresh)
           isIdle = false
         }
+        if (ghosts.length > 0) await layGhosts()
       }
       await keep()
       if (isIdle) await link.rest(limits.uplinkPollMs.value)
@@ -257,7 +292,7 @@ export function createUplink(
         continue
       }
       const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-      const to = await fillSpan(span, sizes, { following, reading, deliver: send })
+      const to = await fillSpan(span, sizes, { following, reading, deliver: send, settle })
       if (to === undefined) return
       span.from = to
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
@@ -285,6 +320,8 @@ export function createUplink(
       }
     }
   }
+  // What was sent after the state was kept is not known: over there may be all that is here.
+  if (state.position.n < following.position().n) catchUp()
   const lanes = [enduring(liveLane), enduring(backfillLane)]
 
   return Object.freeze({
@@ -324,6 +361,7 @@ export function createUplink(
     async close() {
       isClosed = true
       link.close()
+      for (const { laid } of ghosts) laid(false)
       await Promise.all(lanes)
       await keep(true)
     },

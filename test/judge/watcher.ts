@@ -1,6 +1,7 @@
 /**
  * What a subscriber of the hub sees while a gateway feeds it: of every attribute instance the times of its current values,
- * which may not go back while it is there. Repeats of a notification, which a hub that was killed sends again, say nothing.
+ * which may not go back while it is there. Each attribute has a subscription of its own, since only what changed is told as
+ * it was then. Repeats of a notification, which a hub that was killed sends again, say nothing.
  */
 
 import { httpClient } from '#test/kit/http-gateway.ts'
@@ -16,6 +17,7 @@ export interface Watcher {
 
 interface Told {
   readonly id: string
+  readonly subscriptionId: string
   readonly data: readonly Record<string, unknown>[]
 }
 
@@ -23,6 +25,8 @@ interface Instance {
   readonly observedAt?: string
   readonly datasetId?: string
 }
+
+const watched = ['level', 'temperature', 'mode', 'http://www.w3.org/ns/sosa/hasSimpleResult']
 
 const triggers = [
   'entityCreated',
@@ -37,13 +41,13 @@ export async function createWatcher(): Promise<Watcher> {
   const receiver = await createReceiver()
   const complaints: string[] = []
   const known = new Set<string>()
-  /** Newest observedAt by instance, by entity. */
+  /** Newest observedAt by instance, by subscription and entity. */
   const newest = new Map<string, Map<string, string>>()
   let seen = 0
 
-  function take(entity: Record<string, unknown>): void {
+  function take(entity: Record<string, unknown>, subscription: string): void {
     const { id, type: _, ...attributes } = entity as { id: string; type: unknown }
-    const before = newest.get(id) ?? new Map<string, string>()
+    const before = newest.get(`${subscription} ${id}`) ?? new Map<string, string>()
     const now = new Map<string, string>()
     for (const [name, given] of Object.entries(attributes)) {
       for (const one of (Array.isArray(given) ? given : [given]) as Instance[]) {
@@ -51,20 +55,22 @@ export async function createWatcher(): Promise<Watcher> {
         const key = `${name} ${one.datasetId ?? ''}`
         const last = before.get(key)
         if (last !== undefined && Date.parse(one.observedAt) < Date.parse(last))
-          complaints.push(`${id} ${key} went back from ${last} to ${one.observedAt}`)
+          complaints.push(
+            `${id} ${key} went back from ${last} to ${one.observedAt} (${new Date().toISOString()})`,
+          )
         now.set(key, one.observedAt)
       }
     }
-    newest.set(id, now)
+    newest.set(`${subscription} ${id}`, now)
     seen++
   }
 
   receiver.answer(({ body }) => {
     receiver.forget()
-    const { id, data } = JSON.parse(body) as Told
+    const { id, subscriptionId, data } = JSON.parse(body) as Told
     if (known.has(id)) return 204
     known.add(id)
-    for (const one of data) take(one)
+    for (const one of data) take(one, subscriptionId)
     return 204
   })
 
@@ -72,15 +78,21 @@ export async function createWatcher(): Promise<Watcher> {
     complaints,
     seen: () => seen,
     async subscribe(hubUrl, types) {
-      const subscription = {
-        id: 'urn:judge:watcher',
-        type: 'Subscription',
-        entities: types.map((type) => ({ type })),
-        notificationTrigger: triggers,
-        notification: { endpoint: { uri: receiver.url(), accept: 'application/json' } },
+      for (const attribute of watched) {
+        const subscription = {
+          id: `urn:judge:${attribute.split(/[#/]/).at(-1)}`,
+          type: 'Subscription',
+          entities: types.map((type) => ({ type })),
+          watchedAttributes: [attribute],
+          notificationTrigger: triggers,
+          notification: {
+            attributes: [attribute],
+            endpoint: { uri: receiver.url(), accept: 'application/json' },
+          },
+        }
+        const reply = await httpClient(hubUrl).send('POST', '/ngsi-ld/v1/subscriptions', subscription)
+        if (reply.status !== 201) throw new TypeError(`the hub answered ${reply.status}: ${reply.text}`)
       }
-      const reply = await httpClient(hubUrl).send('POST', '/ngsi-ld/v1/subscriptions', subscription)
-      if (reply.status !== 201) throw new TypeError(`the hub answered ${reply.status}: ${reply.text}`)
     },
     close: () => receiver.down(),
   }
