@@ -241,7 +241,7 @@ async function waitUntilDrained(dataFile: string, patienceSeconds: number): Prom
   try {
     const state = database.prepare<[], string>('SELECT state FROM uplink').pluck()
     const last = database.prepare<[], number>('SELECT max(n) FROM log').pluck()
-    let text = 'nothing was said'
+    let text = '{}'
     let quiet = 0
     for (let waited = 0; waited < patienceSeconds; waited += 0.25) {
       text = state.get() ?? text
