@@ -126,14 +126,12 @@ function stepsOfChange(
 const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
   instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
 
+export interface LeavingPorts extends Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere'> {
+  readonly gravesAfter: Following['gravesAfter']
+}
+
 /** Steps by which goes what was told of an entity and is not there any more. */
-export function leavesOf(
-  head: Head,
-  told: Attributes,
-  ports: Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere'> & {
-    readonly gravesAfter: Following['gravesAfter']
-  },
-): readonly Step[] {
+export function leavesOf(head: Head, told: Attributes, ports: LeavingPorts): readonly Step[] {
   const now = ports.entity(head.id)?.entity()
   if (now !== undefined) return [...broughtBack(now, head, told)]
   const grave = ports.gravesAfter(head.id, 0).at(-1)

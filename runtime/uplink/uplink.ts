@@ -13,11 +13,19 @@ import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
 import type { Centre } from './centre.ts'
 import type { Gate, Shut } from './gate.ts'
+import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
-import { type Attributes, type Head, type Layer, layersOf, type Step } from './plan.ts'
-import { endsOf, instanceKeys, leavesOf, stepsOf, stepsOfEntity } from './reading.ts'
+import { type Layer, layersOf, type Step } from './plan.ts'
+import {
+  endsOf,
+  instanceKeys,
+  type LeavingPorts,
+  type ReadingPorts,
+  stepsOf,
+  stepsOfEntity,
+} from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
@@ -66,12 +74,6 @@ export interface Uplink {
   close(): Promise<void>
 }
 
-interface Ghost {
-  readonly entity: Head
-  readonly told: Attributes
-  readonly laid: (isLaid: boolean) => void
-}
-
 export function createUplink(
   id: string,
   state: UplinkState,
@@ -87,25 +89,15 @@ export function createUplink(
   /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
   const toldAs = new Map<string, number>()
   let toldMost = 0
-  /** What the backfill lane told of things that are gone, and who waits until they are gone over there. */
-  let ghosts: Ghost[] = []
   let isClosed = false
   let knowsCentre = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
-  const reading = {
-    selection,
-    streamOf: following.streamOf,
-    instanceOf: following.instanceOf,
-    entity: following.entity,
-    grave: following.graveAt,
-    graveOf: following.graveOf,
-    gravesAfter: following.gravesAfter,
-    isFromThere: (heard: string | undefined): boolean => {
-      const chain = chainOf(heard)
-      return chain.includes(ports.alias) || (state.pseudonym !== undefined && chain.includes(state.pseudonym))
-    },
-  }
+  const reading = readingOf(following, selection, (heard) => {
+    const chain = chainOf(heard)
+    return chain.includes(ports.alias) || (state.pseudonym !== undefined && chain.includes(state.pseudonym))
+  })
+  const ghosts = createGhosts(reading)
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
@@ -247,24 +239,6 @@ export function createUplink(
     isUnsaved = true
   }
 
-  /** Has go over there what is gone here. What comes again later comes with later rows. */
-  async function layGhosts(): Promise<void> {
-    const some = ghosts
-    const steps = some.flatMap(({ entity, told }) => leavesOf(entity, told, reading))
-    if (!(await deliverAll(steps))) return
-    ghosts = ghosts.slice(some.length)
-    for (const { laid } of some) laid(true)
-  }
-
-  /** Settles when nothing is there any more that telling of the past brought back. */
-  function settle(entity: Head, told: Attributes): Promise<boolean> {
-    if (leavesOf(entity, told, reading).length === 0) return Promise.resolve(true)
-    return new Promise((laid) => {
-      if (isClosed) laid(false)
-      else ghosts.push({ entity, told, laid })
-    })
-  }
-
   async function liveLane(): Promise<void> {
     while (!isClosed) {
       let isIdle = true
@@ -276,7 +250,7 @@ export function createUplink(
           await refresh(state.refresh)
           isIdle = false
         }
-        if (ghosts.length > 0) await layGhosts()
+        await ghosts.lay(deliverAll)
       }
       await keep()
       if (isIdle) await link.rest(limits.uplinkPollMs.value)
@@ -292,7 +266,7 @@ export function createUplink(
         continue
       }
       const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-      const to = await fillSpan(span, sizes, { following, reading, deliver: send, settle })
+      const to = await fillSpan(span, sizes, { following, reading, deliver: send, settle: ghosts.settle })
       if (to === undefined) return
       span.from = to
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
@@ -361,12 +335,23 @@ export function createUplink(
     async close() {
       isClosed = true
       link.close()
-      for (const { laid } of ghosts) laid(false)
+      ghosts.close()
       await Promise.all(lanes)
       await keep(true)
     },
   } satisfies Uplink)
 }
+
+/** What is read of what happened, for an uplink of a selection. */
+const readingOf = (
+  following: Following,
+  selection: UplinkSelection,
+  isFromThere: ReadingPorts['isFromThere'],
+): ReadingPorts & LeavingPorts => ({
+  ...{ selection, isFromThere, streamOf: following.streamOf, instanceOf: following.instanceOf },
+  ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
+  gravesAfter: following.gravesAfter,
+})
 
 const instanceCount = (step: Step): number =>
   'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1

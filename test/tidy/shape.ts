@@ -42,7 +42,9 @@ export function unfoundTests(files: readonly TreeFile[]): string[] {
     .filter(({ path }) => /\.(test|spec)\.[a-z]+$/.test(path))
     .filter(
       ({ path }) =>
-        !/^(runtime|firmware-bridges|test\/(spec|property|tidy|kit|smoke|crash))\/.*\.test\.ts$/.test(path),
+        !/^(runtime|firmware-bridges|test\/(spec|property|tidy|kit|smoke|crash|judge))\/.*\.test\.ts$/.test(
+          path,
+        ),
     )
     .map(({ path }) => `${path}: no test project runs it`)
 }
