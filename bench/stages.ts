@@ -21,6 +21,7 @@ import { createIntake } from '#intake/intake.ts'
 import { encodeChunk } from '#store/chunk-codec.ts'
 import { encodeObservations } from '#store/observation-blob.ts'
 import { createWriter } from '#store/writer.ts'
+import { unmended } from '#test/kit/mending.ts'
 
 const repetitions = 100_000
 const devices = 100
@@ -52,7 +53,7 @@ export async function benchStages(): Promise<void> {
     close: async () => {},
   })
   const tenants = await openTenants(
-    { dataFolder: folder, writer, clock: systemClock, log, metrics, attach },
+    { ...unmended(folder, log), writer, clock: systemClock, log, metrics, attach },
     { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 2 ** 32 } },
   )
   const { main } = tenants

@@ -14,10 +14,9 @@ import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
 import { collectWhenQuiet } from '#base/quiet-collection.ts'
-import { version } from '#base/version.ts'
 import { bridges } from '#bridges/registry.ts'
-import { createBackups } from '#broker/backups.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
+import { keepFolder } from '#broker/keeping.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { renderSourceNotification } from '#broker/source-notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
@@ -59,11 +58,8 @@ import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import { isUplink } from '#ngsi-ld/subscription.ts'
-import { createBackupMaker } from '#store/backup-maker.ts'
 import type { Database } from '#store/database.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import { lockFolder } from '#store/folder-lock.ts'
-import { assertRestored } from '#store/restore.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
 import { createWriter } from '#store/writer.ts'
@@ -95,8 +91,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(collectWhenQuiet())
   const isLocal = isLoopbackListener(settings.host)
 
-  opened.defer(lockFolder(settings.data))
-  assertRestored(settings.data)
+  const { backups, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
   const ways = openWays(opened, { clock, log, metrics }, settings)
@@ -108,7 +103,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const connect = (tenant: Inside): Outside =>
     connectOutside(tenant, { contexts: () => contexts, send, ...own })
   const tenants = await openTenants(
-    { dataFolder: settings.data, writer, clock, log, metrics, attach: connect },
+    { ...folder, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
@@ -125,11 +120,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
   opened.defer(() => passing.close())
-  const backups = createBackups({ maker: createBackupMaker(), clock, log, metrics }, backupSettings(settings))
-  opened.defer(() => backups.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
   const others = { sources, passing, tunnels }
   const standing = {
+    complaints: () => [...tenants.complaints(), ...backups.complaints()],
     uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
     downward: () => ({ ...ways.downward?.status(), connected: tunnels.statuses() }),
   }
@@ -188,12 +182,6 @@ async function openIntake(
   return intake
 }
 
-const backupSettings = ({ data, backup, disk }: Settings) => ({
-  ...backup,
-  dataFolder: data,
-  sparedBytes: disk.reserveBytes,
-  version,
-})
 /** What is owed through a tunnel while the gateway starts. */
 const notYet: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 

@@ -16,4 +16,18 @@ export const diskLimits = {
     'a backup is made soon after the start',
   ),
   backupSettleMs: limit(300_000, 'ms', 'After a start there is other work', 'the missed backup is made'),
+  checkedBytesMax: limit(
+    64 * 1024 * 1024,
+    'bytes',
+    'A database is read through when it is opened; about 2 s on a slow card',
+    'only its beginning is looked at; backups read all',
+  ),
+  restoredToldMs: limit(
+    7 * 86_400_000,
+    'ms',
+    'Somebody will have looked',
+    'health does not tell it any more',
+  ),
+  checkedMs: limit(2000, 'ms', 'The same, of larger ones: their small tables', 'the rest is not looked at'),
+  damagedKeptMax: limit(2, 'files', 'Of each tenant, set aside as they were', 'the oldest goes'),
 } as const satisfies Record<string, Limit>

@@ -31,6 +31,7 @@ export const failpointNames = [
   'backup:before-name',
   'restore:between-files',
   'restore:before-end',
+  'mend:between-names',
   'http:internal',
 ] as const
 

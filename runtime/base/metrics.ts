@@ -36,6 +36,7 @@ export const metricRegister = {
     'counter',
     'Observations and entity changes removed from history by size or age.',
   ],
+  selvedge_tenants_closed: ['gauge', 'Tenants that stay closed because their database cannot be used.'],
   selvedge_backup_age_seconds: [
     'gauge',
     'Since the last good backup was begun; 100 years where there is none.',

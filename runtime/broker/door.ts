@@ -42,6 +42,8 @@ export interface DoorPorts {
   readonly at: number
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
+  /** A group failed because the database is damaged. */
+  readonly onDamage: (error: GatewayError) => void
 }
 
 /** How long upkeep rests after a group that carried it failed, ms. */
@@ -190,6 +192,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const isFull = error.code === 'store.full'
     if (isFull && !diskFull) log.error('store.full', { error: error.message })
     diskFull = isFull
+    if (error.code === 'store.corrupt') ports.onDamage(error)
     if (hasUpkeep) upkeepPausedUntil = now() + upkeepPauseMs
     if (!isFull && (works.length > 1 || hasUpkeep)) {
       log.warn('store.commit-failed', { error: error.message, works: works.length, upkeep: hasUpkeep })

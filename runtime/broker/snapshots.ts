@@ -7,8 +7,9 @@ import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Problem } from '#ngsi-ld/problem.ts'
 import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
@@ -79,6 +80,7 @@ export interface SnapshotsPorts {
   /** Opens a database file, making it when it is absent; nothing of it leaves the gateway. */
   readonly open: (name: string, file: string) => Promise<Tenant>
   readonly clock: Clock
+  readonly log: Log
 }
 
 interface Open {
@@ -95,7 +97,7 @@ const folderOf = (tenant: string): string => (tenant === '' ? '-' : tenant)
 const keyOf = (tenant: string, id: string): string => `${folderOf(tenant)}/${hash('sha256', id).slice(0, 32)}`
 const pastEnding = '.past'
 
-export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts): Promise<Snapshots> {
+export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsPorts): Promise<Snapshots> {
   const folder = join(dataFolder, 'snapshots')
   const all = new Map<string, Open>()
   const fileOf = (key: string): string => join(folder, `${key}.db`)
@@ -124,6 +126,12 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
   const write = async (found: Open, facts: SnapshotFacts): Promise<void> => {
     await found.kept.door.commit((stage) => stage.write('meta.put', metaKey, JSON.stringify(facts)))
     found.facts = facts
+  }
+  /** What a snapshot holds was copied from elsewhere: one that cannot be read is none any more. */
+  const unreadable = async (key: string, error: unknown): Promise<undefined> => {
+    if (!isGatewayError(error, 'store.corrupt')) throw error
+    log.error('store.refused', { tenant: `snapshot ${key}`, code: error.code, error: error.message })
+    await drop(key)
   }
   const bytesOf = (key: string): number =>
     [key, key + pastEnding]
@@ -159,7 +167,8 @@ export async function openSnapshots({ dataFolder, open, clock }: SnapshotsPorts)
   let placed: Promise<void> = Promise.resolve()
 
   for (const key of keysIn(folder)) {
-    const kept = await openKey(key)
+    const kept = await openKey(key).catch((error: unknown) => unreadable(key, error))
+    if (kept === undefined) continue
     const text = kept.records.meta(metaKey)
     const facts = text === undefined ? undefined : (JSON.parse(String(text)) as SnapshotFacts)
     const hasPast = existsSync(fileOf(key + pastEnding))

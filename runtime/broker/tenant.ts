@@ -3,6 +3,7 @@
  * thread and nothing else.
  */
 import type { Clock } from '#base/clock.ts'
+import type { GatewayError } from '#base/errors.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { createContextSources } from '#store/context-sources.ts'
@@ -56,6 +57,8 @@ export interface TenantPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** The database turned out to be damaged. */
+  readonly onDamage: (name: string, file: string, error: GatewayError) => void
   /** Gives the tenant its way to the outside; called when everything else of it stands. */
   readonly attach: (tenant: Inside) => Outside
 }
@@ -260,7 +263,10 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   log.info('store.replayed', { tenant, rows: read.rows, observations: read.observations })
   const number = records.logLast()
   const door = createDoor(
-    { tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
+    {
+      ...{ tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
+      onDamage: (error) => ports.onDamage(tenant, ports.file, error),
+    },
     settings,
   )
   const timer = setInterval(() => {

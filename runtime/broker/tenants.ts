@@ -4,16 +4,22 @@
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import type { Restored } from '#store/restore.ts'
+import type { Mending } from './mending.ts'
 import { openSnapshots } from './snapshots.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './types.ts'
 
-export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file'> {
+export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage'> {
   readonly dataFolder: string
+  readonly mending: Mending
+  /** A damaged database will be restored by the next start. */
+  readonly onMendable: (error: GatewayError) => void
 }
 
 const defaultFile = 'selvedge.db'
@@ -25,15 +31,37 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   const tenants = new Map<string, Tenant>()
   const opening = new Map<string, Promise<Tenant>>()
   const folder = join(ports.dataFolder, folderName)
+  /** Tenants that stay closed, and why. */
+  const refused = new Map<string, GatewayError>()
+  const damaged = new Map<string, GatewayError>()
   let isStarted = false
 
   async function open(name: string): Promise<Tenant> {
     if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
-    const tenant = await openTenant({ ...ports, name, file }, settings)
+    ports.mending.mend(name, file)
+    const tenant = await openTenant({ ...ports, name, file, onDamage }, settings)
     tenants.set(name, tenant)
     if (isStarted) tenant.outside.start()
     return tenant
+  }
+
+  /** One that cannot be opened is closed for everybody, and the others are not. */
+  async function openOrRefuse(name: string): Promise<void> {
+    try {
+      await open(name)
+    } catch (error) {
+      const why = toGatewayError(error)
+      refused.set(name, why)
+      ports.log.error('store.refused', { tenant: name, code: why.code, error: why.message })
+    }
+  }
+
+  function onDamage(name: string, file: string, error: GatewayError): void {
+    if (damaged.has(name)) return
+    damaged.set(name, error)
+    ports.log.error('store.damaged', { tenant: name, file, error: error.message })
+    if (ports.mending.suspect(name, file)) ports.onMendable(error)
   }
 
   async function openOnce(name: string): Promise<Tenant> {
@@ -52,10 +80,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
 
   const main = await open('')
   if (existsSync(folder)) {
-    for (const file of readdirSync(folder).toSorted()) {
-      const name = file.slice(0, -'.db'.length)
-      if (file.endsWith('.db') && namePattern.test(name)) await open(name)
-    }
+    for (const name of namesIn(folder)) await openOrRefuse(name)
   }
 
   // Nothing that happens to a snapshot is told to anybody.
@@ -69,14 +94,22 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   })
   const snapshots = await openSnapshots({
     ...ports,
-    open: (name, file) => openTenant({ ...ports, name, file, attach }, settings),
+    open: (name, file) => openTenant({ ...ports, name, file, attach, onDamage: () => undefined }, settings),
   })
 
+  /** @throws store.corrupt, store.failed, store.newer for a tenant that stays closed. */
+  function find(name: string): Tenant | undefined {
+    const why = refused.get(name)
+    if (why !== undefined) throw new GatewayError(why.code, why.message, why.details)
+    return tenants.get(name)
+  }
+
+  ports.metrics.gauge('selvedge_tenants_closed', () => refused.size)
   gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({
-    tenant: (name) => tenants.get(name)?.broker,
+    tenant: (name) => find(name)?.broker,
     tenantForCreate(name) {
-      const known = tenants.get(name)
+      const known = find(name)
       if (known !== undefined) return known.broker
       if (!namePattern.test(name)) {
         throw badRequestData('NGSILD-Tenant takes 1 to 64 letters, digits, - and _', 'NGSILD-Tenant')
@@ -90,6 +123,12 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     broker,
     snapshots,
     all: () => [...tenants.values()],
+    /** What an operator should know, in words. */
+    complaints: (): readonly string[] => [
+      ...[...refused].map(([name, { message }]) => `tenant ${name} is closed: ${message}`),
+      ...[...damaged].map(([name, { message }]) => `${called(name)} is damaged: ${message}`),
+      ...[...tenants.values()].flatMap((tenant) => lossOf(tenant, ports.clock.now())),
+    ],
     /** Begins to send what is owed; tenants opened later begin at once. */
     start(): void {
       isStarted = true
@@ -101,6 +140,28 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
       for (const tenant of tenants.values()) await tenant.close()
     },
   })
+}
+
+/** Names of those that have a file, or had one. */
+function namesIn(folder: string): readonly string[] {
+  const names = readdirSync(folder).flatMap((file) => {
+    const [, name = ''] = /^(.+)\.db(\.mended|\.damaged-[^-]+)?$/.exec(file) ?? []
+    return namePattern.test(name) ? [name] : []
+  })
+  return [...new Set(names)].toSorted()
+}
+
+const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)
+
+/** What a tenant lacks since it was restored, as long as that is news. */
+function lossOf({ name, records }: Tenant, now: number): string[] {
+  const text = records.meta('restored')
+  if (text === undefined) return []
+  const { at, from, to } = JSON.parse(String(text)) as Restored
+  if (now - at > limits.restoredToldMs.value) return []
+  return [
+    `${called(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
+  ]
 }
 
 type Status = ReturnType<Tenant['status']>

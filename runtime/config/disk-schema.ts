@@ -24,6 +24,11 @@ export const backup = section('Backups', {
     title: 'Read every backup through',
     description: 'Its copy is checked from end to end, and what it holds is counted.',
   }),
+  restore: setting(kind.flag(), true, {
+    title: 'Restore a damaged tenant by itself',
+    description:
+      'At start, a damaged database is set aside and the newest verified backup takes its place. false: the tenant stays closed until somebody decides.',
+  }),
 })
 
 export const disk = section('Room on the disk', {

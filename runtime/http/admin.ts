@@ -14,6 +14,8 @@ export interface AdminPorts {
   readonly clock: Clock
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
+  /** What an operator should look at although everything is served. */
+  readonly complaints: () => readonly string[]
   readonly downward: () => object | undefined
 }
 
@@ -26,7 +28,7 @@ export interface AdminSettings {
 }
 
 export function createAdminRoutes(
-  { metrics, answers, clock, unreadiness, downward }: AdminPorts,
+  { metrics, answers, clock, unreadiness, complaints, downward }: AdminPorts,
   settings: AdminSettings,
 ) {
   const noStore = { 'Cache-Control': 'no-store' }
@@ -35,9 +37,10 @@ export function createAdminRoutes(
 
     ready() {
       const reasons = unreadiness()
-      const status = reasons.length === 0 ? 'ready' : 'not ready'
+      const degraded = complaints()
+      const status = reasons.length > 0 ? 'not ready' : degraded.length > 0 ? 'degraded' : 'ready'
       return answers.json(
-        { status, version, reasons: [...reasons], ...clockOf(clock) },
+        { status, version, reasons: [...reasons], degraded: [...degraded], ...clockOf(clock) },
         reasons.length === 0 ? 200 : 503,
         noStore,
       )

@@ -61,6 +61,8 @@ export interface AppPorts {
   readonly takeFrame: TakeFrame
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
+  /** What an operator should look at although everything is served. */
+  readonly complaints: () => readonly string[]
   /** The name of this gateway among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
   readonly sources: Sources

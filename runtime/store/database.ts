@@ -4,10 +4,11 @@
  * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
 
-import { copyFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, rmSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
+import { place } from './durable-files.ts'
 import { type Migration, migrations } from './schema.ts'
 
 export type Database = BetterSqlite3.Database
@@ -46,6 +47,10 @@ export function migrate(
   steps: readonly Migration[] = migrations,
 ): { from: number; to: number } {
   const to = steps.at(-1)!.version
+  if (!existsSync(file)) {
+    create(file, steps)
+    return { from: 0, to }
+  }
   const database = openWriter(file, 'FULL')
   try {
     const from = database.pragma('user_version', { simple: true }) as number
@@ -53,25 +58,45 @@ export function migrate(
       throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${to}`)
     }
     if (from === to) return { from, to }
+    if (from === 0) throw new GatewayError('store.corrupt', `${file} holds nothing`, { file })
     const copy = `${file}.format-${from}`
-    if (from > 0) {
-      database.pragma('wal_checkpoint(TRUNCATE)')
-      copyFileSync(file, copy)
-    }
-    for (const step of steps) {
-      if (step.version <= from) continue
-      database.transaction(() => {
-        database.exec(step.sql)
-        database.pragma(`user_version = ${step.version}`)
-      })()
-      failpoint('migrate:between-steps')
-    }
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    copyFileSync(file, copy)
+    take(
+      database,
+      steps.filter(({ version }) => version > from),
+    )
     rmSync(copy, { force: true })
     return { from, to }
   } catch (error) {
     throw storeError(file, error)
   } finally {
     database.close()
+  }
+}
+
+/** A new file gets its name when it is complete, so that one without content is always a damaged one. */
+function create(file: string, steps: readonly Migration[]): void {
+  const fresh = `${file}.fresh`
+  for (const ending of ['', '-wal', '-shm']) rmSync(fresh + ending, { force: true })
+  const database = openWriter(fresh, 'FULL')
+  try {
+    take(database, steps)
+  } catch (error) {
+    throw storeError(file, error)
+  } finally {
+    database.close()
+  }
+  place(fresh, file)
+}
+
+function take(database: Database, steps: readonly Migration[]): void {
+  for (const step of steps) {
+    database.transaction(() => {
+      database.exec(step.sql)
+      database.pragma(`user_version = ${step.version}`)
+    })()
+    failpoint('migrate:between-steps')
   }
 }
 

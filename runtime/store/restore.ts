@@ -8,6 +8,7 @@ import { dirname, join, resolve, sep } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
+import { openReader } from './database.ts'
 import { flush, place, readThrough } from './durable-files.ts'
 import { lockFolder } from './folder-lock.ts'
 import { type BackedUpTenant, type Backup, type Manifest, readBackup } from './manifest.ts'
@@ -16,8 +17,8 @@ import { formatVersion } from './schema.ts'
 /** What a database that was restored lacks; kept in it under `restored`. Times are ms. */
 export interface Restored {
   readonly at: number
-  /** Name of the backup. */
-  readonly backup: string
+  /** Name of the backup; null where the database itself goes on without what its log lost. */
+  readonly backup: string | null
   /** Nothing of this time is there. */
   readonly from: number
   readonly to: number
@@ -109,6 +110,28 @@ export function restoreTenant(
     throw refusal(error)
   }
   return restored
+}
+
+/** Notes that a database lost the end of its log; what came after its last record until `to` is missing. */
+export function markLoss(file: string, { at, to }: { readonly at: number; readonly to: number }): Restored {
+  const from = lastRecordAt(file)
+  const restored = { at, backup: null, from, to: Math.max(from, to) }
+  try {
+    mark(file, restored)
+  } catch (error) {
+    throw refusal(error)
+  }
+  return restored
+}
+
+function lastRecordAt(file: string): number {
+  const database = openReader(file)
+  try {
+    const last = database.prepare<[], number>('SELECT at FROM log ORDER BY n DESC LIMIT 1').pluck().get()
+    return last ?? 0
+  } finally {
+    database.close()
+  }
 }
 
 const nameOf = (path: string): string =>

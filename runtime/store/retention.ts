@@ -87,10 +87,12 @@ export function createRetained(database: Database) {
   const gapsOfEntity = database.prepare<[number], GapRow>(
     `SELECT ${gapColumns} FROM gap WHERE rid = ? ORDER BY s, t0`,
   )
-  const gapCount = database.prepare<[], { count: number }>('SELECT count(*) AS count FROM gap WHERE g > 0')
+  const gapCount = database.prepare<[], { count: number }>(
+    `SELECT count(*) AS count FROM gap WHERE g > 0 AND reason <> 'restore'`,
+  )
   const lastGap = database.prepare<[], { g: number | null }>('SELECT max(g) AS g FROM gap')
   const oldestGaps = database.prepare<[number], { g: number }>(
-    'SELECT g FROM gap WHERE g > 0 ORDER BY g LIMIT ?',
+    `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
   )
   return Object.freeze({
     /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */

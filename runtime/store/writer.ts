@@ -92,6 +92,7 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
 function writeError(message: FromWriter): GatewayError {
   const { code, message: text } =
     message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
-  const full = code === 'SQLITE_FULL'
-  return new GatewayError(full ? 'store.full' : 'store.failed', `the disk refused: ${text}`, { code })
+  const isDamaged = code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+  const entry = code === 'SQLITE_FULL' ? 'store.full' : isDamaged ? 'store.corrupt' : 'store.failed'
+  return new GatewayError(entry, `the disk refused: ${text}`, { code })
 }

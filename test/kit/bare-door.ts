@@ -32,7 +32,7 @@ export async function openBareDoor(writer: Writer, { lingerMs = 0, upkeep }: Bar
   const log = createLog({ level: 'info', clock, write: (line) => events.push(JSON.parse(line).event) })
   const start = { number: records.logLast(), at: 0 }
   const door = createDoor(
-    { tenant: '', writer, clock, metrics, log, ...start, upkeep: upkeep ?? (() => undefined) },
+    { tenant: '', writer, clock, metrics, log, ...start, upkeep: upkeep ?? (() => undefined), onDamage() {} },
     { lingerMs },
   )
   return {

@@ -18,6 +18,7 @@ import type { TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { createWriter, type Writer } from '#store/writer.ts'
+import { unmended } from './mending.ts'
 
 /** A clock that runs as the machine's does, but can be set. */
 export interface SettableClock extends Clock {
@@ -97,12 +98,11 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
       else setImmediate(() => done(error, { chunks: 0, logBytes: 0 }))
     },
   }
+  const log = createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) })
   const tenants = await openTenants(
     {
-      dataFolder: folder,
-      writer: refusing,
-      clock,
-      log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),
+      ...unmended(folder, log),
+      ...{ writer: refusing, clock, log },
       metrics,
       attach(tenant) {
         if (tenant.name === '') inside = tenant

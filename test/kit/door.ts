@@ -58,6 +58,7 @@ export async function openDoor(file: string, options: DoorOptions = {}): Promise
       number: createRecords(database).logLast(),
       at: 0,
       upkeep: () => undefined,
+      onDamage: () => undefined,
     },
     { lingerMs: options.lingerMs ?? 5 },
   )

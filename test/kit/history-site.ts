@@ -22,6 +22,7 @@ import { createRecords } from '#store/records.ts'
 import { createRetained, type GapRow } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
 import { createWriter } from '#store/writer.ts'
+import { unmended } from './mending.ts'
 
 export const megabyte = 1024 * 1024
 export const dayMs = 86_400_000
@@ -76,7 +77,7 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
     close: async () => undefined,
   }
   const tenants = await openTenants(
-    { dataFolder, writer, clock, log, metrics, attach: () => nowhere },
+    { ...unmended(dataFolder, log), writer, clock, log, metrics, attach: () => nowhere },
     { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: retention },
   )
   const { main } = tenants

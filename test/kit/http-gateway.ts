@@ -33,6 +33,7 @@ import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createBackupMaker } from '#store/backup-maker.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createWriter } from '#store/writer.ts'
+import { unmended } from './mending.ts'
 
 export interface HttpGatewayOptions {
   readonly profile?: ConformanceProfile
@@ -102,7 +103,10 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     close: async () => undefined,
   }
   const tenants = await openTenants(
-    { dataFolder, writer, clock: systemClock, log, metrics, attach: () => nowhere },
+    {
+      ...unmended(dataFolder, log),
+      ...{ writer, clock: systemClock, log, metrics, attach: () => nowhere },
+    },
     {
       lingerMs: 0,
       synchronous: 'NORMAL',
@@ -155,6 +159,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
           ...{ version, sparedBytes: 0 },
         },
       ),
+      complaints: () => tenants.complaints(),
       unreadiness: options.unreadiness ?? (() => []),
       alias,
       passing,

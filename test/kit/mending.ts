@@ -1,0 +1,14 @@
+/** What tenants need to be opened over a folder of a test: a damaged database stays as it is, and closed. */
+import { join } from 'node:path'
+import { systemClock } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import { createMending } from '#broker/mending.ts'
+import type { TenantsPorts } from '#broker/tenants.ts'
+
+export function unmended(
+  dataFolder: string,
+  log: Log,
+): Pick<TenantsPorts, 'dataFolder' | 'mending' | 'onMendable'> {
+  const settings = { dataFolder, backupFolder: join(dataFolder, 'backups'), isAutomatic: false }
+  return { dataFolder, mending: createMending({ clock: systemClock, log }, settings), onMendable() {} }
+}
