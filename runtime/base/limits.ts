@@ -211,6 +211,8 @@ export const limits = {
   snapshotWaitMs: limit(2000, 'ms', 'A client waits meanwhile', 'it is prepared on after the answer'),
   snapshotTriesMax: limit(5, 'tries', 'To tell an endpoint of a snapshot', 'a line in the log'),
   contextsHostedMax: limit(1000, 'contexts', 'Per tenant, on disk', '403'),
+  contextsImplicitMax: limit(500, 'contexts', 'Of those, made to be named in answers', 'least used leaves'),
+  contextsImplicitBytesMax: limit(8 * 1024 * 1024, 'bytes', 'The same', 'least used leaves'),
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),
   subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),

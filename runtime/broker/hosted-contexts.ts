@@ -1,6 +1,7 @@
 /**
  * The @contexts that a tenant hosts (GS CIM 009, 5.13): those that users added, and those the gateway made because an
- * inline context has to be named in a Link header. They are on disk, never change, and belong to their tenant alone.
+ * inline context has to be named in a Link header. They are on disk, never change, and belong to their tenant alone. Of
+ * those the gateway made, the longest unused that no subscription names makes room for the next.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
@@ -8,6 +9,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Records } from '#store/records.ts'
+import { hostedIdOf } from './contexts.ts'
 import type { Door } from './door.ts'
 
 export type HostedKind = 'Hosted' | 'ImplicitlyCreated'
@@ -16,6 +18,7 @@ export interface HostedContext {
   readonly id: string
   readonly kind: HostedKind
   readonly createdAt: number
+  readonly bytes: number
 }
 
 export interface HostedContexts {
@@ -35,11 +38,33 @@ export function createHostedContexts(ports: {
   readonly records: Pick<Records, 'context' | 'contexts'>
   readonly door: Pick<Door, 'commit'>
   readonly clock: Clock
+  /** Addresses of the contexts that subscriptions are written in. */
+  readonly inUse: () => readonly string[]
 }): HostedContexts {
-  const { records, door, clock } = ports
+  const { records, door, clock, inUse } = ports
+  /** In order of use, as far as the gateway made them. */
   const known = new Map<string, HostedContext>()
-  for (const { url: id, kind, fetched } of records.contexts()) {
-    if (kind === 'Hosted' || kind === 'ImplicitlyCreated') known.set(id, { id, kind, createdAt: fetched })
+  for (const { url: id, kind, fetched, bytes } of records.contexts()) {
+    if (kind === 'Hosted' || kind === 'ImplicitlyCreated')
+      known.set(id, { id, kind, createdAt: fetched, bytes })
+  }
+
+  /** Those of our making that have to go before one of so many bytes comes. */
+  function inTheWay(bytes: number): readonly string[] {
+    const made = [...known.values()].filter(({ kind }) => kind === 'ImplicitlyCreated')
+    let [count, sum] = [made.length, made.reduce((all, one) => all + one.bytes, bytes)]
+    const isFull = () =>
+      count >= limits.contextsImplicitMax.value || sum > limits.contextsImplicitBytesMax.value
+    const going: string[] = []
+    const kept = new Set(isFull() ? inUse().map(hostedIdOf) : [])
+    for (const one of made) {
+      if (!isFull()) break
+      if (kept.has(one.id)) continue
+      going.push(one.id)
+      count--
+      sum -= one.bytes
+    }
+    return going
   }
 
   const put = async (id: string, kind: HostedKind, document: Json): Promise<void> => {
@@ -50,7 +75,9 @@ export function createHostedContexts(ports: {
         `a @context has at most ${limits.contextBytesMax.value} bytes`,
       )
     }
-    if (known.size >= limits.contextsHostedMax.value) {
+    const bytes = Buffer.byteLength(text)
+    const going = kind === 'Hosted' ? [] : inTheWay(bytes)
+    if (known.size - going.length >= limits.contextsHostedMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
         `there are ${limits.contextsHostedMax.value} contexts already`,
@@ -58,13 +85,17 @@ export function createHostedContexts(ports: {
     }
     const createdAt = clock.now()
     await door.commit((stage) => {
+      for (const one of going) stage.write('context.delete', one)
       stage.write('context.put', id, kind, createdAt, null, text)
-      stage.published(() => known.set(id, { id, kind, createdAt }))
+      stage.published(() => {
+        for (const one of going) known.delete(one)
+        known.set(id, { id, kind, createdAt, bytes })
+      })
     })
   }
 
   return Object.freeze({
-    list: () => [...known.values()],
+    list: () => [...known.values()].toSorted((a, b) => a.createdAt - b.createdAt),
     get: (id) => known.get(id),
     document(id) {
       const row = known.has(id) ? records.context(id) : undefined
@@ -73,7 +104,12 @@ export function createHostedContexts(ports: {
     add: (id, document) => put(id, 'Hosted', document),
     async keep(context) {
       const id = hash('sha256', JSON.stringify(context)).slice(0, 32)
-      if (!known.has(id)) await put(id, 'ImplicitlyCreated', { '@context': context })
+      const found = known.get(id)
+      if (found === undefined) await put(id, 'ImplicitlyCreated', { '@context': context })
+      else if (found.kind === 'ImplicitlyCreated') {
+        known.delete(id)
+        known.set(id, found)
+      }
       return id
     },
     async remove(id) {

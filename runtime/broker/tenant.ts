@@ -146,7 +146,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer }),
     subscriptions: told.subscriptions,
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
-    hosted: createHostedContexts({ records, door, clock }),
+    hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
     registrations: told.sources.registrations.broker,
     sourceSubscriptions: told.sources.subscribe.broker,
@@ -206,9 +206,16 @@ function openSubscriptions(
   const periodic = createPeriodic(ports)
   const subscriptions = createSubscribe({ ...ports, periodic, onEndpointChange, streams: outside })
   const sources = openContextSources({ ...ports, rows: ports.contextSources }, onEndpointChange)
+  const whole = { limit: Number.POSITIVE_INFINITY, offset: 0 }
   return {
     subscriptions,
     sources,
+    /** Addresses of the contexts that they are written in. */
+    contexts: () =>
+      [
+        ...subscriptions.list(whole).views,
+        ...sources.subscribe.broker.list(whole).views.map(({ one }) => one),
+      ].flatMap(({ subscription: { jsonldContext } }) => jsonldContext ?? []),
     stop(): void {
       sources.stop()
       periodic.stop()

@@ -38,8 +38,8 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     { tenant, link, registration }: { tenant: string; link: string | undefined; registration: Registration },
   ): Promise<ToldEntity[]> {
     if (!isObject(item)) throw badRequestData('must be entities', 'data')
-    const local = item['@context'] ?? link
-    const context = local === undefined ? contexts.core : await contexts.resolve(local, tenant)
+    const given = item['@context'] ?? link
+    const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
     const owed = readNotified(item, context, clock.now())
     const { id, type } = owed.entity
     const claim = claimOf(registration, id, listOf<string>(type))
@@ -55,11 +55,11 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     }
     const copy = { mode: modeOf(registration), claim, entity, times: owed.times }
     const own = broker.tenant(tenant)?.retrieve(id)
-    const local2 =
+    const local =
       own === undefined
         ? []
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
-    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local2, copy]) }]
+    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local, copy]) }]
   }
 
   return {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { freshId, property } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, type Reply, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -260,5 +261,42 @@ describe('a context made for a Link header', () => {
     const path = jsonldContext.replace(gateway.url, '')
     expect((await gateway.ask('DELETE', path)).status).toBe(204)
     expect((await gateway.get(path)).status).toBe(404)
+  })
+
+  it('shall leave when others come, but not as long as a subscription is written in it', async () => {
+    const implicit = async (): Promise<string[]> =>
+      (await gateway.get(`${contextsPath}?kind=ImplicitlyCreated`)).json()
+    for (const address of await implicit()) await gateway.ask('DELETE', address.replace(gateway.url, ''))
+    const subscribed = await gateway.send('POST', '/ngsi-ld/v1/subscriptions', {
+      type: 'Subscription',
+      entities: [{ type: 'Van' }],
+      notification: { endpoint: { uri: 'http://127.0.0.1:9/none' } },
+      '@context': inline,
+    })
+    const { jsonldContext }: { jsonldContext: string } = (
+      await gateway.get(subscribed.headers['location']!)
+    ).json()
+    const ask = async (name: string): Promise<string> => {
+      const reply = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/query', {
+        ...query,
+        '@context': [{ ...inline[0], [name]: `https://cars.example/${name}` }],
+      })
+      return linked.exec(reply.headers['link']!)![1]!
+    }
+    setLimit('contextsImplicitMax', 3)
+    try {
+      const first = await ask('first')
+      const second = await ask('second')
+      expect(await ask('first')).toBe(first)
+      const third = await ask('third')
+      expect((await implicit()).toSorted()).toEqual([jsonldContext, first, third].toSorted())
+      setLimit('contextsImplicitBytesMax', 1)
+      const fourth = await ask('fourth')
+      expect((await implicit()).toSorted()).toEqual([jsonldContext, fourth].toSorted())
+      expect(await ask('second')).toBe(second)
+    } finally {
+      restoreLimits()
+      await gateway.ask('DELETE', subscribed.headers['location']!)
+    }
   })
 })
