@@ -51,7 +51,7 @@ export interface LiveStream {
   /** Log number since which that is the shape, as far as is known. */
   shapedAt: number
   /** Attribute rendered from observedAt (sosa:resultTime), if any. */
-  readonly mirror: string | undefined
+  mirror: string | undefined
   time: number
   value: Json
   modified: number
@@ -165,6 +165,12 @@ export function createLiveState(clock: Clock) {
         ? [...dirtyByName.values()].flatMap((list) => list.filter((stream) => stream.mirror === mirror))
         : [],
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
+
+    /** From now on an attribute is rendered from observedAt of this stream; undefined ends that. */
+    mirror(stream: LiveStream, name: string | undefined): void {
+      stream.mirror = name
+      if (name !== undefined) mirrors.add(name)
+    },
 
     /** `written` is the log number its document includes. */
     enterEntity(rid: number, id: string, types: readonly string[], written: number): LiveEntity {

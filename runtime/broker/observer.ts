@@ -39,6 +39,25 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
 
   return Object.freeze({
     observeStream,
+    /**
+     * The same with the attribute that says when. False where that one says when another was observed, and nothing is
+     * staged then.
+     */
+    observeMirrored(
+      stage: Stage,
+      owner: StreamOwner,
+      what: {
+        readonly name: string
+        readonly dataset: string
+        readonly mirror: string
+        readonly time: number
+        readonly value: Json
+      },
+    ): boolean {
+      const stream = streams.mirrored(stage, owner, what)
+      if (stream !== undefined) observeStream(stage, stream, what.time, what.value, true)
+      return stream !== undefined
+    },
     /** A value written by a client to an existing instance: it becomes current whatever its time. */
     observe(
       stage: Stage,

@@ -21,6 +21,7 @@ import {
   updateAttributes,
   updatePartially,
 } from '#ngsi-ld/merge.ts'
+import { mirroredIn } from '#ngsi-ld/mirror.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
@@ -77,10 +78,30 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
       for (const { change, value, time } of observations) {
         observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
       }
-    } else {
+    } else if (!otherwiseSame || !observesMirrored(stage, draft, { entity: merged.entity, changes })) {
       documents.update(stage, draft, merged.entity, changes, by)
     }
     return answer
+  }
+
+  /**
+   * What came through another gateway as a value and its time in an attribute of its own is the observation that it was
+   * there. Returns false, and stages nothing, where it is something else.
+   */
+  function observesMirrored(
+    stage: Stage,
+    draft: Draft,
+    { entity, changes }: Pick<Merged, 'entity' | 'changes'>,
+  ): boolean {
+    const found = stage.heard === undefined ? undefined : mirroredIn(changes)
+    const [observation] = found === undefined ? [] : (observationsOf([found.observed]) ?? [])
+    if (found === undefined || observation === undefined) return false
+    const { change, value, time } = observation
+    if (typeof value !== 'number') documentText(entity)
+    const dataset = change.datasetId ?? ''
+    return observer.observeMirrored(stage, draft, {
+      ...{ name: change.name, dataset, mirror: found.mirror, time, value },
+    })
   }
 
   function change(

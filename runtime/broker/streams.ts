@@ -120,6 +120,28 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   }
 
   /**
+   * The stream of an instance, from which another attribute is rendered as from now on. Undefined where that is rendered
+   * from another stream.
+   */
+  function mirrored(
+    stage: Stage,
+    owner: StreamOwner,
+    { name, dataset, mirror }: { readonly name: string; readonly dataset: string; readonly mirror: string },
+  ): LiveStream | undefined {
+    const known = existing(stage, owner, name, dataset)
+    if (known?.mirror === mirror) return known
+    const number = names.intern(stage, mirror)
+    const isTaken = history.streamsOf(owner.rid).some((row) => row.retired === 0 && row.mirror === number)
+    const isTakenNow = live.entity(owner.rid)?.streams.some((one) => !one.gone && one.mirror === mirror)
+    if (isTaken || isTakenNow === true || known?.mirror !== undefined) return undefined
+    if (known === undefined) return open(stage, owner, name, dataset, mirror)
+    stage.write('stream.mirror', number, known.s)
+    live.mirror(known, mirror)
+    stage.undone(() => live.mirror(known, undefined))
+    return known
+  }
+
+  /**
    * Stages one observation. Newer than the stream's newest is new at once; otherwise its past is searched for the
    * same identity. A late one enters history and becomes current only when `replace` says so (writes by HTTP, which
    * must be readable afterwards even where they repeat the past; history keeps it once).
@@ -276,6 +298,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   return Object.freeze({
     open,
     existing,
+    mirrored,
     observe,
     addPast,
     touch,

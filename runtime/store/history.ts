@@ -9,6 +9,7 @@ export const historyWrites = {
   'stream.insert':
     'INSERT INTO stream (s, rid, name, dataset, folded, shape, mirror) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'stream.shape': 'UPDATE stream SET shape = ? WHERE s = ?',
+  'stream.mirror': 'UPDATE stream SET mirror = ? WHERE s = ?',
   'stream.retire': 'UPDATE stream SET retired = 1 WHERE s = ?',
   'stream.retire-entity': 'UPDATE stream SET retired = 1 WHERE rid = ?',
   'stream.folded': 'UPDATE stream SET folded = ? WHERE s = ?',
