@@ -6,6 +6,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import type { Context } from 'hono'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
@@ -21,8 +23,8 @@ export const headerOf = (c: HttpContext, name: Lowercase<string>): string | unde
 
 export interface Bodies {
   /**
-   * The whole body as sent, empty when there is none; for every method, GET too.
-   * @throws GatewayError http.unsupported-media-type for a content coding, http.body-too-large, http.busy; before
+   * The whole body, unpacked where it is gzip, empty when there is none; for every method, GET too.
+   * @throws GatewayError http.unsupported-media-type for another content coding, http.body-too-large, http.busy; before
    *   more than the limits are held.
    */
   raw(c: HttpContext, most?: number): Promise<Buffer>
@@ -97,11 +99,14 @@ function isShallow(value: Json, levels: number): boolean {
   return members.every((member) => isShallow(member, levels - 1))
 }
 
-/** `all.held` counts the bytes of bodies that are still arriving. */
+/** `all.held` counts the bytes of bodies that are still arriving, as they are when they are unpacked. */
 function readIncoming(incoming: IncomingMessage, all: { held: number }, max: number): Promise<Buffer> {
-  const coding = incoming.headers['content-encoding']?.trim() ?? ''
-  if (coding !== '' && coding.toLowerCase() !== 'identity') return Promise.reject(encoded(coding))
+  const coding = incoming.headers['content-encoding']?.trim().toLowerCase() ?? ''
+  const isPacked = coding === 'gzip' || coding === 'x-gzip'
+  if (!isPacked && coding !== '' && coding !== 'identity') return Promise.reject(encoded(coding))
+  // What is packed is hardly smaller when it is unpacked.
   if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge(max))
+  const source: Readable = isPacked ? incoming.pipe(createGunzip()) : incoming
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -114,22 +119,38 @@ function readIncoming(incoming: IncomingMessage, all: { held: number }, max: num
     }
     const onEnd = (): void => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     const onClose = (): void => {
+      // What arrived whole may still be unpacked.
+      if (isPacked && incoming.complete) return
       finish(() =>
         reject(new GatewayError('ngsi-ld.invalid-request', 'the connection ended before the body did')),
       )
     }
+    const onBroken = (cause: Error): void => {
+      finish(() => reject(new GatewayError('ngsi-ld.invalid-request', 'the body is no gzip', {}, cause)))
+    }
     const finish = (settle: () => void): void => {
-      incoming.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose)
+      source.off('data', onData).off('end', onEnd)
+      incoming.off('error', onClose).off('close', onClose)
+      if (isPacked) {
+        incoming.unpipe()
+        incoming.resume()
+        source.off('error', onBroken).on('error', ignore).destroy()
+      }
       all.held -= size
       settle()
     }
-    incoming.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose)
+    source.on('data', onData).on('end', onEnd)
+    incoming.on('error', onClose).on('close', onClose)
+    if (isPacked) source.on('error', onBroken)
   })
 }
 
+/** What is thrown away may break. */
+const ignore = (): void => {}
+
 function encoded(coding: string): GatewayError {
-  const detail = `Content-Encoding ${coding} is not supported; send the body as it is`
-  return new GatewayError('http.unsupported-media-type', detail, { codings: 'identity' })
+  const detail = `Content-Encoding ${coding} is not supported; send gzip, or the body as it is`
+  return new GatewayError('http.unsupported-media-type', detail, { codings: 'gzip, identity' })
 }
 
 function tooLarge(max: number): GatewayError {

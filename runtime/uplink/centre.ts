@@ -3,7 +3,8 @@
  * what became of each thing that was sent: taken, refused with a reason, or not now. It never throws for what the
  * other side does.
  */
-import { gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gzip, type ZlibOptions } from 'node:zlib'
 import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
@@ -19,7 +20,6 @@ export interface CentreSettings {
   readonly tenant?: string | undefined
   /** What this gateway calls itself in Via. */
   readonly alias: string
-  readonly gzip: boolean
 }
 
 export interface Centre {
@@ -35,9 +35,12 @@ export interface Centre {
   sentBytes(): number
 }
 
+const pack = promisify<string, ZlibOptions, Buffer>(gzip)
+
 export function createCentre(peer: Peer, settings: CentreSettings): Centre {
   let bytes = 0
-  let gzips = settings.gzip
+  /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
+  let packs: boolean | undefined
   /** True once the other side was seen not to keep histories. */
   let hasNoHistory = false
   let isOneOfUs: boolean | undefined
@@ -51,16 +54,22 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
     if (text !== undefined) headers['content-type'] = 'application/json'
-    const isPacked = gzips && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
-    const sent = isPacked ? gzipSync(text, { level: 1 }) : text
+    const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
+    const sent = isPacked ? await pack(text, { level: 1 }) : text
     if (isPacked) headers['content-encoding'] = 'gzip'
     bytes += sent === undefined ? 0 : sent.length
     const url = settings.base + path
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
-    if (!isPacked || 'failure' in answer || (answer.status !== 415 && answer.status !== 400)) return answer
-    gzips = false
-    return ask(method, path, body, came)
+    if (!isPacked || 'failure' in answer) return answer
+    // Who does not know of it may answer anything at all.
+    const isOpen = packs === undefined
+    if (answer.status < 300) packs = true
+    if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
+    packs = false
+    const plain = await ask(method, path, body, came)
+    if (isOpen && !('failure' in plain) && plain.status >= 300 && answer.status !== 415) packs = undefined
+    return plain
   }
 
   async function put(steps: readonly Step[]): Promise<Outcome> {

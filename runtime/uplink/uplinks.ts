@@ -220,5 +220,5 @@ function wayOf(
 function centreOf({ notification }: Subscription, alias: string): CentreSettings {
   const { uri, receiverInfo = [] } = notification.endpoint
   const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))
-  return { base: uri.replace(/\/+$/, ''), headers, alias, gzip: false }
+  return { base: uri.replace(/\/+$/, ''), headers, alias }
 }

@@ -1,7 +1,7 @@
 /** Errors of the HTTP binding [NGSI-LD 5.5.2, 5.5.3, 6.3.2, 6.3.3]: status, body, and headers beside them. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -109,14 +109,30 @@ it('a request that has no length shall be 411, where a body is needed', async ()
   expect(await ask('/ngsi-ld/v1/snapshots/urn:x:1/clone')).toMatch(/^HTTP\/1.1 404/)
 })
 
-it('a body in a content coding shall be 415, with the one that is taken', async () => {
+it('a body in gzip shall be read, one in another content coding be 415 with those that are taken', async () => {
+  const create = (body: unknown, coding: string) =>
+    gateway.ask('POST', entities, {
+      body,
+      headers: { 'Content-Type': 'application/json', 'Content-Encoding': coding },
+    })
+  const refused = await create(brotliCompressSync('{"id":"urn:x:br","type":"T"}'), 'br')
+  expect([refused.status, refused.headers['accept-encoding']]).toEqual([415, 'gzip, identity'])
+  expect((await create({ id: 'urn:x:plain', type: 'T' }, 'Identity')).status).toBe(201)
+  const packed = gzipSync('{"id":"urn:x:gzip","type":"T"}')
+  expect((await create(packed, 'GZip')).status).toBe(201)
+  expect((await gateway.get(`${entities}/urn:x:gzip`)).json()).toEqual({ id: 'urn:x:gzip', type: 'T' })
+  for (const broken of [packed.subarray(0, packed.length - 9), Buffer.from('{"id":"urn:x:no","type":"T"}')])
+    expect((await create(broken, 'gzip')).status).toBe(400)
+})
+
+it('a small body that unpacks to more than may be shall be 413, long before all of it is unpacked', async () => {
   const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
-  const body = gzipSync('{"id":"urn:x:gzip","type":"T"}')
-  const answer = await gateway.ask('POST', entities, { body, headers })
-  expect([answer.status, answer.headers['accept-encoding']]).toEqual([415, 'identity'])
-  const plain = { ...headers, 'Content-Encoding': 'Identity' }
-  const taken = await gateway.ask('POST', entities, { body: { id: 'urn:x:gzip', type: 'T' }, headers: plain })
-  expect(taken.status).toBe(201)
+  const layer = gzipSync(Buffer.alloc(200 * 1024 * 1024))
+  const before = process.memoryUsage().rss
+  const answer = await gateway.ask('POST', entities, { body: layer, headers })
+  expect(answer.status).toBe(413)
+  expect(process.memoryUsage().rss - before).toBeLessThan(120 * 1024 * 1024)
+  expect((await gateway.get(`${entities}?type=T&limit=1`)).status).toBe(200)
 })
 
 it('a byte order mark before a body shall be no mistake', async () => {
