@@ -278,23 +278,6 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     return true
   }
 
-  /** Copies the instances from `from` to `end` of a tail for the folder. */
-  function foldOf(stream: LiveStream, from: number, end: number, folded: number): StreamFold {
-    const { tail } = stream
-    const kept = tail.values.slice(from, end)
-    const shapes = tail.shapes.map(({ shape }) => shape)
-    return {
-      s: stream.s,
-      folded,
-      times: Float64Array.from(tail.times.slice(from, end)),
-      modified: Float64Array.from(tail.modified.slice(from, end)),
-      values: Float64Array.from(kept, (value) => (typeof value === 'number' ? value : Number.NaN)),
-      others: kept.flatMap((value, i): [number, Json][] => (typeof value === 'number' ? [] : [[i, value]])),
-      shapes,
-      shapeOf: shapes.length === 1 ? undefined : kept.map((_, i) => shapeIndex(tail, from + i)),
-    }
-  }
-
   return Object.freeze({
     open,
     existing,
@@ -332,6 +315,23 @@ export type Streams = ReturnType<typeof createStreams>
 function setTypes(entity: LiveEntity, types: readonly string[]): void {
   entity.types = types
   for (const stream of entity.streams) stream.candidatesVersion = -1
+}
+
+/** Copies the instances from `from` to `end` of a tail for the folder. */
+function foldOf(stream: LiveStream, from: number, end: number, folded: number): StreamFold {
+  const { tail } = stream
+  const kept = tail.values.slice(from, end)
+  const shapes = tail.shapes.map(({ shape }) => shape)
+  return {
+    s: stream.s,
+    folded,
+    times: Float64Array.from(tail.times.slice(from, end)),
+    modified: Float64Array.from(tail.modified.slice(from, end)),
+    values: Float64Array.from(kept, (value) => (typeof value === 'number' ? value : Number.NaN)),
+    others: kept.flatMap((value, i): [number, Json][] => (typeof value === 'number' ? [] : [[i, value]])),
+    shapes,
+    shapeOf: shapes.length === 1 ? undefined : kept.map((_, i) => shapeIndex(tail, from + i)),
+  }
 }
 
 function shapeIndex(tail: Tail, position: number): number {
