@@ -148,28 +148,13 @@ export function createStreams({ history, names, live }: StreamsPorts) {
    */
   function observe(stage: Stage, stream: LiveStream, time: number, value: Json, replace: boolean): Verdict {
     if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
-    if (!replace && time <= stream.newestTime && isKnown(stream, time, value)) return 'duplicate'
+    if (!replace && time <= stream.newestTime && isKnown(history, stream, time, value)) return 'duplicate'
     const current = replace || time >= stream.nextTime || stream.nextTime === Number.NEGATIVE_INFINITY
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
     live.stage(stream, time, value, stage.at, number, current)
     if (current) stream.nextHeard = stage.heard
     return current ? 'new' : 'late'
-  }
-
-  function isKnown(stream: LiveStream, time: number, value: Json): boolean {
-    if (time === stream.newestTime && same(stream.newestValue, value)) return true
-    const { tail } = stream
-    for (let i = tail.times.length - 1; i >= 0; i--) {
-      if (tail.times[i] === time && same(tail.values[i]!, value)) return true
-    }
-    const chunk = history.chunkAt(stream.s, time)
-    if (chunk === undefined || time > chunk.t1) return false
-    const series = decodeChunk(chunk)
-    for (let i = 0; i < series.times.length; i++) {
-      if (series.times[i] === time && same(series.values[i]!, value)) return true
-    }
-    return false
   }
 
   /**
@@ -315,6 +300,22 @@ export type Streams = ReturnType<typeof createStreams>
 function setTypes(entity: LiveEntity, types: readonly string[]): void {
   entity.types = types
   for (const stream of entity.streams) stream.candidatesVersion = -1
+}
+
+/** Whether a stream has this value at this time already. */
+function isKnown(history: History, stream: LiveStream, time: number, value: Json): boolean {
+  if (time === stream.newestTime && same(stream.newestValue, value)) return true
+  const { tail } = stream
+  for (let i = tail.times.length - 1; i >= 0; i--) {
+    if (tail.times[i] === time && same(tail.values[i]!, value)) return true
+  }
+  const chunk = history.chunkAt(stream.s, time)
+  if (chunk === undefined || time > chunk.t1) return false
+  const series = decodeChunk(chunk)
+  for (let i = 0; i < series.times.length; i++) {
+    if (series.times[i] === time && same(series.values[i]!, value)) return true
+  }
+  return false
 }
 
 /** Copies the instances from `from` to `end` of a tail for the folder. */
