@@ -263,6 +263,15 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     return true
   }
 
+  /** The types of an entity change, and with them who may want to know of its streams. */
+  function retyped(stage: Stage, rid: number, types: readonly string[]): void {
+    const entity = live.entity(rid)
+    if (entity === undefined) return
+    const before = entity.types
+    setTypes(entity, types)
+    stage.undone(() => setTypes(entity, before))
+  }
+
   return Object.freeze({
     open,
     existing,
@@ -283,14 +292,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
         if (entity !== undefined) live.settle(entity, number)
       })
     },
-    /** The types of an entity change, and with them who may want to know of its streams. */
-    retyped(stage: Stage, rid: number, types: readonly string[]): void {
-      const entity = live.entity(rid)
-      if (entity === undefined) return
-      const before = entity.types
-      setTypes(entity, types)
-      stage.undone(() => setTypes(entity, before))
-    },
+    retyped,
     ...createUnfolded(),
   })
 }
