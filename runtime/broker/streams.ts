@@ -119,10 +119,7 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     return stream
   }
 
-  /**
-   * The stream of an instance, from which another attribute is rendered as from now on. Undefined where that is rendered
-   * from another stream.
-   */
+  /** The stream of an instance, from which `mirror` is rendered now; undefined where that is another stream's. */
   function mirrored(
     stage: Stage,
     owner: StreamOwner,
