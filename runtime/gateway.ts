@@ -63,6 +63,7 @@ import type { Delivery } from '#store/deliveries.ts'
 import { formatVersion } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
 import { createWriter } from '#store/writer.ts'
+import { type Declared, openDeclared } from '#uplink/declared.ts'
 import { createUplinks, type Uplinks } from '#uplink/uplinks.ts'
 
 export interface GatewayPorts {
@@ -96,12 +97,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => writer.end())
   const ways = openWays(opened, { clock, log, metrics }, settings)
   const { send, peer, tunnels } = ways
-
+  const declared = openDeclared(opened, settings, { contexts: () => contexts, trusted: trustedWith, log })
   const alias = aliasesOf(settings)
   const uplinks = new Map<string, Uplinks>()
-  const own = { peer, alias, uplinks, clock, log, metrics }
-  const connect = (tenant: Inside): Outside =>
-    connectOutside(tenant, { contexts: () => contexts, send, ...own })
+  const own = { peer, alias, send, declared, uplinks, clock, log, metrics }
+  const connect = (tenant: Inside): Outside => connectOutside(tenant, { contexts: () => contexts, ...own })
   const tenants = await openTenants(
     { ...folder, writer, clock, log, metrics, attach: connect },
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
@@ -118,7 +118,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(main.door.status().full ? ['the disk is full'] : []),
   ]
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
-  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, alias, clock, log })
+  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
   const others = { sources, passing, tunnels }
@@ -204,6 +204,8 @@ interface OutsidePorts {
   readonly send: Sender['send']
   readonly peer: Peer
   readonly alias: (tenant: string) => string
+  /** Uplinks of the settings, by tenant. */
+  readonly declared: (tenant: string) => Declared
   /** By tenant, for those who operate them. */
   readonly uplinks: Map<string, Uplinks>
   readonly clock: Clock
@@ -239,9 +241,10 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     ...outbox,
     start() {
       outbox.start()
-      const subscriptions = () =>
-        [...tenant.matcher.all()].filter(({ subscription }) => isUplink(subscription))
-      uplinks = createUplinks({ ...ports, tenant, subscriptions, statistics })
+      const { ids: declared, ready } = ports.declared(tenant.name)
+      const all = () => [...tenant.matcher.all()].filter(({ subscription }) => isUplink(subscription))
+      const subscriptions = () => [...ready(), ...all()]
+      uplinks = createUplinks({ ...ports, tenant, subscriptions, declared, statistics })
       ports.uplinks.set(tenant.name, uplinks)
     },
     async close() {

@@ -19,6 +19,7 @@ export const uplinkLimits = {
     'wait',
   ),
   uplinkPollMs: limit(100, 'ms', 'A number in memory is looked at; bounds the live delay', 'the next look'),
+  uplinkWindowMinutesMax: limit(10_080, 'minutes', 'A week; who wants more wants no window', 'refused'),
   uplinkShutMs: limit(1000, 'ms', 'How soon a pause or a window is noticed', 'the next look'),
   uplinkSaveMs: limit(
     1000,

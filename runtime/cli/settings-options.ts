@@ -5,6 +5,7 @@
 import { bridges } from '#bridges/registry.ts'
 import { type LoadedSettings, loadSettings, type SettingFlag } from '#config/load.ts'
 import { type Mistake, mistakeLine } from '#config/mistakes.ts'
+import { uplinkCheck } from '#uplink/declared.ts'
 import type { Given, Option } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -47,7 +48,7 @@ export function settingsOf(given: Given, terminal: Terminal): ReturnType<typeof 
     const path = cut < 0 ? one : one.slice(0, cut)
     flags.push({ path, text: cut < 0 ? '' : one.slice(cut + 1), source: `--set ${path}` })
   }
-  return loadSettings({ file: given.text('config'), env: terminal.env, flags, bridgeChecks })
+  return loadSettings({ file: given.text('config'), env: terminal.env, flags, bridgeChecks, uplinkCheck })
 }
 
 /** The settings, or undefined when there are mistakes, which are then told. */

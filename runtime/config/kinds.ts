@@ -19,8 +19,10 @@ export const wholeNumber = (least: number, most: number, unit = '') =>
 
 export const finiteNumber = () => described('a number', v.pipe(v.number(), v.finite()))
 
-export const seconds = () =>
-  described('a number of seconds greater than 0', v.pipe(v.number(), v.finite(), v.gtValue(0)))
+export const above0 = (unit: string) =>
+  described(`a number of ${unit} greater than 0`, v.pipe(v.number(), v.finite(), v.gtValue(0)))
+
+export const seconds = () => above0('seconds')
 
 export const flag = () => described('true or false', v.boolean())
 
@@ -130,6 +132,15 @@ export const geometry = () =>
       coordinates: v.array(v.unknown()),
     }),
   )
+
+/** A name for people and for paths. */
+export const label = () =>
+  described(
+    'a name of 1 to 64 letters, digits, - and _',
+    v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/)),
+  )
+
+export const cron = () => described(cronWords, v.pipe(v.string(), v.check(isCron)))
 
 export const topicFilter = () =>
   described(

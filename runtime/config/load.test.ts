@@ -28,6 +28,7 @@ describe('settings that stand', () => {
       bridgeIn: [],
       register: [],
       tunnels: [],
+      uplinks: [],
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: {
         schedule: '17 3 * * *',

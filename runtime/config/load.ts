@@ -15,6 +15,7 @@ import { type Settings, settingsSchema } from './schema.ts'
 import { readSettingsFile } from './settings-file.ts'
 import { expectedAt, fixedSettings } from './settings-tree.ts'
 import { isGroup, sift } from './sift.ts'
+import { type UplinkCheck, uplinkMistakes } from './uplink-mistakes.ts'
 
 /** A setting given on the command line. */
 export interface SettingFlag {
@@ -32,6 +33,8 @@ export interface Sources {
   readonly flags?: readonly SettingFlag[] | undefined
   /** What checks the settings of a firmware bridge, by its name; bridges know their settings themselves. */
   readonly bridgeChecks?: BridgeChecks | undefined
+  /** What checks what uplinks ask for in the language of NGSI-LD. */
+  readonly uplinkCheck?: UplinkCheck | undefined
   /** Where relative names start; the working folder of the process unless given. */
   readonly folder?: string | undefined
 }
@@ -71,6 +74,7 @@ export async function loadSettings(sources: Sources): Promise<Loaded> {
   if (!sound.success) return { mistakes }
   const settings = withFullNames(sound.output, folder)
   mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
+  mistakes.push(...uplinkMistakes(settings, sources.uplinkCheck ?? (() => []), raw.sourceOf))
   const wrongSections = new Set(issues.map((issue) => String(issue.path?.[0].key)))
   mistakes.push(...relationMistakes(settings, { sourceOf: raw.sourceOf, wrongSections }))
   if (mistakes.length > 0) return { mistakes }
@@ -186,6 +190,15 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
       ...one,
       passwordFile: maybeFull(one.passwordFile),
       caFile: maybeFull(one.caFile),
+    })),
+    uplinks: given.uplinks.map((one) => ({
+      ...one,
+      tokenFile: maybeFull(one.tokenFile),
+      passwordFile: maybeFull(one.passwordFile),
+      caFile: maybeFull(one.caFile),
+      headerFiles: Object.fromEntries(
+        Object.entries(one.headerFiles).map(([name, file]) => [name, full(file)]),
+      ),
     })),
     register: given.register.map((one) => ({
       ...one,

@@ -6,6 +6,7 @@ import { isLoopback } from '#base/loopback.ts'
 import { downwardMistakes } from './downward-relations.ts'
 import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
 import type { Settings } from './schema.ts'
+import { uplinkWarnings } from './uplink-mistakes.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
 
@@ -28,7 +29,8 @@ export function relationMistakes(settings: Settings, { sourceOf, wrongSections }
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }
 
-export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Settings): string[] {
+export function relationWarnings(settings: Settings): string[] {
+  const { http, mqtt, bridgeIn, provisioning } = settings
   const warnings: string[] = []
   if (http.port === 'off' && mqtt.port === 'off' && bridgeIn.length === 0) {
     warnings.push('http.port and mqtt.port are off and bridgeIn is empty: nothing can come in')
@@ -43,7 +45,7 @@ export function relationWarnings({ http, mqtt, bridgeIn, provisioning }: Setting
       warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
     }
   })
-  return warnings
+  return [...warnings, ...uplinkWarnings(settings, isLoopback)]
 }
 
 function portMistakes({ http, mqtt }: Settings): Found[] {

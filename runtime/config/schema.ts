@@ -9,6 +9,7 @@ import { backup, disk } from './disk-schema.ts'
 import { register, tunnels } from './downward-schema.ts'
 import * as kind from './kinds.ts'
 import { type About, about, maybe, section, setting } from './setting.ts'
+import { uplinks } from './uplink-schema.ts'
 
 const commit = section('How writes reach the disk', {
   lingerMs: setting(kind.wholeNumber(0, limits.lingerMsMax.value, 'ms'), 20, {
@@ -205,7 +206,7 @@ const outbound = section('Requests to others', {
   caFile: maybe(kind.fileName(), {
     title: 'Certificate authorities of receivers',
     description:
-      'PEM file. Who is notified by https or mqtts is trusted by these as well as by those of the system.',
+      'PEM file. Who is asked or notified by https or mqtts is trusted by these as well as by those of the system.',
   }),
   fetchContexts: setting(kind.flag(), true, {
     title: 'Fetch context documents',
@@ -244,6 +245,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
     title: 'External MQTT brokers',
     description: 'Subscribed to; acknowledged there when committed here.',
   }),
+  uplinks,
   history,
   register,
   backup,
@@ -263,6 +265,7 @@ export type Settings = Frozen<v.InferOutput<typeof settingsSchema>>
 
 export type ListenPort = Settings['http']['port']
 export type DeviceSettings = Settings['provisioning']['devices'][string]
+export type UplinkSettings = Settings['uplinks'][number]
 export type FieldSettings = DeviceSettings['fields'][string]
 
 type Frozen<T> = T extends readonly (infer Item)[]

@@ -4,6 +4,7 @@
  *
  * Every pair whose key begins with `selvedge:` is understood or refused, and the message names the key.
  */
+import { limits } from '#base/limits.ts'
 import { cronWords, isCron } from '#base/schedule.ts'
 import { badRequestData } from './problem.ts'
 import type { KeyValue, NotificationEndpoint } from './subscription.ts'
@@ -62,8 +63,7 @@ const keys: { readonly [key: string]: (value: string, wishes: Draft) => string |
   },
 }
 
-/** A week: who wants more wants no window. */
-export const windowMinutesMax = 7 * 24 * 60
+const windowMinutesMax = limits.uplinkWindowMinutesMax.value
 const isMinutes = (minutes: number): boolean => minutes >= 1 && minutes <= windowMinutesMax
 
 function numberOf(

@@ -38,6 +38,8 @@ export interface UplinksPorts {
   readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
+  /** Ids of the settings, those too that cannot begin yet. */
+  readonly declared: ReadonlySet<string>
   /** What its clients are told of a subscription. */
   readonly statistics: {
     outcome(i: number, outcome: { ok: boolean; at: number; error?: string | undefined }): void
@@ -140,7 +142,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
 
   async function look(): Promise<void> {
     const wanted = new Map<string, UplinkSubscription>()
-    const known = new Set<string>()
+    const known = new Set(ports.declared)
     for (const one of ports.subscriptions()) {
       known.add(one.subscription.id)
       if (isActive(one.subscription, clock.now())) wanted.set(one.subscription.id, one)

@@ -22,11 +22,18 @@ let centre: GatewayProcess
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'selvedge-operator-'))
-  ;[site, centre] = await Promise.all([
-    startGatewayProcess({ dataFolder: join(folder, 'site') }),
-    startGatewayProcess({ dataFolder: join(folder, 'centre') }),
-  ])
+  centre = await startGatewayProcess({ dataFolder: join(folder, 'centre') })
+  site = await startSite()
 })
+
+/** The site has an uplink of its settings. */
+const startSite = (): Promise<GatewayProcess> =>
+  startGatewayProcess({
+    dataFolder: join(folder, 'site'),
+    config: {
+      uplinks: [{ id: 'cloud', url: centre.httpUrl, tenant: 'sites', types: ['Declared'], rate: 1000 }],
+    },
+  })
 afterAll(async () => {
   await Promise.all([site.stop(), centre.stop()])
   rmSync(folder, { recursive: true })
@@ -100,6 +107,19 @@ describe('an uplink that is declared wrong', () => {
 })
 
 describe('an uplink', () => {
+  it('can be one of the settings, and goes to a tenant there', async () => {
+    await create('Declared', '1')
+    await send('POST', '/ngsi-ld/v1/subscriptions', subscription('urn:make', 'None', {}))
+    await vi.waitFor(async () => {
+      const path = `${entities}/urn:Declared:1`
+      expect((await there().get(path, { 'ngsild-tenant': 'sites' })).status).toBe(200)
+      expect((await there().get(path)).status).toBe(404)
+    }, withinMs)
+    const all = (await here().get('/selvedge/v1/uplinks')).json() as { id: string; from: string }[]
+    expect(all).toContainEqual(expect.objectContaining({ id: 'cloud', from: 'settings' }))
+    expect((await here().get('/ngsi-ld/v1/subscriptions/cloud')).status).not.toBe(200)
+  })
+
   it('tells by its subscription what became of it', async () => {
     await create('Told', '1')
     await uplink('urn:told', 'Told', {})
@@ -177,7 +197,7 @@ describe('an operator', () => {
     const paused = await said('uplink', 'pause', 'urn:held')
     expect(paused).toMatchObject({ code: 0, stdout: expect.stringContaining('paused') })
     await site.kill('SIGKILL')
-    site = await startGatewayProcess({ dataFolder: join(folder, 'site') })
+    site = await startSite()
     await create('Held', '2')
     await pause(1500)
     expect(await countThere('Held')).toBe(1)
