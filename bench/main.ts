@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak [--quick] [--minutes N]`: each
+ * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink [--quick] [--minutes N]`: each
  * prints our figure, the raw floor of the same machine measured in the same run, and the ratio. Absolute figures of a
  * shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and exit with 1 when
  * it grows.
@@ -17,6 +17,7 @@ const benches: Readonly<Record<string, () => Promise<(options: Options) => Promi
   history: async () => (await import('./history.ts')).benchHistory,
   subscriptions: async () => (await import('./subscriptions.ts')).benchSubscriptions,
   batches: async () => (await import('./batches.ts')).benchBatches,
+  uplink: async () => (await import('./uplink.ts')).benchUplink,
   soak: async () => (await import('./soak.ts')).benchSoak,
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }

@@ -30,6 +30,8 @@ export type Step = Came &
         readonly attributes: Attributes
         /** Of what is put: observations that come before those of `attributes`. */
         readonly before?: Attributes
+        /** Of `attributes`, one that follows from the time of the others: its last value says it all. */
+        readonly mirror?: string
       }
     | { readonly kind: 'drop'; readonly entity: Head; readonly name: string; readonly dataset: string }
     /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
@@ -82,7 +84,7 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
 function spread(layer: Layer): readonly Layer[] {
   const before = layer.steps.flatMap((step): Step[] => {
     if (step.kind !== 'put' || step.before === undefined) return []
-    const { before: attributes, ...rest } = step
+    const { before: attributes, mirror: _, ...rest } = step
     return [{ ...rest, kind: 'past', attributes }]
   })
   return before.length === 0 ? [layer] : [{ ...layer, kind: 'past', steps: before }, layer]
@@ -97,6 +99,10 @@ function joined(one: Step, other: Step): Step | undefined {
     const before = new Map(one.before)
     const attributes = new Map(one.attributes)
     for (const [name, instances] of other.attributes) {
+      if (name === other.mirror) {
+        attributes.set(name, instances)
+        continue
+      }
       const rest = (attributes.get(name) ?? []).filter((known) => {
         const next = instances.find(({ datasetId }) => datasetId === known.datasetId)
         if (next !== undefined) before.set(name, [...(before.get(name) ?? []), known])

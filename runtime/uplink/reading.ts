@@ -73,9 +73,15 @@ function stepsOfObservation(
     return [{ kind: 'past', ...step }, ...back]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
-  if (shown !== undefined && !Array.isArray(shown) && selection.takesAttribute(mirror!))
-    attributes.set(mirror!, [{ ...(shown as AttributeInstance), value: msToDateTime(time) }])
-  return [{ kind: 'put', ...step }]
+  if (
+    mirror === undefined ||
+    shown === undefined ||
+    Array.isArray(shown) ||
+    !selection.takesAttribute(mirror)
+  )
+    return [{ kind: 'put', ...step }]
+  attributes.set(mirror, [{ ...(shown as AttributeInstance), value: msToDateTime(time) }])
+  return [{ kind: 'put', ...step, mirror }]
 }
 
 function stepsOfChange(

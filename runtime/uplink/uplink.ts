@@ -17,7 +17,7 @@ import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
-import { type Layer, layersOf, type Step } from './plan.ts'
+import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
 import {
   endsOf,
   instanceKeys,
@@ -180,7 +180,7 @@ export function createUplink(
   /** What comes too soon after the last of its entity goes up as history. */
   const throttled = (step: Step, at: number): Step =>
     step.kind === 'put' && isObserved(step) && throttle.holds(step.entity.id, at)
-      ? { ...step, kind: 'past' }
+      ? { ...step, kind: 'past', attributes: withoutMirror(step) }
       : step
 
   /** Tells what was held back and is newest now. */
@@ -211,8 +211,9 @@ export function createUplink(
 
   /** Tells some more entities as they are. */
   async function refresh(task: NonNullable<UplinkState['refresh']>): Promise<void> {
-    const { n } = following.position()
     if (!(await knowCentre())) return
+    // Read together: what is told below is what was so at this place of the log.
+    const { n } = following.position()
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)
     const steps: Step[] = []
     for (const [rid, view] of entities) {
@@ -356,6 +357,13 @@ const readingOf = (
 const instanceCount = (step: Step): number =>
   'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1
 
-const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean =>
-  step.attributes.size > 0 &&
-  [...step.attributes.values()].every((all) => all.every(({ observedAt }) => observedAt !== undefined))
+const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean => {
+  const attributes = withoutMirror(step)
+  return (
+    attributes.size > 0 &&
+    [...attributes.values()].every((all) => all.every(({ observedAt }) => observedAt !== undefined))
+  )
+}
+
+const withoutMirror = ({ attributes, mirror }: Step & { kind: 'put' | 'past' }): Attributes =>
+  new Map([...attributes].filter(([name]) => name !== mirror))

@@ -14,4 +14,8 @@ export const keptSeeds: readonly KeptSeed[] = [
       'older values current again after the gateway was killed; what was observed of attributes that went since then was' +
       ' lost; units of later observations on earlier ones; values told twice as other than observed',
   },
+  {
+    seed: 2,
+    found: 'a device went back by a pack of readings while the hub was asked what it calls itself',
+  },
 ]

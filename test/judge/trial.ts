@@ -3,7 +3,7 @@
  * through a schedule of cuts and kills that follows from a seed. When the traffic is over and everything went up, both
  * have to hold the same. The seed decides what is done; which instant it meets is up to the machine.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -118,6 +118,10 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
       ...watcher.complaints.slice(0, 20),
       ...sameness.complaints,
     ]
+    if (complaints.length > 0) {
+      for (const [name, one] of Object.entries({ gateway: site, hub }))
+        writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
+    }
     const { entities, instances } = sameness
     const trafficSeconds = seconds(drainingAt - startedAt)
     return {
