@@ -69,6 +69,10 @@ export const logEvents = {
   'tunnel.displaced': 'Another connection with our name took the place of our tunnel.',
   'tunnel.taken-over':
     'Another process with the same name took the place of a tunnel; two gateways may have one identity.',
+  'copies.loaded': 'Copies of entities of another broker were loaded for the first time since the start.',
+  'copies.failed': 'Copies cannot be had from another broker now; the last good ones stay.',
+  'copies.refused': 'Something that another broker told cannot be an entity here.',
+  'copies.stream-ended': 'Another broker stopped telling of changes; copies are loaded again.',
   'downward.undone': 'What the settings do not want any more was removed at another broker.',
   'downward.not-undone': 'That could not be removed now; it is tried again.',
   'context.fetched': 'A user @context was fetched and kept.',

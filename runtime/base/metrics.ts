@@ -76,6 +76,7 @@ export const metricRegister = {
   selvedge_tunnels: ['gauge', 'Gateways that hold a tunnel open to this one.'],
   selvedge_tunnels_held: ['gauge', 'Tunnels that this gateway holds open.'],
   selvedge_tunnel_requests_total: ['counter', 'Requests through tunnels of gateways to them.'],
+  selvedge_copies: ['gauge', 'Entities that are copies from other brokers.'],
   selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
   selvedge_uplink_up: ['gauge', 'Whether the broker of an uplink takes what it is sent, by uplink.'],
   selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest thing that is to go up, by uplink.'],

@@ -11,7 +11,7 @@ interface Found {
 }
 
 export function downwardMistakes(settings: Settings): Found[] {
-  return [...registerMistakes(settings), ...tunnelMistakes(settings)]
+  return [...registerMistakes(settings), ...tunnelMistakes(settings), ...copyMistakes(settings)]
 }
 
 function registerMistakes({ register, tunnels, http }: Settings): Found[] {
@@ -47,4 +47,15 @@ function tunnelMistakes({ tunnels }: Settings): Found[] {
       ? []
       : [{ keys: ['tunnels', i, 'url'], expected: 'a centre that no other entry names' }],
   )
+}
+
+function copyMistakes({ copies }: Settings): Found[] {
+  return copies.flatMap(({ name, ids, idPattern }, i): Found[] => [
+    ...(copies.findIndex((other) => other.name === name) === i
+      ? []
+      : [{ keys: ['copies', i, 'name'], expected: 'a name that no other entry has' }]),
+    ...(ids.length > 0 && idPattern !== undefined
+      ? [{ keys: ['copies', i, 'idPattern'], expected: 'no idPattern, since there are ids' }]
+      : []),
+  ])
 }

@@ -116,3 +116,36 @@ export const tunnels = setting(kind.listOf('tunnels', 16, tunnel), [], {
   description:
     'Held open to Selvedges that cannot connect to this gateway, because it is behind NAT: they reach what is registered there through them.',
 })
+
+const copied = kind.groupOf('a group with name, url and types', {
+  name: about(kind.text(64), {
+    title: 'Name',
+    description: 'Whose copies they are; another one for each entry.',
+  }),
+  ...centre,
+  types: about(kind.filledListOf('types', manyMax, kind.text()), {
+    title: 'Types of entities',
+    description: 'Names in `context`, or whole.',
+  }),
+  ids: setting(kind.listOf('ids', manyMax, kind.text()), [], {
+    title: 'Ids of entities',
+    description: 'Left out: all of these types.',
+  }),
+  idPattern: maybe(kind.text(), { title: 'Pattern of ids', description: 'Instead of ids.' }),
+  q: maybe(kind.text(), { title: 'Query', description: 'Which of them, as parameter q of NGSI-LD.' }),
+  context: maybe(kind.text(), {
+    title: 'Context',
+    description: 'Address of the @context that the names are in. Left out: the core context.',
+  }),
+  everySeconds: setting(kind.wholeNumber(1, 86_400, 'seconds'), 300, {
+    title: 'Time between two loads',
+    description:
+      'A centre that is a Selvedge tells what changes at once; others are asked so often. What is gone there is noticed at the latest then.',
+  }),
+})
+
+export const copies = setting(kind.listOf('copies', 16, copied), [], {
+  title: 'Copies of entities of other brokers',
+  description:
+    'Kept here as entities, also while the centre is away. What was here by itself is left alone; what is gone there, or is not wanted any more, goes here.',
+})

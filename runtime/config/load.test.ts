@@ -29,6 +29,7 @@ describe('settings that stand', () => {
       register: [],
       tunnels: [],
       uplinks: [],
+      copies: [],
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: {
         schedule: '17 3 * * *',

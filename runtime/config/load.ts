@@ -205,6 +205,7 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
       tokenFile: maybeFull(one.tokenFile),
       sourceTokenFile: maybeFull(one.sourceTokenFile),
     })),
+    copies: given.copies.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
     tunnels: given.tunnels.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
   }
 }

@@ -6,7 +6,7 @@
 import * as v from 'valibot'
 import { limits } from '#base/limits.ts'
 import { backup, disk } from './disk-schema.ts'
-import { register, tunnels } from './downward-schema.ts'
+import { copies, register, tunnels } from './downward-schema.ts'
 import * as kind from './kinds.ts'
 import { type About, about, maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
@@ -251,6 +251,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   backup,
   disk,
   tunnels,
+  copies,
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {

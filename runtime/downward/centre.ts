@@ -22,13 +22,15 @@ export interface CentrePorts {
 }
 
 export interface Centre {
-  /** With a content type where the body is not plain JSON. Never rejects. */
-  ask(method: string, path: string, body?: unknown, contentType?: string): Promise<PeerAnswer>
+  /** Names are in `context`, where its address is given; a body holds it itself. Never rejects. */
+  ask(method: string, path: string, body?: unknown, context?: string): Promise<PeerAnswer>
   /** Headers that say who asks. @throws config.invalid when the file of the token cannot be read. */
   headers(): Record<string, string>
   /** Wall-clock ms over there, as far as it is known. */
   now(): number
 }
+
+const json = 'application/json'
 
 /** Differences that the way and whole seconds explain are none. */
 const toleranceMs = 5000
@@ -48,7 +50,7 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
 
   return Object.freeze({
     headers,
-    async ask(method, path, body, contentType = 'application/json') {
+    async ask(method, path, body, context) {
       let own: Record<string, string>
       try {
         own = headers()
@@ -59,9 +61,9 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
         method,
         url: url + path,
         headers: {
-          accept: 'application/json',
+          accept: json,
           ...own,
-          ...(body === undefined ? {} : { 'content-type': contentType }),
+          ...namesOf(body, context),
         },
         body: body === undefined ? undefined : JSON.stringify(body),
         timeoutMs: limits.downwardTimeoutMs.value,
@@ -74,6 +76,12 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
     },
     now: () => clock.now() + aheadMs,
   } satisfies Centre)
+}
+
+function namesOf(body: unknown, context: string | undefined): Record<string, string> {
+  if (body !== undefined) return { 'content-type': context === undefined ? json : 'application/ld+json' }
+  const link = `<${context}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
+  return context === undefined ? {} : { link }
 }
 
 /** What an answer says that is no success, in words. */

@@ -1,6 +1,6 @@
 /**
- * All that goes between this gateway and other brokers downward: where it is registered, so that others ask it. What an
- * earlier run did over there and the settings do not want any more is undone.
+ * All that goes between this gateway and other brokers downward: where it is registered, so that others ask it; the tunnels it
+ * holds open, so that they reach it; and what it copies from there. What an earlier run did over there and the settings do not want any more is undone.
  */
 import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
@@ -18,6 +18,9 @@ import { parseRegistration } from '#ngsi-ld/registration-parse.ts'
 import type { Database } from '#store/database.ts'
 import { createDownwardNotes } from '#store/downward-notes.ts'
 import { type CentreSettings, createCentre } from './centre.ts'
+import type { CopiesPorts, CopiesStatus } from './copies.ts'
+import { openCopies, subscriptionAt } from './copy-set.ts'
+import type { ShelfPorts } from './copy-shelf.ts'
 import { createNotes, keyOf, type Note } from './notes.ts'
 import {
   createRegistrar,
@@ -33,6 +36,8 @@ import { createUndoing } from './undoing.ts'
 export interface DownwardPorts {
   readonly database: Database
   readonly door: Pick<Door, 'commit'>
+  readonly broker: ShelfPorts['broker']
+  readonly contexts: CopiesPorts['contexts']
   readonly peer: Peer
   /** The routes of this gateway, for what comes through tunnels. */
   readonly app: Pick<App, 'fetch' | 'refuse'>
@@ -47,6 +52,7 @@ export interface DownwardPorts {
 export interface DownwardStatus {
   readonly registrations: readonly RegistrationStatus[]
   readonly tunnels: readonly TunnelState[]
+  readonly copies: readonly CopiesStatus[]
 }
 
 export interface Downward {
@@ -65,9 +71,10 @@ export function openDownward(ports: DownwardPorts, settings: Settings): Downward
     createCentre({ ...ports, alias: alias(tenant) }, settings)
 
   const wishes = register.map((one) => wishOf(one, { alias, publicUrl: http.publicUrl, now: clock.now() }))
-  const wanted = new Set(
-    wishes.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
-  )
+  const wanted = new Set([
+    ...wishes.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
+    ...settings.copies.map((one) => keyOf(subscriptionAt(one, alias('')))),
+  ])
   const unwanted: Note[] = [...notes.all()].filter((note) => !wanted.has(keyOf(note)))
   const undoing = createUndoing({ notes, centreFor, clock, dice, log }, unwanted)
   const registrars: readonly Registrar[] = wishes.map((wish) =>
@@ -78,6 +85,7 @@ export function openDownward(ports: DownwardPorts, settings: Settings): Downward
   if (registrars.length > 0) metrics.gauge('selvedge_registered', registered)
 
   const tunnels = openTunnels(ports, settings)
+  const copies = openCopies(ports, { settings, notes, centreFor })
   if (tunnels.length > 0)
     metrics.gauge('selvedge_tunnels_held', () => tunnels.filter((one) => one.open() !== undefined).length)
 
@@ -85,10 +93,11 @@ export function openDownward(ports: DownwardPorts, settings: Settings): Downward
     status: () => ({
       registrations: registrars.map((registrar) => registrar.status()),
       tunnels: tunnels.map((one) => one.status()),
+      copies: copies.map((one) => one.status()),
     }),
     send: (request) => sendThrough(tunnels, request),
     async close() {
-      await Promise.all([undoing, ...registrars, ...tunnels].map((one) => one.close()))
+      await Promise.all([undoing, ...registrars, ...tunnels, ...copies].map((one) => one.close()))
     },
   } satisfies Downward)
 }

@@ -70,8 +70,8 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
 
   async function make(): Promise<Tried> {
     await notes.put(note)
-    const type = registration['@context'] === undefined ? 'application/json' : 'application/ld+json'
-    const answer = await centre.ask('POST', path, { ...registration, ...expiry() }, type)
+    const context = registration['@context'] as string | undefined
+    const answer = await centre.ask('POST', path, { ...registration, ...expiry() }, context)
     if ('failure' in answer || answer.status !== 201) return setback(answer, complaintOf(answer))
     log.info('registration.made', facts)
     return done

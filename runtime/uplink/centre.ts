@@ -124,7 +124,8 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
       const { status, text } = answer
       if (isTransient(status, [404, 405, 501]))
         return { kind: 'later', reason: `answered ${status}`, isUnreachable: false }
-      return { name: status === 200 ? aliasIn(text) : undefined }
+      // Who does not say goes by its address, as the origin of what is copied from there does.
+      return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },
     async send({ kind, steps }) {
       if (kind === 'put') return inTurn(partsOf(steps), put)

@@ -10,7 +10,7 @@ import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Database } from '#store/database.ts'
 import { createDeliveries } from '#store/deliveries.ts'
-import { createDownwardNotes } from '#store/downward-notes.ts'
+import { createDownwardNotes, createEntityCopies } from '#store/downward-notes.ts'
 import { createEntities } from '#store/entities.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
 import { createShapes } from '#store/entity-shape.ts'
@@ -29,6 +29,7 @@ import { createUplinkStates } from '#store/uplink-states.ts'
 const readAtStart: Readonly<Record<string, string>> = {
   'SELECT id FROM uplink': 'a few rows',
   'SELECT key, doc FROM downward_note ORDER BY key': 'a few rows',
+  'SELECT id, source FROM entity_copy ORDER BY id': 'at most copiesMax for each setting live in memory',
   'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n':
     'an index of nothing else; empty once the clock is set',
   'SELECT count(*) AS count FROM log WHERE kind > 4': 'the same',
@@ -101,6 +102,7 @@ describe('every statement', () => {
     createHistorySpans(recording)
     createUplinkStates(recording)
     createDownwardNotes(recording)
+    createEntityCopies(recording)
     createHistoryEdits(recording)
     createRollUps(recording)
     createDeliveries(recording)
