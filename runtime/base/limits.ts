@@ -81,12 +81,7 @@ export const limits = {
     'kept as it is',
   ),
   tailAgeMs: limit(30 * 60_000, 'ms', 'Bounds the replay after a crash', 'the stream folds at any size'),
-  entityRecordsUnfoldedMax: limit(
-    32_768,
-    'records',
-    'Index of unfolded entity changes in memory',
-    'oldest fold early',
-  ),
+  entityRecordsUnfoldedMax: limit(32_768, 'records', 'Entity changes in memory', 'oldest fold early'),
   foldedPerGroup: limit(
     1024,
     'observations',
@@ -230,6 +225,7 @@ export const limits = {
   sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
   passedSubscriptionsMax: limit(10_000, 'subscriptions', 'Made at sources, held in memory', 'a log event'),
   passedOnRetryMs: limit(15_000, 'ms', 'A source that is away', 'tried again'),
+  passedOnLeavingMs: limit(7 * 86_400_000, 'ms', 'A source that is away for ever', 'left there, a log event'),
   passedOnAtOnce: limit(16, 'requests', 'To make and unmake subscriptions at sources', 'it waits'),
   sourceInstancesMax: limit(100_000, 'instances', 'Of one source, for one query of histories', '206 or 403'),
   sourceCopiesBytesMax: limit(4 * 1024 * 1024, 'bytes', 'Last answers of all sources', 'least used leave'),

@@ -55,6 +55,7 @@ export const logEvents = {
   'delivery.endpoint-up': 'An endpoint answers again.',
   'delivery.period-failed': 'A periodic notification could not be made; the next period comes.',
   'delivery.dead': 'A notification was given up.',
+  'subscription.left-behind': 'A context source that was away for long keeps a subscription that ended here.',
   'subscription.not-passed-on': 'A subscription could not be passed on to a context source now.',
   'subscription.refused': 'A context source refused a subscription that was passed on to it.',
   'uplink.catching-up': 'An uplink is behind: current values go first, then what happened meanwhile.',

@@ -25,6 +25,8 @@ export interface PassedOn {
   /** The Via of the request that made the subscription here. */
   readonly via?: string | undefined
   readonly state: PassedState
+  /** Since when it is to be deleted there, ms. */
+  readonly leavingAt?: number | undefined
 }
 
 /** A subscription here and a source, by their ids. */

@@ -112,7 +112,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     one: PassedOn,
     state: PassedState,
   ): Promise<void> {
-    const moved = { ...one, state }
+    const moved = { ...one, state, leavingAt: state === 'leaving' ? clock.now() : undefined }
     await broker.passedOn.put(moved)
     if (state === 'leaving') attempt(tenant, broker, moved)
   }
@@ -216,7 +216,11 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
 
   async function unmake(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
     const answer = await ask({ tenant, broker, one })
-    if ('failure' in answer || answer.status >= 500) return
+    if ('failure' in answer || answer.status >= 500) {
+      const { leavingAt = clock.now(), registration } = one
+      if (clock.now() - leavingAt < limits.passedOnLeavingMs.value) return
+      log.warn('subscription.left-behind', { tenant, registration: registration.id })
+    }
     await broker.passedOn.delete(one.id)
   }
 

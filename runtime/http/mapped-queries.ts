@@ -105,8 +105,7 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
       const named = headerOf(c, 'ngsild-entitymap')
       if (named === undefined && !c.req.url.includes('entityMap')) return route(c)
       const parameters = looseParameters(c)
-      const isMapped = truthOf(parameters, 'entityMap') === true
-      return named === undefined && !isMapped ? route(c) : run(c, route, { parameters, named })
+      return isMapped(parameters, named) ? run(c, route, { parameters, named }) : route(c)
     }
 
   const aroundBody =
@@ -117,8 +116,7 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
       const named = headerOf(c, 'ngsild-entitymap')
       const asked = body.includes('"entityMap') ? membersOf(body) : []
       const parameters = new Map([...looseParameters(c), ...asked])
-      const isMapped = truthOf(parameters, 'entityMap') === true
-      return named === undefined && !isMapped ? route(c) : run(c, route, { parameters, named })
+      return isMapped(parameters, named) ? run(c, route, { parameters, named }) : route(c)
     }
 
   /** A query whose answer always names a new map. */
@@ -133,6 +131,14 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
 }
 
 export type MappedQueries = ReturnType<typeof createMappedQueries>
+
+/** Whether a map is to be made, or gone by. @throws ngsi-ld.bad-request-data for a lifetime of none */
+function isMapped(parameters: Parameters, named: string | undefined): boolean {
+  if (named !== undefined || truthOf(parameters, 'entityMap') === true) return true
+  if (parameters.has('entityMapLifetime'))
+    throw badRequestData('goes only with entityMap=true', 'entityMapLifetime')
+  return false
+}
 
 /** The parameters as they stand there; the route that runs afterwards says which may. */
 function looseParameters({ req: { url } }: HttpContext): ReadonlyMap<string, string> {

@@ -165,6 +165,7 @@ function joiningOf(
   const depth = Math.max(pick === undefined ? 0 : depthOf(pick), omit === undefined ? 0 : depthOf(omit))
   if (mode === '@none') {
     if (levels !== undefined) throw badRequestData('goes only with join', 'joinLevel')
+    if (containedBy !== undefined) throw badRequestData('goes only with join', 'containedBy')
     if (depth > 0) throw badRequestData('members of linked entities go only with join', 'join')
     return undefined
   }

@@ -120,6 +120,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect([posted.status, posted.json()]).toMatchObject([201, { entityMap: { 'urn:p:1': ['@none'] } }])
     expect((await here.get(maps)).status).toBe(400)
     expect((await here.get(`${maps}?type=Pump&entityMapLifetime=soon`)).status).toBe(400)
+    expect((await here.get(`${entities}?type=Pump&entityMapLifetime=PT1H`)).status).toBe(400)
   })
 
   test('is made of one entity', async () => {

@@ -300,4 +300,31 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
       rmSync(folder, { recursive: true, force: true })
     }
   })
+
+  test('a source that is away for too long is told no more, so that what ended does not pile up', async () => {
+    setLimit('passedOnRetryMs', 100)
+    const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
+    const near = await startGatewayInside(folder)
+    await register({}, near)
+    const made = await near.send('POST', `${api}/subscriptions`, {
+      type: 'Subscription',
+      entities: [{ type: 'Pump' }],
+      notification: { endpoint: { uri: receiver.url() } },
+    })
+    const [passed] = await passedOn(1)
+    await there.close()
+    setLimit('passedOnLeavingMs', 200)
+    try {
+      await near.ask('DELETE', made.headers['location']!)
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      await passedOn(1)
+      await near.close()
+      await there.ask('DELETE', `${api}/subscriptions/${passed!.id}`)
+    } finally {
+      restoreLimits()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })

@@ -145,6 +145,7 @@ describe('a join that cannot be meant', () => {
     ['pick=name&omit=name', /^omit/],
     ['pick=name&attrs=name', /^attrs/],
     ['join=inline&containedBy=x', /^containedBy/],
+    ['containedBy=urn:ngsi-ld:House:1', /^containedBy: goes only with join/],
   ])('%s shall be 400', async (query, detail) => {
     const answer = await gateway.get(`${path}?type=House&${query}`)
     expect([query, answer.status]).toEqual([query, 400])
