@@ -12,6 +12,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { urlToHttpOptions } from 'node:url'
+import { messageOf, noteCertificate, type Validity } from '#base/certificate-time.ts'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
@@ -143,6 +144,7 @@ function exchange(
 ): Promise<Exchanged> {
   return new Promise((resolve) => {
     let phase: Phase = 'connecting'
+    let certificate: (() => Validity | undefined) | undefined
     let request: ClientRequest
     /** Once the status has come it decides, whatever becomes of the rest. */
     let judged: Sent | undefined
@@ -170,6 +172,7 @@ function exchange(
         phase = 'talking'
         return
       }
+      certificate = noteCertificate(socket)
       const ms = limits.deliveryConnectMs.value
       connectTimer = setTimeout(() => giveUp(failure('unreachable', `no connection within ${ms} ms`)), ms)
       socket.once('connect', () => {
@@ -188,7 +191,7 @@ function exchange(
       drop(response, { end: () => end(sent), tooMuch: () => giveUp(sent) })
     })
     request.on('error', (error) => {
-      const diagnosis = diagnose(error, phase)
+      const diagnosis = diagnose(error, phase, certificate?.())
       end(judged ?? diagnosis, diagnosis.kind === 'reset' && request.reusedSocket && judged === undefined)
     })
     request.on('close', () => end(judged ?? failure('reset', 'the connection was closed without an answer')))
@@ -218,9 +221,9 @@ function judge(response: IncomingMessage, now: number): Sent {
   }
 }
 
-function diagnose(error: Error, phase: Phase): Failure {
+function diagnose(error: Error, phase: Phase, shown: Validity | undefined): Failure {
   const { code = '' } = error as NodeJS.ErrnoException
-  return failure(kindOf(code, phase), error.message === '' ? code : error.message)
+  return failure(kindOf(code, phase), messageOf(error, shown))
 }
 
 function kindOf(code: string, phase: Phase): FailureKind {

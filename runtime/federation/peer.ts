@@ -10,6 +10,7 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Socket } from 'node:net'
+import { messageOf, noteCertificate, type Validity } from '#base/certificate-time.ts'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
@@ -77,6 +78,7 @@ export function createPeer(settings: PeerSettings): Peer {
           resolve({ failure: 'unreachable', reason: (error as Error).message })
           return
         }
+        let certificate: (() => Validity | undefined) | undefined
         const end = (answer: PeerAnswer): void => {
           clearTimeout(timer)
           resolve(answer)
@@ -87,7 +89,12 @@ export function createPeer(settings: PeerSettings): Peer {
           if (request.socket instanceof Socket) request.socket.resetAndDestroy()
           request.destroy()
         }, outgoing.timeoutMs)
-        request.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))
+        request.on('socket', (socket) => {
+          if (socket.connecting) certificate = noteCertificate(socket)
+        })
+        request.on('error', (error) =>
+          end({ failure: 'unreachable', reason: messageOf(error, certificate?.()) }),
+        )
         request.on('response', (response) => {
           const chunks: Buffer[] = []
           let size = 0

@@ -7,6 +7,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { messageOf, noteCertificate, type Validity } from '#base/certificate-time.ts'
 import { GatewayError } from '#base/errors.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
@@ -57,8 +58,12 @@ function get(
   }
   return new Promise((resolve, reject) => {
     const send = target.protocol === 'https:' ? requestHttps : requestHttp
+    let certificate: (() => Validity | undefined) | undefined
     send(target, options, resolve)
-      .on('error', (cause) => reject(asUnavailable(url, cause)))
+      .on('socket', (socket) => {
+        certificate = noteCertificate(socket)
+      })
+      .on('error', (cause) => reject(asUnavailable(url, cause, certificate?.())))
       .end()
   })
 }
@@ -78,12 +83,14 @@ async function readAll(answer: IncomingMessage, bytesMax: number, url: string): 
   return Buffer.concat(chunks)
 }
 
-function asUnavailable(url: string, cause: unknown): GatewayError {
+function asUnavailable(url: string, cause: unknown, shown?: Validity): GatewayError {
   if (cause instanceof GatewayError) return cause
-  const { name, message } = cause as Error
+  const { name } = cause as Error
   return unavailable(
     url,
-    name === 'AbortError' || name === 'TimeoutError' ? 'did not answer in time' : message,
+    name === 'AbortError' || name === 'TimeoutError'
+      ? 'did not answer in time'
+      : messageOf(cause as Error, shown),
     cause,
   )
 }

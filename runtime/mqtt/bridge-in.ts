@@ -6,6 +6,7 @@
  * A lost connection is tried again, at first soon, then ever less often. What was not acknowledged comes again.
  */
 import { connect, type IClientOptions } from 'mqtt'
+import { messageOf } from '#base/certificate-time.ts'
 import type { Clock } from '#base/clock.ts'
 import { type GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
@@ -186,7 +187,7 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     client.options.reconnectPeriod = pauseMs * (0.5 + ports.random() / 2)
     pauseMs = Math.min(pauseMs * 2, limits.bridgeRetryMsMax.value)
   })
-  client.on('error', (error) => log.warn('bridge-in.refused', { url, reason: error.message }))
+  client.on('error', (error) => log.warn('bridge-in.refused', { url, reason: messageOf(error) }))
 
   return Object.freeze({
     stats: () => ({ connected: isUp, inFlight, acknowledged }),

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
+import { messageOf, noteCertificate, type Validity } from '#base/certificate-time.ts'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
@@ -168,6 +169,7 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
   let isConnected = false
   let isTaken = false
   const socket = openSocket(url, { host, port }, settings)
+  const certificate = noteCertificate(socket)
   socket.once(url.protocol === 'mqtts:' ? 'secureConnect' : 'connect', () => {
     isConnected = true
   })
@@ -197,7 +199,7 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
     })
   })
   client.on('error', (error) => {
-    reason = diagnose(error, isConnected)
+    reason = diagnose(error, isConnected, certificate())
     client.end(true)
   })
   const line: Line = { client, opened, pending, usedAt: 0, isGone: false }
@@ -240,10 +242,14 @@ function publishOn(
 }
 
 /** A number is the code of a CONNACK that refuses us. */
-function diagnose(error: Error & { code?: string | number }, isConnected: boolean): Failure {
+function diagnose(
+  error: Error & { code?: string | number },
+  isConnected: boolean,
+  shown: Validity | undefined,
+): Failure {
   const { code } = error
   if (typeof code === 'number') return failure('protocol', error.message)
-  return failure(kindOf(code ?? '', isConnected), error.message === '' ? String(code) : error.message)
+  return failure(kindOf(code ?? '', isConnected), messageOf(error, shown))
 }
 
 function diagnoseEnd(isConnected: boolean, isTaken: boolean): Failure {

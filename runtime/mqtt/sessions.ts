@@ -1,7 +1,7 @@
 /**
  * Persistent sessions (MQTT 3.1.1, section 3.1.2.4): which there are, what they subscribed to, when they end. They
- * survive a restart; one that nobody came back to ends by age. The clock of a board may stand in 1970 until it is
- * set, so a time before the year 2000 is never taken for an age.
+ * survive a restart; one that nobody came back to ends by age. While the clock of a board is unsynced, when a client was
+ * seen is not known: that is 0, and no time before the year 2000 is ever taken for an age.
  */
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
@@ -35,6 +35,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
   const { door, rows, chores, queues, tree, clock } = ports
   const byClient = new Map<string, Session>()
   let lastNumber = rows.lastSession()
+  const seenNow = (): number => (clock.trust?.stretch() === undefined ? clock.now() : 0)
 
   function createSession(s: number, client: string, isStored: boolean): Session {
     const session: Session = {
@@ -42,7 +43,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       client,
       filters: new Map(),
       link: undefined,
-      seen: clock.now(),
+      seen: seenNow(),
       isStored,
       queue: emptyQueue(),
     }
@@ -84,7 +85,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
   }
 
   function note(session: Session): void {
-    session.seen = clock.now()
+    session.seen = seenNow()
     chores.set(`session:${session.s}`, (stage) => {
       if (byClient.get(session.client) === session) put(stage, session)
     })
@@ -114,7 +115,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     begin(client: string): { session: Session; isPresent: boolean } {
       const found = byClient.get(client)
       if (found !== undefined) {
-        found.seen = clock.now()
+        found.seen = seenNow()
         return { session: found, isPresent: true }
       }
       if (byClient.size >= settings.sessionsMax) {
@@ -173,6 +174,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     put,
     /** Ends sessions whose client has been away for too long. */
     expire(): void {
+      if (!(clock.trust?.mayRemove() ?? true)) return
       const now = clock.now()
       for (const session of byClient.values()) {
         if (session.link !== undefined) continue

@@ -1,0 +1,60 @@
+/**
+ * A certificate that is refused for its dates: whoever reads why is told what the clock of this machine says, which is what is
+ * wrong on a board without battery.
+ */
+import { createServer, type Server } from 'node:https'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
+import { createPeer } from '#federation/peer.ts'
+import { createDocumentFetcher } from '#http/document.ts'
+import { createPublisher } from '#mqtt/publisher.ts'
+import { futureCertificate, futureKey } from '#test/kit/certificate.ts'
+
+const words =
+  /not yet valid: the clock of this machine says 20\d\d-.*Z; the certificate is valid from Jan +1 00:00:00 2090 GMT to Jan +1 00:00:00 2120 GMT/
+
+setDefaultCACertificates([...getCACertificates(), futureCertificate])
+
+let server: Server
+let url: string
+beforeEach(async () => {
+  server = createServer({ key: futureKey, cert: futureCertificate }, (_, answer) => answer.end())
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  url = `https://localhost:${(server.address() as { port: number }).port}/`
+})
+afterEach(() => void server.close())
+
+it('is told of whom notifications go to', async () => {
+  const endpoint = createHttpEndpoint(systemClock, { allowsLoopback: true, ca: [futureCertificate] })
+  const sent = await endpoint.send({ uri: url, headers: {}, body: 'x' })
+  endpoint.close()
+  expect(sent).toMatchObject({ ok: false, kind: 'tls', reason: expect.stringMatching(words) })
+})
+
+it('is told of brokers that notifications go to by MQTT', async () => {
+  const publisher = createPublisher(systemClock, { allowsLoopback: true, ca: [futureCertificate] })
+  const mqtt = { qos: 1, version: undefined } as const
+  const sent = await publisher.send({
+    uri: `${url.replace('https', 'mqtts')}t`,
+    body: 'x',
+    mqtt,
+    timeoutMs: 5000,
+  })
+  publisher.close()
+  expect(sent).toMatchObject({ ok: false, kind: 'tls', reason: expect.stringMatching(words) })
+})
+
+it('is told of brokers that are asked, and of uplinks', async () => {
+  const peer = createPeer({ allowsLoopback: true })
+  const answer = await peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
+  peer.close()
+  expect(answer).toMatchObject({ failure: 'unreachable', reason: expect.stringMatching(words) })
+})
+
+it('is told of context documents', async () => {
+  const fetchDocument = createDocumentFetcher({ allowLoopback: true })
+  const request = { url, accept: 'application/ld+json', timeoutMs: 5000, redirectsMax: 1, bytesMax: 1000 }
+  await expect(fetchDocument(request)).rejects.toMatchObject({ message: expect.stringMatching(words) })
+})
