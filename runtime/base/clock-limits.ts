@@ -32,9 +32,10 @@ export const clockLimits = {
     'what is too old by an unconfirmed clock goes',
   ),
   unsettledRowsMax: limit(
-    100_000,
+    200_000,
     'log rows',
-    'Put right in one commit when the clock is set',
+    'A day and more of a quiet site; they are put right in a minute',
     'their times stand as they are',
   ),
+  unsettledRowsPerGroup: limit(5000, 'log rows', 'Bounds deciding and one commit', 'the next group'),
 } as const satisfies Record<string, Limit>

@@ -1,6 +1,6 @@
 /**
  * Times by a clock that was not set: while they wait, nothing is folded, written back or told to other brokers; when the
- * clock is set, one commit puts them right in the log, in documents and in memory. The rows in the log say by which
+ * clock is set, some rows per commit are put right, in the log, in documents and in memory. The rows in the log say by which
  * boot and monotonic time they are, so that a restart changes nothing. Times that come from devices stay.
  * Of a boot that ended before its clock was set nothing is known: its times stand, as the earliest that they can be.
  */
@@ -8,6 +8,8 @@ import type { BootTime, Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { decodeChunk } from '#store/chunk-codec.ts'
+import { slotOf } from '#store/chunk-key.ts'
 import type { History } from '#store/history.ts'
 import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
@@ -29,6 +31,8 @@ export interface UnsettledPorts {
 
 /** What becomes of times, of an entity or a stream. */
 type Moves = Map<number, number>
+/** The same as they stand in JSON. */
+type Texts = ReadonlyMap<string, string>
 
 /** A change record with the times in it that are by a clock that was not set. */
 interface UnsetChange {
@@ -41,19 +45,23 @@ const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
 export function createUnsettled(ports: UnsettledPorts) {
   const { records, history, live, streams, clock } = ports
   let count = records.unsettledCount()
+  let settled = { observations: 0, corrected: 0 }
 
-  /** Puts right what can be, in a group that is about to be sent. Returns whether the rest of upkeep has to wait. */
+  /**
+   * Puts right what can be, in a group that is about to be sent. Returns whether the rest of upkeep has to wait. What is
+   * too much to wait stands, the oldest first.
+   */
   function attach(group: Group): boolean {
     const added = group.unsettledCount()
     if (added > 0)
       group.onWritten(() => {
         count += added
       })
-    if (count === 0) return added > 0
-    // What an earlier boot left is known to stand as soon as the clock is believed.
-    if (clock.trust?.stretch() === undefined) settle(group.stage, correction)
-    else if (isTooMuch()) settle(group.stage, () => 0)
-    return true
+    if (count === 0 && added === 0) return false
+    const isBelieved = clock.trust?.stretch() === undefined
+    if (!isBelieved && !isTooMuch()) return true
+    const rows = settle(group.stage, isBelieved ? correction : () => 0)
+    return isBelieved || rows < count
   }
 
   const correction = (then: BootTime): number => clock.trust?.correction(then) ?? 0
@@ -61,14 +69,15 @@ export function createUnsettled(ports: UnsettledPorts) {
   const isTooMuch = (): boolean =>
     count > limits.unsettledRowsMax.value ||
     live.tailBytes() > limits.tailBytesMax.value ||
-    live.streamCount() > limits.streamsLiveMax.value
+    live.streamCount() > limits.streamsLiveMax.value ||
+    streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value
 
-  function settle(stage: Stage, correctionOf: (then: BootTime) => number): void {
+  function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
     const byStream = new Map<number, Moves>()
     const byEntity = new Map<number, Moves>()
-    let [rows, observations, corrected] = [0, 0, 0]
-    for (const row of records.logUnsettled()) {
-      rows++
+    const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
+    let [observations, corrected] = [0, 0]
+    for (const row of rows) {
       if (isOfObservations(row)) {
         const { triples, others, unset } = decodeObservations(row.body)
         const shift = unset === undefined ? 0 : correctionOf(unset)
@@ -87,26 +96,51 @@ export function createUnsettled(ports: UnsettledPorts) {
       }
     }
     for (const [s, moves] of byStream) {
+      refold(stage, s, moves)
       const rid = live.stream(s)?.entity.rid ?? history.stream(s)?.rid
       for (const [from, to] of rid === undefined ? [] : moves) movesOf(byEntity, rid!).set(from, to)
     }
-    for (const row of records.logUnsettled()) if (!isOfObservations(row)) rewrite(stage, row, byEntity)
-    for (const [rid, moves] of byEntity) settleEntity(stage, rid, moves)
+    const texts = new Map([...byEntity].map(([rid, moves]) => [rid, textsOf(moves)] as const))
+    for (const row of rows) if (!isOfObservations(row)) rewrite(stage, row, texts.get(row.rid!)!)
+    for (const [rid, moves] of byEntity) settleEntity(stage, rid, moves, texts.get(rid)!)
     stage.published(() => {
-      count = 0
-      const { tenant } = ports
-      ports.log.info('clock.settled', { tenant, rows, observations, corrected })
+      count -= rows.length
+      settled.observations += observations
+      settled.corrected += corrected
+      if (count > 0) return
+      ports.log.info('clock.settled', { tenant: ports.tenant, ...settled })
+      settled = { observations: 0, corrected: 0 }
     })
+    return rows.length
   }
 
-  function settleEntity(stage: Stage, rid: number, moves: Moves): void {
+  /** What was folded nevertheless, because its stream ended or became another, is packed anew. */
+  function refold(stage: Stage, s: number, moves: Moves): void {
+    const folded = history.stream(s)?.folded ?? 0
+    if (folded === 0) return
+    let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (const time of moves.keys()) [from, to] = [Math.min(from, time), Math.max(to, time)]
+    for (const chunk of history.chunks(s, from, to)) {
+      const { times, values, ...series } = decodeChunk(chunk)
+      if (!times.some((time) => moves.has(time))) continue
+      stage.write('chunk.delete', s, slotOf(chunk.t0))
+      stage.foldStream({
+        ...{ ...series, s, folded },
+        times: times.map((time) => moves.get(time) ?? time),
+        values: Float64Array.from(values, (value) => (typeof value === 'number' ? value : Number.NaN)),
+        others: [...values.entries()].filter(([, value]) => typeof value !== 'number'),
+      })
+    }
+  }
+
+  function settleEntity(stage: Stage, rid: number, moves: Moves, texts: Texts): void {
     for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, moves)
     for (const n of streams.unfolded(rid)) {
       const row = records.logAt(n)
       // A change of something else may tell a time that was observed before.
-      if (row?.kind === 2) rewrite(stage, row, new Map([[rid, moves]]))
+      if (row?.kind === 2) rewrite(stage, row, texts)
     }
-    ports.documents().writeBack(stage, rid, (text) => moved(text, moves))
+    ports.documents().writeBack(stage, rid, (text) => moved(text, texts))
   }
 
   function restamp(stage: Stage, stream: LiveStream, moves: Moves): void {
@@ -124,10 +158,10 @@ export function createUnsettled(ports: UnsettledPorts) {
     })
   }
 
-  function rewrite(stage: Stage, row: LogRow, byEntity: ReadonlyMap<number, Moves>): void {
+  function rewrite(stage: Stage, row: LogRow, texts: Texts): void {
     const { unset, ...change } = changeOf(row)
     const before = JSON.stringify(change)
-    const text = moved(before, byEntity.get(row.rid!)!)
+    const text = moved(before, texts)
     if (unset !== undefined || text !== before) stage.write('log.rewrite', 2, encoder.encode(text), row.n)
   }
 
@@ -151,9 +185,11 @@ function movesOf(all: Map<number, Moves>, key: number): Moves {
 
 const changeOf = ({ body }: LogRow): UnsetChange => JSON.parse(Buffer.from(body).toString()) as UnsetChange
 
+const textsOf = (moves: Moves): Texts =>
+  new Map([...moves].map(([from, to]) => [msToDateTime(from), msToDateTime(to)]))
+
 /** A JSON text with these times put right wherever they stand. */
-function moved(text: string, moves: Moves): string {
-  const texts = new Map([...moves].map(([from, to]) => [msToDateTime(from), msToDateTime(to)]))
+function moved(text: string, texts: Texts): string {
   return text.replace(dateTimes, (whole, time: string) => {
     const to = texts.get(time)
     return to === undefined ? whole : `"${to}"`

@@ -96,8 +96,8 @@ export function createRecords(database: Database) {
   const logAt = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',
   )
-  const logUnsettled = database.prepare<[], LogRow>(
-    'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n',
+  const logUnsettled = database.prepare<[number], LogRow>(
+    'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
   const unsettledCount = database.prepare<[], { count: number }>(
     'SELECT count(*) AS count FROM log WHERE kind > 4',
@@ -125,8 +125,8 @@ export function createRecords(database: Database) {
     /** Rows in order, those of changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
-    /** Rows with times by a clock that was not set, in order. */
-    logUnsettled: () => logUnsettled.iterate(),
+    /** The first rows with times by a clock that was not set. */
+    logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,
     /** Bytes of the rows kept. */
     logBytes: () => logBytes.get()?.bytes ?? 0,

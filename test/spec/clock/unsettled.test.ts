@@ -1,0 +1,305 @@
+/**
+ * What becomes of times by a clock that was not set, on the real write path: they wait in log and memory, and are put right
+ * some per commit, in history, in documents and in what is found by them; only they, and over restarts and failures.
+ */
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { createTimekeeper } from '#base/timekeeper.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import {
+  historyOf,
+  immortalWriter,
+  type OpenBroker,
+  openBroker,
+  type SettableClock,
+  temporaryFolder,
+} from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+
+const id = 'urn:x:1'
+const day = 86_400_000
+const floor = Date.UTC(2026, 0, 1)
+
+/** A machine that stands in 1970 until it is set. */
+function board() {
+  const machine = {
+    wrongBy: -systemClock.now() + 1000,
+    passed: 0,
+    boot: 'b1',
+    setAt: undefined as number | undefined,
+  }
+  const monotonic = (): number => systemClock.monotonic() + machine.passed
+  const now = (): number => systemClock.now() + machine.passed + machine.wrongBy
+  const start = (): SettableClock & { look(): void } => {
+    const keeper = createTimekeeper(
+      {
+        system: { now, monotonic },
+        ...{ boot: machine.boot, bootedMs: 0, floor },
+        evidence: () => ({ setAt: machine.setAt, isAwaited: false }),
+      },
+      { believe: 'plausible' },
+    )
+    return {
+      ...keeper,
+      pass(ms) {
+        machine.passed += ms
+      },
+      jump(ms) {
+        machine.wrongBy += ms
+      },
+    }
+  }
+  return { machine, start }
+}
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+
+let temporary: ReturnType<typeof temporaryFolder>
+let site: ReturnType<typeof board>
+let clock: ReturnType<typeof site.start>
+let open: OpenBroker
+const restart = async (): Promise<void> => {
+  await open.close()
+  clock = site.start()
+  open = await openBroker(temporary.folder, { clock, writer })
+}
+const set = (): void => {
+  site.machine.wrongBy = 0
+  site.machine.setAt = 1
+  clock.look()
+}
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  site = board()
+  clock = site.start()
+  open = await openBroker(temporary.folder, { clock, writer })
+})
+afterEach(async () => {
+  restoreLimits()
+  await open.close()
+  temporary.remove()
+})
+
+const truth: number[] = []
+beforeEach(() => {
+  truth.length = 0
+})
+/** The right time, whatever the machine says. */
+const trueNow = (): number => systemClock.now() + site.machine.passed
+const create = (time = clock.now(), value = 0): Promise<unknown> =>
+  open.main.door.commit((stage) => {
+    const entity = { id, type: 'T', a: { type: 'Property', value, observedAt: msToDateTime(time) } }
+    const stretch = clock.trust!.stretch()
+    const isOurs = time < floor + day
+    const told = stretch === undefined || !isOurs ? stage : stage.unset(stretch, new Set([time]))
+    open.main.documents.create(told, entity as Entity, 'provisioning')
+  })
+/** As the intake does, with the time of the reception. */
+const observe = async (value: number): Promise<void> => {
+  truth.push(trueNow())
+  const time = clock.now()
+  await open.main.door.commit((stage) => {
+    const stretch = clock.trust!.stretch()
+    const told = stretch === undefined ? stage : stage.unset(stretch, new Set([time]))
+    const draft = open.main.documents.find(told, id)!
+    const stream = open.main.streams.open(told, draft, 'a', '')
+    open.main.observer.observeStream(told, stream, time, value, false)
+  })
+  clock.pass(1000)
+}
+const observeAt = (time: number, value: number): Promise<unknown> =>
+  open.main.door.commit((stage) => {
+    const draft = open.main.documents.find(stage, id)!
+    const stream = open.main.streams.open(stage, draft, 'a', '')
+    open.main.observer.observeStream(stage, stream, time, value, false)
+  })
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await open.main.door.commit(() => undefined)
+}
+const told = () => historyOf(open, id, 'a')
+/** Within what the two ways to read the monotonic clock may differ. */
+const near = (times: readonly number[], wanted: readonly number[]): void => {
+  expect(times).toHaveLength(wanted.length)
+  for (const [i, time] of times.entries()) expect(Math.abs(time - wanted[i]!)).toBeLessThan(100)
+}
+const unsettled = (): number =>
+  (open.main.database.prepare('SELECT count(*) AS c FROM log WHERE kind > 4').get() as { c: number }).c
+
+describe('times by a clock that was not set', () => {
+  it('are put right when it is set: history, document, current value, what is found', async () => {
+    truth.push(trueNow())
+    await create()
+    for (const value of [1, 2, 3]) await observe(value)
+    expect(unsettled()).toBe(4)
+    expect(told().every(([time]) => time < floor + day)).toBe(true)
+    set()
+    await settle()
+    expect(unsettled()).toBe(0)
+    near(
+      told().map(([time]) => time),
+      truth,
+    )
+    await observe(4)
+    await open.upkeep()
+    await open.upkeep()
+    expect(open.main.database.prepare('SELECT count(*) AS c FROM chunk').get()).toEqual({ c: 1 })
+    near(
+      told().map(([time]) => time),
+      truth,
+    )
+    await restart()
+    near(
+      told().map(([time]) => time),
+      truth,
+    )
+    const { a } = open.broker.retrieve(id)!.entity() as unknown as {
+      a: { observedAt: string; value: number }
+    }
+    expect(a.value).toBe(4)
+    near([Date.parse(a.observedAt)], [truth.at(-1)!])
+  })
+
+  it('wait in the log, whatever is due, over a restart', async () => {
+    await create()
+    for (const value of [1, 2, 3]) await observe(value)
+    await open.upkeep(2 * limits.tailAgeMs.value)
+    await open.upkeep(2 * limits.tailAgeMs.value)
+    await restart()
+    await open.upkeep(2 * limits.tailAgeMs.value)
+    expect(open.main.database.prepare('SELECT count(*) AS c FROM chunk').get()).toEqual({ c: 0 })
+    expect(unsettled()).toBe(4)
+    expect(open.inside.following.isHeld()).toBe(true)
+    set()
+    await settle()
+    expect(open.inside.following.isHeld()).toBe(false)
+    near(
+      told()
+        .map(([time]) => time)
+        .slice(1),
+      truth,
+    )
+  })
+
+  it('leave those of devices alone, also in the same stream and commit', async () => {
+    const times = [Date.UTC(2026, 4, 1), Date.UTC(2026, 4, 2)]
+    await create(times[0]!)
+    await observe(1)
+    await observeAt(times[1]!, 2)
+    set()
+    await settle()
+    near(
+      told().map(([time]) => time),
+      [...times, ...truth],
+    )
+    expect(
+      told()
+        .map(([time]) => time)
+        .slice(0, 2),
+    ).toEqual(times)
+  })
+
+  it('stand where their boot ended before its clock was set', async () => {
+    await create()
+    await observe(1)
+    const before = told()
+    site.machine.boot = 'b2'
+    await restart()
+    await observe(2)
+    const last = truth.at(-1)!
+    set()
+    await settle()
+    expect(told().slice(0, 2)).toEqual(before)
+    near([told()[2]![0]], [last])
+    expect(open.logged.find(({ event }) => event === 'clock.settled')).toMatchObject({
+      observations: 2,
+      corrected: 1,
+    })
+  })
+
+  it('are put right again when the commit that does leaves no trace', async () => {
+    await create()
+    await observe(1)
+    const before = told()
+    set()
+    open.refuseNextGroup(new GatewayError('store.full', 'no room'))
+    await open.main.door.commit(() => undefined).catch(() => undefined)
+    expect(told()).toEqual(before)
+    expect(unsettled()).toBe(2)
+    // Upkeep rests a while after a failure.
+    await open.upkeep(11_000)
+    expect(unsettled()).toBe(0)
+    near(
+      told()
+        .map(([time]) => time)
+        .slice(1),
+      truth,
+    )
+  })
+
+  it('are put right where a client wrote around them meanwhile, and ended their stream', async () => {
+    await create()
+    await observe(1)
+    await observe(2)
+    const b = { type: 'Property', value: 1 }
+    await open.broker.append(id, { b }, { noOverwrite: false, by: 'http' })
+    await open.broker.partial(id, 'a', { unitCode: 'CEL' }, { by: 'http' })
+    await observe(3)
+    await open.broker.deleteAttribute(id, 'a', { deleteAll: false, by: 'http' })
+    await open.broker.append(id, { a: { type: 'Property', value: 9 } }, { noOverwrite: false, by: 'http' })
+    expect(open.main.database.prepare('SELECT sum(count) AS c FROM chunk').get()).toEqual({ c: 3 })
+    set()
+    await settle()
+    const times = told().map(([time]) => time)
+    expect(times.every((time) => time > floor + day)).toBe(true)
+    near([...new Set(times)].slice(1), truth)
+    await restart()
+    expect(told().map(([time]) => time)).toEqual(times)
+    expect(open.broker.retrieve(id)!.entity()).toEqual({
+      id,
+      type: 'T',
+      b,
+      a: { type: 'Property', value: 9 },
+    })
+  })
+
+  it('stand when there are too many to wait for, the oldest first, and are folded then', async () => {
+    setLimit('unsettledRowsMax', 20)
+    setLimit('unsettledRowsPerGroup', 4)
+    await create()
+    for (let value = 1; value <= 40; value++) await observe(value)
+    expect(unsettled()).toBeLessThanOrEqual(21)
+    setLimit('unsettledRowsMax', 0)
+    for (let i = 0; i < 10; i++) await settle()
+    expect(unsettled()).toBe(0)
+    const before = told()
+    expect(before.map(([, value]) => value)).toEqual(Array.from({ length: 41 }, (_, i) => i))
+    await observe(41)
+    await open.upkeep()
+    expect(open.main.database.prepare('SELECT count(*) > 0 AS c FROM chunk').get()).toEqual({ c: 1 })
+    set()
+    await settle()
+    expect(told().slice(0, -1)).toEqual(before)
+  })
+
+  it('make nothing expire, and nothing too old', async () => {
+    const expiresAt = msToDateTime(trueNow() + day)
+    await open.broker.create(
+      { id: 'urn:x:2', type: 'T', expiresAt, a: { type: 'Property', value: 1 } } as Entity,
+      'http',
+    )
+    site.machine.wrongBy = Date.UTC(2038, 0, 19) - trueNow()
+    clock.look()
+    await open.upkeep(1000)
+    set()
+    await open.upkeep(1000)
+    expect(open.broker.retrieve('urn:x:2')).toBeDefined()
+    clock.pass(2 * day)
+    clock.look()
+    await open.upkeep(1000)
+    expect(open.broker.retrieve('urn:x:2')).toBeUndefined()
+  })
+})
