@@ -13,6 +13,7 @@ import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
 import { addressOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
+import { type Standings, standingRows, standingsOf } from './standing.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
 interface RunningStatus {
@@ -25,6 +26,8 @@ interface RunningStatus {
   /** By the name of the metric, without `selvedge_`. */
   readonly metrics: Readonly<Record<string, number>>
   readonly observationsPerSecond: number
+  /** With other brokers. */
+  readonly downward: Standings
 }
 
 interface ClockFacts {
@@ -81,6 +84,7 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
     version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
     observationsPerSecond: gained / (rateOverMs / 1000),
+    downward: standingsOf((await ask(`${url}/selvedge/v1/downward`, { token })).text),
   }
 }
 
@@ -111,6 +115,7 @@ function runningText({
   clock,
   metrics,
   observationsPerSecond,
+  downward,
 }: RunningStatus): string {
   const of = (name: string): string => (metrics[name] ?? 0).toLocaleString('en-US')
   return [
@@ -132,6 +137,7 @@ function runningText({
         `${of('deliveries_waiting')} waiting, ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
       ],
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
+      ...standingRows(downward),
       ['MQTT clients', of('mqtt_clients')],
       ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],
       ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],

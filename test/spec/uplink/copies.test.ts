@@ -133,6 +133,30 @@ describe('copies', () => {
     await centre.stop()
   }, 40_000)
 
+  it('go with what is gone at the centre although the centre asks here, too', async () => {
+    centre = await startCentre()
+    await ok(centre, 'POST', entities, shared('urn:s:1', 'one'))
+    edge = await startGatewayProcess({
+      dataFolder: join(folders, 'edge'),
+      env: { SELVEDGE_MQTT_PORT: 'off' },
+      config: {
+        copies: [{ name: 'shared', url: centre.httpUrl, types: ['Shared'], everySeconds: 1 }],
+        tunnels: [{ url: centre.httpUrl }],
+        register: [{ url: centre.httpUrl, tunnel: true, types: ['Shared'] }],
+      },
+    })
+    await expectLabels({ 'urn:s:1': 'one' })
+    await ok(edge, 'POST', entities, shared('urn:s:2', 'mine'))
+    await vi.waitFor(
+      async () => expect(await labels(centre)).toEqual({ 'urn:s:1': 'one', 'urn:s:2': 'mine' }),
+      within,
+    )
+    await ok(centre, 'DELETE', `${entities}/urn:s:1?local=true`)
+    await expectLabels({ 'urn:s:2': 'mine' })
+    expect(await labels(centre)).toEqual({ 'urn:s:2': 'mine' })
+    await centre.stop()
+  }, 40_000)
+
   it('are asked for at intervals where the centre knows no streams', async () => {
     const there = await startForeign([shared('urn:s:1', 'one'), shared('urn:s:2', 'two')])
     await startEdge({ url: there.url, everySeconds: 1 })

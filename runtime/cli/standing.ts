@@ -1,0 +1,44 @@
+/**
+ * How a gateway stands with other brokers, as it tells by /selvedge/v1/downward, in lines for people. A gateway that tells
+ * nothing of it has no lines.
+ */
+
+/** A registration, a tunnel, or copies. */
+export interface Standing {
+  readonly state?: string
+  readonly name?: string
+  readonly id?: string
+  readonly alias?: string
+  readonly centre?: string
+  readonly reason?: string
+}
+
+/** By kind. */
+export type Standings = Readonly<Record<string, readonly Standing[]>>
+
+export function standingsOf(text: string): Standings {
+  try {
+    const told = Object.entries(JSON.parse(text) as Record<string, unknown>)
+    return Object.fromEntries(told.filter(([, all]) => Array.isArray(all))) as Standings
+  } catch {
+    return {}
+  }
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  registrations: 'Registration',
+  tunnels: 'Tunnel',
+  copies: 'Copies',
+  connected: 'Tunnel from',
+}
+
+/** Rows of two columns. */
+export function standingRows(standings: Standings): [string, string][] {
+  return Object.entries(standings).flatMap(([kind, all]) =>
+    all.map(({ state = 'open', reason, centre, name, id, alias }): [string, string] => {
+      const how = reason === undefined ? state : `${state}: ${reason}`
+      const what = [name ?? id ?? alias, centre, how].filter((part) => part !== undefined)
+      return [kinds[kind] ?? kind, what.join(', ')]
+    }),
+  )
+}
