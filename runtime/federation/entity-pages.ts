@@ -6,6 +6,7 @@ import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
+import { offers } from '#ngsi-ld/registration-operations.ts'
 import { nextPage, type ReadRequest } from './requests.ts'
 import {
   agentOf,
@@ -47,7 +48,7 @@ export async function entitiesOf(
   const warnings: Warning[] = []
   let { context } = read
   let map: string | undefined
-  let next: SourceRequest | undefined = withWish(request, read)
+  let next: SourceRequest | undefined = withWish(request, read, registration)
   while (next !== undefined) {
     const answer: SourceAnswer = await sources.ask(read.asker, registration, next)
     // One that knows no entity maps is asked without.
@@ -81,10 +82,17 @@ export async function entitiesOf(
   return { entities, context, warnings, ranges, map }
 }
 
-/** A query that makes an entity map too, where one is wished for. */
-function withWish(request: SourceRequest, { mapWish }: ReadRequest): SourceRequest {
-  if (mapWish === undefined || request.method !== 'GET') return request
-  const { path } = request
+/** A query that makes an entity map too, where one is wished for and the source offers that. */
+function withWish(
+  request: SourceRequest,
+  { mapWish }: ReadRequest,
+  registration: Registration,
+): SourceRequest {
+  const { method, path } = request
+  if (mapWish === undefined || method !== 'GET') return request
+  const isPast = path.startsWith('/ngsi-ld/v1/temporal/')
+  if (!offers(registration, isPast ? 'createEntityMapQueryTemporal' : 'createEntityMapQueryEntity'))
+    return request
   const wish = new URLSearchParams({ entityMap: 'true', ...mapWish })
   return { ...request, path: `${path}${path.includes('?') ? '&' : '?'}${wish}` }
 }

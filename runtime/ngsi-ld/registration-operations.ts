@@ -22,6 +22,12 @@ const subscriptionOps = [
   'querySubscription',
   'deleteSubscription',
 ] as const
+const entityMapOps = [
+  'retrieveEntityMap',
+  'updateEntityMap',
+  'deleteEntityMap',
+  'createEntityMapQueryEntity',
+] as const
 const batchOps = ['createBatch', 'upsertBatch', 'updateBatch', 'deleteBatch', 'mergeBatch'] as const
 const temporalOps = [
   'upsertTemporal',
@@ -42,16 +48,19 @@ const singles = [
   ...subscriptionOps,
   ...batchOps,
   ...temporalOps,
+  ...entityMapOps,
+  'createEntityMapQueryTemporal',
   'createEntity',
   'deleteEntity',
   'purgeEntity',
   'queryBatch',
+  'retrieveContextSourceIdentity',
 ] as const
 
 export type Operation = (typeof singles)[number]
 
 const groups: Readonly<Record<string, readonly Operation[]>> = {
-  federationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps],
+  federationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps, ...entityMapOps],
   updateOps,
   retrieveOps,
   redirectionOps: [
@@ -62,18 +71,22 @@ const groups: Readonly<Record<string, readonly Operation[]>> = {
     'purgeEntity',
     ...retrieveOps,
     ...discoveryOps,
+    ...entityMapOps,
   ],
-  associationOps: [...retrieveOps, 'queryBatch', ...subscriptionOps],
+  associationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps],
 }
 
-/** Operations that change nothing: all that an auxiliary source may offer. */
+/** Operations that change no entity: all that an auxiliary source may offer. */
 const consumption: ReadonlySet<Operation> = new Set<Operation>([
   ...retrieveOps,
   'queryBatch',
   ...discoveryOps,
   ...subscriptionOps,
+  ...entityMapOps,
+  'createEntityMapQueryTemporal',
   'retrieveTemporal',
   'queryTemporal',
+  'retrieveContextSourceIdentity',
 ])
 
 const known: ReadonlySet<string> = new Set<string>([...singles, ...Object.keys(groups)])

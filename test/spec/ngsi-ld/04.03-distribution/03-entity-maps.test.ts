@@ -172,6 +172,11 @@ describe('GS CIM 009, 5.14: entity maps', () => {
       endpoint: there.url,
     })
     const window = 'type=Boiler&timerel=after&timeAt=2024-01-01T00:00:00Z'
+    const alone = await here.get(`/ngsi-ld/v1/temporal/entityMaps?${window}`)
+    expect(alone.json()).toMatchObject({ entityMap: { 'urn:b:1': ['urn:r:2'] }, linkedMaps: {} })
+    await here.send('PATCH', '/ngsi-ld/v1/csourceRegistrations/urn:r:2', {
+      operations: ['retrieveTemporal', 'queryTemporal', 'createEntityMapQueryTemporal'],
+    })
     const reply = await here.get(`/ngsi-ld/v1/temporal/entityMaps?${window}`)
     const { entityMap, linkedMaps } = reply.json() as Record<string, Record<string, string>>
     expect([reply.status, entityMap]).toEqual([201, { 'urn:b:1': ['urn:r:2'], 'urn:b:2': ['@none'] }])

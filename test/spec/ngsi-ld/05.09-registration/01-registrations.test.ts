@@ -70,6 +70,17 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await register(members)).status).toBe(400)
   })
 
+  test.each([
+    'associationOps',
+    'federationOps',
+    'retrieveEntityMap',
+    'createEntityMapQueryEntity',
+    'createEntityMapQueryTemporal',
+    'retrieveContextSourceIdentity',
+  ])('an auxiliary one may offer %s, which only reads', async (operation) => {
+    expect((await register({ mode: 'auxiliary', operations: [operation] })).status).toBe(201)
+  })
+
   test('an exclusive one excludes others of its mode and redirects, and data held here', async () => {
     const of = (id: string, names: string[]) => ({
       information: [{ entities: [{ id, type: 'Valve' }], propertyNames: names }],
