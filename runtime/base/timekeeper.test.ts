@@ -203,6 +203,10 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.mayRemove()).toBe(true)
   })
 
+  it('has nothing to wait for where nothing was committed', () => {
+    expect(machine(noon).start(0).trust.mayRemove()).toBe(true)
+  })
+
   it('is always believed where the settings say so, and only when it was set where they say that', () => {
     const always = machine(1000, 'always')
     const keeper = always.start(noon)

@@ -190,7 +190,7 @@ export function createTimekeeper(
     } else if (verdict.state === 'unsynced') {
       offset = floor - bootMs()
       begin(verdict.reason)
-    } else if (verdict.state === 'coarse' && now - at > limits.clockGapMs.value) waitWithRemoval()
+    } else if (verdict.state === 'coarse' && at > 0 && now - at > limits.clockGapMs.value) waitWithRemoval()
   }
 
   function lookFirst(): void {

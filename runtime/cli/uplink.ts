@@ -110,6 +110,7 @@ async function testAll(
 
 const waits: Readonly<Record<string, string>> = {
   paused: 'until it is resumed',
+  clock: 'until the clock of the gateway is set',
   window: 'for its next window',
   'bytes-per-day': 'for the next day (UTC): what may be sent today is sent',
 }

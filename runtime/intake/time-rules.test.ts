@@ -33,6 +33,13 @@ it('keeps the window, both ends included', () => {
     expect(judgeReading(timed(time), frame)).toMatchObject({ refused: 'time-window' })
 })
 
+it('concludes nothing from a reception by a clock that is not set', () => {
+  const years = (count: number) => timed(receivedAt + count * 365 * day)
+  expect(judgeReading(years(3), frame, true)).toMatchObject({ refused: 'time-window' })
+  expect(judgeReading(years(3), frame, false)).toMatchObject({ observedAt: receivedAt + 3 * 365 * day })
+  expect(judgeReading(years(20), frame, false)).toMatchObject({ refused: 'time-window' })
+})
+
 it('makes no observation of a retained frame without a time of the device', () => {
   expect(judgeReading(reading, retained)).toMatchObject({ refused: 'retained' })
   const relative: Reading = { ...reading, observedAt: receivedAt - 5000, timeSource: 'gateway' }

@@ -12,7 +12,7 @@ import type { UplinkState } from './state.ts'
 import type { Windows } from './windows.ts'
 
 /** Why nothing is sent although it could be. */
-export type Shut = 'paused' | 'window' | 'bytes-per-day'
+export type Shut = 'paused' | 'clock' | 'window' | 'bytes-per-day'
 
 export interface Gate {
   shut(): Shut | undefined
@@ -28,9 +28,14 @@ export interface GatePorts {
   readonly windows: Windows
   readonly state: UplinkState
   readonly link: () => Link
+  /** Whether times wait to be put right because the clock was not set. */
+  readonly isHeld: () => boolean
 }
 
-export function createGate({ peer, clock, windows, state, link }: GatePorts, wishes: UplinkWishes): Gate {
+export function createGate(
+  { peer, clock, windows, state, link, isHeld }: GatePorts,
+  wishes: UplinkWishes,
+): Gate {
   const { bytesPerDay = Number.POSITIVE_INFINITY } = wishes
   const pace = createPace(clock.monotonic, wishes)
   const today = (): string => new Date(clock.now()).toISOString().slice(0, 10)
@@ -48,6 +53,7 @@ export function createGate({ peer, clock, windows, state, link }: GatePorts, wis
   return Object.freeze({
     shut() {
       if (state.isPaused || wishes.isPaused) return 'paused'
+      if (isHeld()) return 'clock'
       if (!windows.isOpen(clock.now())) return 'window'
       return state.day.bytes >= bytesPerDay && state.day.date === today() ? 'bytes-per-day' : undefined
     },

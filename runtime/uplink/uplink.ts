@@ -154,6 +154,7 @@ export function createUplink(
 
   /** Sends the next part of the log. Returns whether there was any. */
   async function follow(): Promise<boolean> {
+    if (following.isHeld()) return false
     const { position } = state
     const rows = following.after(position.n, limits.uplinkRowsPerTurn.value)
     const here = following.position()
@@ -185,6 +186,7 @@ export function createUplink(
 
   /** Tells what was held back and is newest now. */
   async function release(): Promise<boolean> {
+    if (following.isHeld()) return false
     const steps = throttle.due().flatMap(([id, since]) => {
       const view = following.entity(id)
       return view === undefined ? [] : stepsOfEntity(view, since, reading)
@@ -211,7 +213,7 @@ export function createUplink(
 
   /** Tells some more entities as they are. */
   async function refresh(task: NonNullable<UplinkState['refresh']>): Promise<void> {
-    if (!(await knowCentre())) return
+    if (!(await knowCentre()) || following.isHeld()) return
     // Read together: what is told below is what was so at this place of the log.
     const { n } = following.position()
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)

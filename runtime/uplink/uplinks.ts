@@ -115,7 +115,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const state = stateOf(id)
     const windows = await openWindows(wishes.windows)
     const { gate, link } = wayOf(
-      { ...ports, peer: one.peer ?? ports.peer, state, windows },
+      { ...ports, peer: one.peer ?? ports.peer, state, windows, isHeld: following.isHeld },
       { id, base: settings.base, wishes },
     )
     const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings)
@@ -194,6 +194,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
 interface WayPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
   readonly state: UplinkState
   readonly windows: Windows
+  readonly isHeld: () => boolean
 }
 
 /** The way to a broker: whether it is there, and whether and how fast it may be used. */
