@@ -118,6 +118,10 @@ it('stamps what came before the clock was set with the right time when it is, ov
   await sayNow('d1', 22)
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect(await history('d1', centre)).toEqual([])
+  expect((await client().get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
+    state: 'waiting',
+    waitsFor: 'clock',
+  })
 
   setRight()
   await site.event('clock.settled')
@@ -140,7 +144,7 @@ it('stamps what came before the clock was set with the right time when it is, ov
   expect(await history('d1')).toEqual(settled)
   expect((await current('d1'))[hasSimpleResult]).toEqual(now[hasSimpleResult])
   expect((await client().get('/metrics')).text).toContain('\nselvedge_clock_unsettled_rows 0\n')
-})
+}, 60_000)
 
 it('puts right after a start with the right time what it took before a kill with the wrong one', async () => {
   setWrongBy(to1970)
