@@ -111,6 +111,16 @@ describe('extending a temporal entity', () => {
     await gateway.send('POST', `${temporal}/${id}/attrs`, { speed: speeds(1, 11, 12) })
     expect(await valuesOf(id)).toEqual([1, 10, 11, 12])
   })
+
+  it('shall know what it holds again, in whichever order the members of an instance come', async () => {
+    const id = freshId('Vehicle')
+    const speed = { type: 'Property', value: 3, unitCode: 'KMH', observedAt: at(3) }
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed })
+    const again = [1, 2, 3].map((n) => ({ type: 'Property', observedAt: at(n), value: n, unitCode: 'KMH' }))
+    const answer = await gateway.send('POST', temporal, { id, type: 'Vehicle', speed: again })
+    expect(answer.status).toBe(204)
+    expect(await valuesOf(id)).toEqual([1, 2, 3])
+  })
 })
 
 describe('an instance', () => {
