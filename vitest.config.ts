@@ -28,7 +28,7 @@ export default defineConfig({
       project('unit', ['runtime/**/*.test.ts', 'firmware-bridges/**/*.test.ts'], 5_000),
       project('spec', ['test/spec/**/*.test.ts'], 30_000),
       project('property', ['test/property/**/*.test.ts'], 60_000),
-      project('tidy', ['test/tidy/**/*.test.ts', 'test/kit/**/*.test.ts'], 30_000),
+      project('tidy', ['test/tidy/**/*.test.ts', 'test/{kit,power-cut,interop}/**/*.test.ts'], 30_000),
       project('smoke', ['test/smoke/**/*.test.ts'], 120_000),
       project('crash', ['test/crash/**/*.test.ts', 'test/judge/**/*.test.ts'], 300_000),
     ],

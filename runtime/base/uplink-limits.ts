@@ -8,6 +8,12 @@ export const uplinkLimits = {
   uplinkRowsPerTurn: limit(64, 'log rows', 'What is sent before the position moves on', 'the next turn'),
   uplinkEntitiesPerRequest: limit(200, 'entities', 'What any broker takes in one batch', 'the next request'),
   uplinkInstancesPerRequest: limit(2000, 'instances', 'About 250 KB of a history', 'the next request'),
+  uplinkInstancesAskedFor: limit(
+    400,
+    'instances',
+    'Twice as many are in the answers of all brokers known',
+    'the next question',
+  ),
   uplinkAddressBytes: limit(4096, 'bytes', 'Ids in the address of a question', 'the next request'),
   uplinkRequestBytes: limit(512 * 1024, 'bytes', 'Passes slow links within a timeout', 'the next request'),
   uplinkGzipBytesMin: limit(1024, 'bytes', 'Less gains nothing', 'sent as it is'),

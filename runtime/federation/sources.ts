@@ -191,7 +191,7 @@ function headersFor(
   return {
     ...headers,
     ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
-    via: `${before}1.1 ${alias}`,
+    via: `${before}HTTP/1.1 ${alias}`,
   }
 }
 

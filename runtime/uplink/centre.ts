@@ -9,6 +9,7 @@ import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
+import { questionFor, withoutKnown } from './known.ts'
 import { atOnce, done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
@@ -78,22 +79,44 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     return settle(steps, answer, put)
   }
 
-  /** Other brokers know no times of what was not observed. */
   async function past(step: Step): Promise<Outcome> {
     if (hasNoHistory) return done([], 1)
     const isOurs = await isSelvedge()
     if (isOurs === undefined)
       return { kind: 'later', reason: 'it does not say what it is', isUnreachable: true }
-    const { id, type } = step.entity
-    const attributes = isOurs ? attributesOf(step) : observedOf(attributesOf(step))
+    if (isOurs) return tellPast(step, attributesOf(step), () => createPast(step, '?options=sysAttrs'))
+    // Other brokers know no times of what was not observed.
+    const attributes = observedOf(attributesOf(step))
+    if (step.kind !== 'past' || attributes.size === 0) return done([], 1)
+    return inTurn(pastParts({ ...step, attributes }, limits.uplinkInstancesAskedFor.value), pastElsewhere)
+  }
+
+  /** What is told twice would be twice in the history of another broker. */
+  async function pastElsewhere(step: Step): Promise<Outcome> {
+    const { id } = step.entity
+    const answer = await ask('GET', questionFor(id, attributesOf(step)))
+    if ('failure' in answer || isTransient(answer.status, [404, 405, 501]))
+      return settle([step], answer, () => past(step))
+    const attributes =
+      answer.status === 200 ? withoutKnown(attributesOf(step), answer.text) : attributesOf(step)
+    if (attributes.size === 0) return done()
+    return tellPast(step, attributes, async () => {
+      const { id: _, type: __, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
+      const told = await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
+      return 'status' in told && told.status === 404 ? createPast({ ...step, attributes } as Step, '') : told
+    })
+  }
+
+  const createPast = (step: Step, query: string): Promise<PeerAnswer> =>
+    ask('POST', `/temporal/entities${query}`, bodyOf(step.entity, attributesOf(step), 'temporal'), step)
+
+  async function tellPast(
+    step: Step,
+    attributes: Attributes,
+    tell: () => Promise<PeerAnswer>,
+  ): Promise<Outcome> {
     if (attributes.size === 0) return done([], 1)
-    const { id: _, type: __, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
-    const create = (): Promise<PeerAnswer> =>
-      ask('POST', `/temporal/entities${isOurs ? '?options=sysAttrs' : ''}`, { id, type, ...fragment }, step)
-    let answer = isOurs
-      ? await create()
-      : await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
-    if ('status' in answer && answer.status === 404 && !isOurs) answer = await create()
+    const answer = await tell()
     if ('status' in answer && [404, 405, 501].includes(answer.status)) {
       hasNoHistory = true
       return done([], 1)
@@ -130,8 +153,9 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     async send({ kind, steps }) {
       if (kind === 'put') return inTurn(partsOf(steps), put)
       if (kind === 'remove') return inTurn(idsOf(steps), remove)
+      const most = limits.uplinkInstancesPerRequest.value
       // Parts of one thing go in their order, different things side by side.
-      return atOnce(steps, (step) => (kind === 'past' ? inTurn(pastParts(step), past) : drop(step)))
+      return atOnce(steps, (step) => (kind === 'past' ? inTurn(pastParts(step, most), past) : drop(step)))
     },
   } satisfies Centre)
 }
@@ -203,9 +227,8 @@ const roughly = (instance: { readonly value?: unknown }): number =>
   typeof instance.value === 'number' ? 120 : JSON.stringify(instance).length
 
 /** A long history of one entity in several requests. */
-function pastParts(step: Step): readonly Step[] {
+function pastParts(step: Step, most: number): readonly Step[] {
   if (step.kind !== 'past') return [step]
-  const most = limits.uplinkInstancesPerRequest.value
   const parts: { attributes: Map<string, readonly AttributeInstance[]> }[] = []
   let room = 0
   for (const [name, instances] of step.attributes) {

@@ -166,7 +166,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
         'x-plant': 'a',
         authorization: 'Bearer t',
         'ngsild-tenant': 'plant',
-        via: '1.1 here',
+        via: 'HTTP/1.1 here',
         host: endpoint.slice('http://'.length),
       })
     })
