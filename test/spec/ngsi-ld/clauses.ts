@@ -133,7 +133,7 @@ export const clauses: readonly Clause[] = [
     '5.14',
     'Entity maps: of entities and histories, one or many, by GET and by POST',
     [distribution('03-entity-maps')],
-    'They live in memory. Maps of sources are linked; pages are asked of these by id.',
+    'They live in memory. Maps of sources that offer to make them are linked; pages are asked of these by id.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
   done(
