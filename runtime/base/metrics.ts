@@ -80,6 +80,12 @@ export const metricRegister = {
   selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
   selvedge_uplink_up: ['gauge', 'Whether the broker of an uplink takes what it is sent, by uplink.'],
   selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest thing that is to go up, by uplink.'],
+  selvedge_uplink_waiting_observations: ['gauge', 'Observations that wait to go up, about, by uplink.'],
+  selvedge_uplink_evicted_total: ['counter', 'Observations let go for the budget of an uplink, by uplink.'],
+  selvedge_uplink_room_seconds: [
+    'gauge',
+    'Seconds until something that has not gone up is let go, by uplink.',
+  ],
   selvedge_uplink_sent_total: ['counter', 'Changes that were taken as current, by uplink.'],
   selvedge_uplink_past_total: ['counter', 'Histories that were taken, by uplink.'],
   selvedge_uplink_refused_total: [

@@ -26,6 +26,11 @@ export const uplinkLimits = {
   ),
   uplinkPollMs: limit(100, 'ms', 'A number in memory is looked at; bounds the live delay', 'the next look'),
   uplinkWindowMinutesMax: limit(10_080, 'minutes', 'A week; who wants more wants no window', 'refused'),
+  uplinkRateMs: limit(600_000, 'ms', 'What came in lately tells how long there is room', 'nothing'),
+  uplinkMeasureMs: limit(10_000, 'ms', 'Figures for people are that old at most', 'measured anew'),
+  uplinkBudgetMs: limit(30_000, 'ms', 'How often what waits is weighed', 'the next look'),
+  uplinkBudgetParts: limit(64, 'parts', 'In which a span is thinned or let go', 'longer parts'),
+  uplinkBudgetPartMs: limit(1000, 'ms', 'A shorter part gains nothing', 'one part'),
   uplinkShutMs: limit(1000, 'ms', 'How soon a pause or a window is noticed', 'the next look'),
   uplinkSaveMs: limit(
     1000,

@@ -245,6 +245,8 @@ export function createFollowing(ports: FollowingPorts) {
       const row = entities.byId(id)
       return row === undefined ? undefined : createView(row, live.entity(row.rid))
     },
+    /** Of which entity there is, or was, a document of this number. */
+    idOf: (rid: number): string | undefined => (entities.byRid(rid) ?? entities.graveOf(rid))?.id,
     /** The first entities behind a rid, as they are now. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),

@@ -20,6 +20,7 @@ import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
 import { createUplinkStates, type UplinkStates } from '#store/uplink-states.ts'
 import type { Writer } from '#store/writer.ts'
+import { type Backlog, createBacklog } from './backlog.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
 import { createDeadLetters } from './dead-letters.ts'
@@ -80,6 +81,7 @@ export interface Inside {
   readonly history: TenantBroker['history']
   /** What followers of the changes read. */
   readonly following: Following
+  readonly backlog: Backlog
   readonly uplinkStates: UplinkStates
 }
 
@@ -154,16 +156,14 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   } satisfies TenantBroker)
 
   outside = ports.attach({
-    name,
-    door,
-    deliveries,
-    matcher,
+    ...{ name, door, deliveries, matcher },
     sources: told.sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
     current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
     history: broker.history,
     ...{ following, uplinkStates: stored.uplinkStates },
+    backlog: createBacklog({ ...stored, live, logBytes: () => kept.status().logBytes }, settings.history),
   })
 
   return Object.freeze({

@@ -21,6 +21,10 @@ interface UplinkView {
   readonly sent?: number
   readonly histories?: number
   readonly refused?: number
+  readonly waitingObservations?: number
+  readonly waitingBytes?: number
+  readonly roomSeconds?: number
+  readonly evicted?: number
   readonly lastSuccess?: string
 }
 
@@ -108,6 +112,12 @@ async function testAll(
   return trials.some(({ result }) => result === 'fails') ? exitCodes.failure : exitCodes.ok
 }
 
+function span(seconds: number): string {
+  if (seconds < 7200) return `${Math.round(seconds / 60)} minutes left`
+  if (seconds < 14 * 86_400) return `${Math.round(seconds / 3600)} hours left`
+  return `${Math.round(seconds / 86_400)} days left`
+}
+
 const waits: Readonly<Record<string, string>> = {
   paused: 'until it is resumed',
   clock: 'until the clock of the gateway is set',
@@ -124,6 +134,12 @@ function statusText(one: UplinkView): string {
       ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
       ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
       ['Behind', `${number(Math.round(one.behindSeconds ?? 0))} s`],
+      ['Waiting', `${number(one.waitingObservations)} observations, ${number(one.waitingBytes)} bytes here`],
+      [
+        'Room',
+        one.roomSeconds === undefined ? 'nothing comes in' : `${span(one.roomSeconds)} at the current rate`,
+      ],
+      ...(one.evicted ? [['Let go', `${number(one.evicted)} observations, told as gaps`]] : []),
       ['Sent', `${number(one.sent)} changes, ${number(one.histories)} histories`],
       ['Refused', `${number(one.refused)}, see selvedge queue ls`],
       ['Last taken', one.lastSuccess ?? 'never'],

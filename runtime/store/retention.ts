@@ -94,6 +94,9 @@ export function createRetained(database: Database) {
   const oldestGaps = database.prepare<[number], { g: number }>(
     `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
   )
+  const gapsBehind = database.prepare<[number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE g > ? ORDER BY g`,
+  )
   return Object.freeze({
     /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
     usedBytes(logBytes: number): number {
@@ -109,6 +112,8 @@ export function createRetained(database: Database) {
     gaps: (s: number) => gapsOfStream.all(s, s),
     /** What was removed of an entity's streams and of its other changes. */
     gapsOfEntity: (rid: number) => gapsOfEntity.all(rid),
+    /** Records touched after a number was given, in the order of their numbers. */
+    gapsBehind: (g: number) => gapsBehind.all(Math.max(0, g)),
     lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
     gapCount: () => gapCount.get()!.count,
     lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),

@@ -4,16 +4,19 @@
  * go when their history has gone up.
  */
 import { limits } from '#base/limits.ts'
-import type { FollowedPast, Following, Span } from '#broker/following.ts'
+import type { FollowedPast, Following } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Losses } from './losses.ts'
 import type { Attributes, Head, Layer, Step } from './plan.ts'
 import { type ReadingPorts, stepsOfGrave } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
+import type { Waiting } from './state.ts'
 
 export interface BackfillPorts {
   readonly following: Following
   readonly reading: Pick<ReadingPorts, 'selection' | 'isFromThere'>
+  readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
   /**
@@ -25,14 +28,17 @@ export interface BackfillPorts {
 
 /** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
 export async function fillSpan(
-  span: Span,
+  span: Waiting,
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, deliver, settle } = ports
+  const { following, reading, losses, deliver, settle } = ports
+  losses.begin()
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
-  const to = Math.min(span.to, Math.max(span.from + sizes.sliceMs, begins))
+  const level = span.level ?? 'full'
+  const sliceMs = Math.max(sizes.sliceMs, losses.leastSliceMs(level))
+  const to = Math.min(span.to, Math.max(span.from + sliceMs, begins))
   const byEntity = Map.groupBy(
     following.observations({ from: span.from, to }).flatMap(([s, read]) => {
       const stream = following.streamOf(s)
@@ -47,7 +53,8 @@ export async function fillSpan(
       const { id, type } = next[0]!.stream
       const attributes = new Map<string, AttributeInstance[]>()
       for (const { stream, read } of next) {
-        const instances = read().instances.filter((instance) => takes(id, type, stream.name, instance))
+        const all = read().instances.filter((instance) => takes(id, type, stream.name, instance))
+        const instances = losses.keep(stream.s, all, level)
         if (instances.length === 0) continue
         attributes.set(stream.name, [...(attributes.get(stream.name) ?? []), ...instances])
         count += instances.length

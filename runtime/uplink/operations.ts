@@ -107,7 +107,7 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     state: status?.state ?? 'inactive',
   }
   if (status === undefined) return head
-  const { trouble, shut, oldest, counts, last, day } = status
+  const { trouble, shut, oldest, counts, last, day, waits } = status
   return {
     ...head,
     ...(shut === undefined ? {} : { waitsFor: shut }),
@@ -118,6 +118,10 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     histories: counts.past,
     refused: counts.refused,
     notKept: counts.skipped,
+    evicted: counts.evicted,
+    waitingObservations: waits.observations,
+    waitingBytes: waits.bytes,
+    roomSeconds: waits.roomSeconds,
     bytesToday: day.date === new Date(now).toISOString().slice(0, 10) ? day.bytes : 0,
     lastSuccess: time(last.success),
     lastFailure: time(last.failure),
@@ -159,6 +163,20 @@ function tellMetrics({ tenant, running, states, clock, metrics }: OperationsPort
   metrics.series(
     'selvedge_uplink_sent_bytes_total',
     each(({ sentBytes }) => sentBytes),
+  )
+  metrics.series(
+    'selvedge_uplink_waiting_observations',
+    each(({ waits }) => waits.observations),
+  )
+  metrics.series(
+    'selvedge_uplink_evicted_total',
+    each(({ counts }) => counts.evicted),
+  )
+  metrics.series('selvedge_uplink_room_seconds', () =>
+    [...running].flatMap(([id, { uplink }]) => {
+      const { roomSeconds } = uplink.status().waits
+      return roomSeconds === undefined ? [] : [[labelled(id), roomSeconds] as const]
+    }),
   )
   metrics.series('selvedge_uplink_refused_waiting', () =>
     running.size === 0

@@ -10,6 +10,8 @@ export interface UplinkSelection {
   takes(entity: Entity): boolean
   /** Whether an attribute goes up. */
   takesAttribute(name: string): boolean
+  /** True when nothing is left out. */
+  readonly takesAll: boolean
   /** True when what an entity is like decides, and not only which one it is. */
   readonly dependsOnValues: boolean
 }
@@ -26,6 +28,7 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
   return {
     takes: (entity) => test(entity, undefined),
     takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
+    takesAll: selectors === undefined && names === undefined && left.size === 0 && !dependsOnValues,
     dependsOnValues,
   }
 }

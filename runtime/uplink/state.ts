@@ -4,6 +4,18 @@
  * sent again after a crash is known over there.
  */
 import type { Position } from '#broker/following.ts'
+import type { Level } from './budget.ts'
+import type { Loss } from './losses.ts'
+
+/** A span of history that waits. */
+export interface Waiting {
+  from: number
+  to: number
+  /** What of it goes up; left out, all. */
+  level?: Level
+  /** Where it began before parts of it had gone up; left out, where it begins. */
+  began?: number
+}
 
 export interface UplinkState {
   /** All of the log up to here went up, but for what `refresh` and `spans` still owe. */
@@ -11,7 +23,11 @@ export interface UplinkState {
   /** Entities behind `rid` that became something else after a commit time are still to be sent as they are. */
   refresh: { since: number; graves: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
-  spans: { from: number; to: number }[]
+  spans: Waiting[]
+  /** What of these did not go up and is still to be told, by stream. */
+  losses: { [s: string]: Loss }
+  /** The last record of what the history let go that was told, or need not be. */
+  gap: number
   /** By a person, who alone ends it. */
   isPaused: boolean
   /** Bytes that were sent on a UTC day. */
@@ -23,7 +39,7 @@ export interface UplinkState {
   /** What the other broker calls itself in Via; left out where it does not say. */
   pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */
-  readonly counts: { sent: number; past: number; refused: number; skipped: number }
+  readonly counts: { sent: number; past: number; refused: number; skipped: number; evicted: number }
 }
 
 export function newState(position: Position, refresh: UplinkState['refresh']): UplinkState {
@@ -31,15 +47,18 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     position,
     refresh,
     spans: [],
+    losses: {},
+    gap: 0,
     isPaused: false,
     day: { date: '', bytes: 0 },
     last: {},
-    counts: { sent: 0, past: 0, refused: 0, skipped: 0 },
+    counts: { sent: 0, past: 0, refused: 0, skipped: 0, evicted: 0 },
   }
 }
 
 /** A state from its row. */
 export const readState = (text: string): UplinkState => {
   const state = JSON.parse(text) as Partial<UplinkState> & Pick<UplinkState, 'position'>
-  return { ...newState(state.position, undefined), ...state }
+  const fresh = newState(state.position, undefined)
+  return { ...fresh, ...state, counts: { ...fresh.counts, ...state.counts } }
 }

@@ -15,6 +15,8 @@ import type { Centre } from './centre.ts'
 import type { Gate, Shut } from './gate.ts'
 import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
+import type { Losses } from './losses.ts'
+import type { Measure, Waits } from './measure.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
@@ -35,6 +37,8 @@ export interface UplinkPorts {
   /** The other broker, by the way of each lane. */
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly gate: Gate
+  readonly losses: Losses
+  readonly measure: Measure
   readonly link: Link
   readonly clock: Clock
   readonly log: Log
@@ -60,6 +64,8 @@ export interface UplinkStatus {
   readonly oldest: number | undefined
   readonly counts: UplinkState['counts']
   readonly last: UplinkState['last']
+  /** What waits, and how long there is room for more. */
+  readonly waits: Waits
   /** Since the uplink began, and on this UTC day. */
   readonly sentBytes: number
   readonly day: UplinkState['day']
@@ -80,7 +86,7 @@ export function createUplink(
   { selection, throttling }: { selection: UplinkSelection; throttling: number | undefined },
   ports: UplinkPorts,
 ): Uplink {
-  const { following, centres, gate, link, log } = ports
+  const { following, centres, gate, link, losses, measure, log } = ports
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   // What waited for its turn before a restart is not known any more; what changed lately is told as it is.
   if (throttling !== undefined && state.refresh === undefined)
@@ -199,8 +205,10 @@ export function createUplink(
     const here = following.position()
     const since = state.position.at
     const last = state.spans.at(-1)
-    if (last !== undefined && last.to >= since) last.to = here.at + 1
-    else state.spans.push({ from: since, to: here.at + 1 })
+    const isFull = (last?.level ?? 'full') === 'full'
+    if (last !== undefined && last.to >= since && isFull) last.to = here.at + 1
+    else state.spans.push({ from: Math.max(since, last?.to ?? 0), to: here.at + 1 })
+    measure.forget()
     state.refresh = {
       since: Math.min(since, state.refresh?.since ?? since),
       graves: Math.min(state.position.n, state.refresh?.graves ?? state.position.n),
@@ -268,10 +276,22 @@ export function createUplink(
         await link.rest(limits.uplinkPollMs.value)
         continue
       }
+      if (measure.bound()) continue
+      span.began ??= span.from
       const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-      const to = await fillSpan(span, sizes, { following, reading, deliver: send, settle: ghosts.settle })
+      const to = await fillSpan(span, sizes, {
+        ...{ following, reading, losses },
+        deliver: send,
+        settle: ghosts.settle,
+      })
       if (to === undefined) return
+      losses.end()
       span.from = to
+      isUnsaved = true
+      if (span.from < span.to) continue
+      const gaps = losses.gaps(span.began)
+      for (const layer of layersOf(gaps.steps)) if (!(await send(layer))) return
+      gaps.told()
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
       isUnsaved = true
     }
@@ -317,6 +337,7 @@ export function createUplink(
         oldest,
         counts: { ...counts },
         last: state.last,
+        waits: measure.waits(oldest),
         sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
         day: state.day,
       }

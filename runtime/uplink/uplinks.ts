@@ -17,6 +17,8 @@ import { printStep } from './anew.ts'
 import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
+import { createLosses } from './losses.ts'
+import { createMeasure } from './measure.ts'
 import { createOperations, type Operated } from './operations.ts'
 import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
@@ -35,7 +37,7 @@ export interface UplinkSubscription {
 }
 
 export interface UplinksPorts {
-  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'uplinkStates'>
+  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'backlog' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   /** Ids of the settings, those too that cannot begin yet. */
@@ -118,15 +120,23 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { ...ports, peer: one.peer ?? ports.peer, state, windows, isHeld: following.isHeld },
       { id, base: settings.base, wishes },
     )
+    const selection = selectionOf(subscription)
+    const measure = createMeasure({ state, backlog: tenant.backlog, clock }, wishes)
+    const losses = createLosses(
+      { state, following, backlog: tenant.backlog, selection },
+      { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000 },
+    )
     const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings)
     return createUplink(
       id,
       state,
-      { selection: selectionOf(subscription), throttling },
+      { selection, throttling },
       {
         following,
         link,
         gate,
+        losses,
+        measure,
         clock,
         log,
         centres: { live: centreBy('live'), backfill: centreBy('backfill') },

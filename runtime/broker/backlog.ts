@@ -1,0 +1,58 @@
+/**
+ * How much history there is behind a commit time, folded and in tails, and how much room it has until the oldest of it is
+ * removed. All of it is about: a chunk is spread evenly over the commit times of its instances.
+ */
+import type { HistorySpans, SpanVolume } from '#store/history-spans.ts'
+import type { GapRow, Retained } from '#store/retention.ts'
+import type { LiveState } from './live.ts'
+
+export interface BacklogPorts {
+  readonly spans: HistorySpans
+  readonly live: Pick<LiveState, 'streams'>
+  readonly retained: Retained
+  /** Bytes of the log, which has bounds of its own. */
+  readonly logBytes: () => number
+}
+
+export interface Backlog {
+  /** What was observed from a commit time (ms) on. */
+  volumes(from: number): readonly SpanVolume[]
+  /** Bytes that history may grow by until something is removed that was committed at `from` or later. */
+  roomBytes(from: number): number
+  /** What was removed since a commit time, behind a number of a gap, in the order of these. */
+  gapsBehind(g: number, since: number): readonly GapRow[]
+}
+
+/** An observation that is not folded yet, when it will be. */
+const unfoldedBytes = 3
+
+export function createBacklog(
+  { spans, live, retained, logBytes }: BacklogPorts,
+  { maxBytes }: { readonly maxBytes: number },
+): Backlog {
+  return Object.freeze({
+    volumes(from) {
+      const found = spans.volumes(from)
+      for (const { tail } of live.streams()) {
+        const { committed, modified, values } = tail
+        const first = modified.findIndex((at) => at >= from)
+        if (first < 0 || first >= committed) continue
+        const observations = committed - first
+        found.push({
+          from: modified[first]!,
+          to: modified[committed - 1]!,
+          observations,
+          bytes: observations * unfoldedBytes,
+          isNumeric: typeof values[first] === 'number',
+        })
+      }
+      return found
+    },
+    roomBytes(from) {
+      const free = maxBytes - retained.usedBytes(logBytes())
+      // What is older goes first, and makes room.
+      return Math.max(0, free) + spans.bytesBefore(from)
+    },
+    gapsBehind: (g, since) => retained.gapsBehind(g).filter(({ at }) => at >= since),
+  } satisfies Backlog)
+}

@@ -1,0 +1,52 @@
+/**
+ * The budget of a backlog: what goes first, and that what is left keeps within it.
+ */
+import { describe, expect, it } from 'vitest'
+import { cutPortion, joinedPortions, weigh, withinBudget } from './budget.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+/** Ten hours of one numeric stream and one of states, each once a second. */
+const volumes = Array.from({ length: 10 }, (_, i) => [
+  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: true },
+  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: false },
+]).flat()
+const parts = cutPortion({ from: 0, to: 10 * hour, level: 'full' }, 10, minute)
+const weighed = weigh(parts, volumes, minute)
+const none = { bytes: Number.POSITIVE_INFINITY, observations: Number.POSITIVE_INFINITY, oldest: 0 }
+const levelsFor = (budget: object): string =>
+  withinBudget(weighed, { ...none, ...budget })
+    .map(({ level }) => level[0])
+    .join('')
+
+describe('the budget of a backlog', () => {
+  it('leaves alone what is within', () => {
+    expect(levelsFor({ bytes: 144_000 })).toBe('ffffffffff')
+  })
+
+  it('thins the oldest numbers first, then lets numbers go, then all, oldest first', () => {
+    expect(levelsFor({ observations: 65_000 })).toBe('ttffffffff')
+    expect(levelsFor({ observations: 36_400 })).toBe('nnnntttttt')
+    expect(levelsFor({ observations: 30_000 })).toBe('bbnnnnnnnn')
+    expect(levelsFor({ observations: 0 })).toBe('bbbbbbbbbb')
+    expect(levelsFor({ bytes: 130_000 })).toBe('ttffffffff')
+  })
+
+  it('lets numbers go that are too old, and takes nothing back', () => {
+    expect(levelsFor({ oldest: 2.5 * hour })).toBe('nnffffffff')
+    const before = weighed.map((one, i) => ({ ...one, level: i < 2 ? ('bare' as const) : one.level }))
+    expect(
+      withinBudget(before, none)
+        .map(({ level }) => level)
+        .slice(0, 3),
+    ).toEqual(['bare', 'bare', 'full'])
+  })
+
+  it('is told in as few spans as there are levels', () => {
+    const portions = withinBudget(weighed, { ...none, observations: 65_000 })
+    expect(joinedPortions(portions)).toEqual([
+      { from: 0, to: 2 * hour, level: 'thinned' },
+      { from: 2 * hour, to: 10 * hour, level: 'full' },
+    ])
+  })
+})

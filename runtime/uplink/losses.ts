@@ -1,0 +1,181 @@
+/**
+ * What of the past does not go up: which values of a slice are let go at the level of its span, how many of each attribute
+ * that were, and the entities of type HistoryGap by which the other broker is told. Counts become part of the state together
+ * with the position behind their slice, so they are right after a crash; the ids of gaps are made of what they tell.
+ */
+import { hash } from 'node:crypto'
+import type { Backlog } from '#broker/backlog.ts'
+import type { FollowedStream, Following } from '#broker/following.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { Level } from './budget.ts'
+import type { Step } from './plan.ts'
+import type { UplinkSelection } from './selection.ts'
+import type { UplinkState } from './state.ts'
+
+/** What is missing of an attribute: times of the first and the last (ms), and how many. */
+export interface Loss {
+  readonly from: number
+  readonly to: number
+  readonly count: number
+  readonly reason: 'thinned' | 'budget'
+}
+
+export const gapType = 'HistoryGap'
+
+/** What goes up of instances in the order of their times, and what does not. */
+export function keptOf(
+  instances: readonly AttributeInstance[],
+  level: Level,
+  thinMs: number,
+): { readonly kept: readonly AttributeInstance[]; readonly lost: Loss | undefined } {
+  const kept = instances.filter((one, i) => isKept(one, instances[i + 1], level, thinMs))
+  if (kept.length === instances.length) return { kept, lost: undefined }
+  const left = new Set(kept)
+  const times = instances.filter((one) => !left.has(one)).map(timeOf)
+  const reason = level === 'thinned' ? 'thinned' : 'budget'
+  return { kept, lost: { from: times[0]!, to: times.at(-1)!, count: times.length, reason } }
+}
+
+function isKept(
+  one: AttributeInstance,
+  next: AttributeInstance | undefined,
+  level: Level,
+  thinMs: number,
+): boolean {
+  if (level === 'full') return true
+  if (level === 'bare') return false
+  if (typeof one['value'] !== 'number') return true
+  if (level === 'numberless') return false
+  // The last of each period.
+  return next === undefined || Math.floor(timeOf(next) / thinMs) !== Math.floor(timeOf(one) / thinMs)
+}
+
+const timeOf = ({ observedAt }: AttributeInstance): number => dateTimeToMs(observedAt ?? '') ?? 0
+
+export interface LossesPorts {
+  readonly state: UplinkState
+  readonly following: Pick<Following, 'streamOf' | 'idOf' | 'entity'>
+  readonly backlog: Pick<Backlog, 'gapsBehind'>
+  readonly selection: UplinkSelection
+}
+
+export interface Losses {
+  /** What goes up of a stream in a slice that begins anew. */
+  keep(s: number, instances: readonly AttributeInstance[], level: Level): readonly AttributeInstance[]
+  begin(): void
+  /** What is thinned goes up in slices that are long beside its periods. */
+  leastSliceMs(level: Level): number
+  /** The slice has gone up: what it lost is part of the state. */
+  end(): void
+  /** What is to be told of a span that has gone up, which began at a commit time; `told` is to be called then. */
+  gaps(began: number): { readonly steps: readonly Step[]; told(): void }
+}
+
+export function createLosses(
+  { state, following, backlog, selection }: LossesPorts,
+  { uplink, alias, thinMs }: { uplink: string; alias: string; thinMs: number },
+): Losses {
+  const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+  let open = new Map<number, Loss>()
+
+  const isSelected = ({ id, type, name }: FollowedStream): boolean =>
+    selection.takesAttribute(name) && (selection.dependsOnValues || selection.takes({ id, type }))
+
+  const isTaken = (id: string): boolean => {
+    const entity = following.entity(id)?.entity()
+    return selection.takesAll || (entity !== undefined && selection.takes(entity))
+  }
+
+  function ofRetention(since: number): { steps: Step[]; last: number } {
+    const rows = backlog.gapsBehind(state.gap, since)
+    const steps = rows.flatMap(({ s, rid, t0, t1, count, reason }) => {
+      // What was observed before the span began had gone up, as far as the clocks of devices tell.
+      if (t1 < since) return []
+      const stream = s === 0 ? undefined : following.streamOf(s)
+      if (s !== 0 && (stream === undefined || !isSelected(stream))) return []
+      const id = stream?.id ?? following.idOf(rid)
+      if (id === undefined || (s === 0 && !isTaken(id))) return []
+      const gap = { from: Math.max(t0, since), to: t1, count, reason, atMost: true }
+      return [gapStep(`${prefix}:kept-${s === 0 ? `r${rid}` : s}-${t0}`, { id, stream, alias }, gap)]
+    })
+    return { steps, last: rows.at(-1)?.g ?? state.gap }
+  }
+
+  return Object.freeze({
+    begin() {
+      open = new Map()
+    },
+    leastSliceMs: (level) => (level === 'full' ? 0 : 10 * thinMs),
+    keep(s, instances, level) {
+      if (level === 'full') return instances
+      const { kept, lost } = keptOf(instances, level, thinMs)
+      if (lost !== undefined) open.set(s, lost)
+      return kept
+    },
+    end() {
+      for (const [s, loss] of open) {
+        const before = state.losses[s]
+        state.losses[s] = before === undefined ? loss : sumOf(before, loss)
+        state.counts.evicted += loss.count
+      }
+      open = new Map()
+    },
+    gaps(began) {
+      const own = Object.entries(state.losses).flatMap(([s, loss]) => {
+        const stream = following.streamOf(Number(s))
+        if (stream === undefined) return []
+        return [gapStep(`${prefix}:${s}-${loss.from}`, { id: stream.id, stream, alias }, loss)]
+      })
+      const kept = ofRetention(began)
+      return {
+        steps: [...own, ...kept.steps],
+        told() {
+          state.losses = {}
+          state.gap = kept.last
+        },
+      }
+    },
+  } satisfies Losses)
+}
+
+const sumOf = (one: Loss, other: Loss): Loss => ({
+  from: Math.min(one.from, other.from),
+  to: Math.max(one.to, other.to),
+  count: one.count + other.count,
+  reason: one.reason === 'budget' ? 'budget' : other.reason,
+})
+
+interface Gap {
+  readonly from: number
+  readonly to: number
+  readonly count: number
+  readonly reason: string
+  /** Some of these may have gone up before they were removed here. */
+  readonly atMost?: boolean
+}
+
+function gapStep(
+  id: string,
+  { id: entity, stream, alias }: { id: string; stream: FollowedStream | undefined; alias: string },
+  { from, to, count, reason, atMost }: Gap,
+): Step {
+  const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
+  const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
+  const attributes: Record<string, AttributeInstance> = {
+    gapOf: { type: 'Relationship', object: entity },
+    ...(stream === undefined ? {} : { gapAttribute: property(stream.name) }),
+    ...(stream === undefined || stream.dataset === '' ? {} : { gapDataset: property(stream.dataset) }),
+    gapFrom: time(from),
+    gapTo: time(to),
+    [atMost === true ? 'lostAtMost' : 'lost']: property(count),
+    reason: property(reason),
+    gateway: property(alias),
+  }
+  return {
+    kind: 'put',
+    entity: { id, type: [gapType] },
+    attributes: new Map(Object.entries(attributes).map(([name, instance]) => [name, [instance]])),
+  }
+}

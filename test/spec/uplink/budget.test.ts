@@ -1,0 +1,124 @@
+/**
+ * What waits for an uplink is bounded: beyond its budget numbers are thinned and let go, each loss is told to the centre as
+ * a HistoryGap, current values and states go up all the same, and what is left adds up to what was observed.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const seconds = (n: number): string =>
+  new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', '')
+const withinMs = { timeout: 20_000, interval: 200 }
+const count = 100
+
+interface GapView {
+  readonly gapOf: string
+  readonly gapAttribute: string
+  readonly lost: number
+  readonly reason: string
+}
+
+describe('the budget of an uplink', () => {
+  let folder: string
+  let site: GatewayProcess
+  let centre: GatewayProcess
+
+  const startCentre = (port = 0) =>
+    startGatewayProcess({ dataFolder: join(folder, 'centre'), env: { SELVEDGE_HTTP_PORT: String(port) } })
+  const here = () => httpClient(site.httpUrl)
+  const there = () => httpClient(centre.httpUrl)
+  const send = async (method: string, path: string, body: unknown): Promise<void> => {
+    const answer = await here().send(method, path, body)
+    expect(answer.status, answer.text).toBeLessThan(300)
+  }
+  const observed = (value: unknown, at: number): object => ({
+    type: 'Property',
+    value,
+    observedAt: seconds(at),
+  })
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'selvedge-budget-'))
+    ;[site, centre] = await Promise.all([
+      startGatewayProcess({ dataFolder: join(folder, 'site') }),
+      startCentre(),
+    ])
+  })
+  afterEach(async () => {
+    await Promise.all([site.stop(), centre.stop()])
+    rmSync(folder, { recursive: true })
+  })
+
+  it('leaves gaps that add up', async () => {
+    await send('POST', entities, {
+      id: 'urn:T:1',
+      type: 'T',
+      level: observed(0, 0),
+      door: observed('open', 0),
+    })
+    await send('POST', '/ngsi-ld/v1/subscriptions', {
+      type: 'Subscription',
+      id: 'urn:up',
+      entities: [{ type: 'T' }],
+      notification: {
+        endpoint: {
+          uri: `${centre.httpUrl}/ngsi-ld/v1`,
+          notifierInfo: [
+            { key: 'selvedge:mode', value: 'uplink' },
+            { key: 'selvedge:budget-observations', value: '60' },
+            { key: 'selvedge:thin-seconds', value: '10' },
+          ],
+        },
+      },
+    })
+    await vi.waitFor(
+      async () => expect((await there().get(`${entities}/urn:T:1`)).status).toBe(200),
+      withinMs,
+    )
+    const { httpPort } = centre
+    await centre.stop()
+    const observe = async (i: number): Promise<void> => {
+      const door = i % 10 === 0 ? { door: observed(i % 20 === 0 ? 'open' : 'shut', i) } : {}
+      await send('PATCH', `${entities}/urn:T:1/attrs`, { level: observed(i, i), ...door })
+    }
+    for (let i = 1; i < count; i++) await observe(i)
+    // Longer than what the live lane goes through by itself.
+    await new Promise((resolve) => setTimeout(resolve, 6000))
+    await observe(count)
+    const offline = await runSelvedge(['uplink', 'status', '--url', site.httpUrl])
+    expect(offline.stdout).toMatch(/left at the current rate/)
+    expect(offline.code).toBe(1)
+
+    centre = await startCentre(httpPort)
+    const gap = await vi.waitFor(async () => {
+      const gaps = (await there().get(`${entities}?type=HistoryGap&options=keyValues`)).json() as GapView[]
+      expect(gaps).toHaveLength(1)
+      return gaps[0]!
+    }, withinMs)
+    expect(gap).toMatchObject({ gapOf: 'urn:T:1', gapAttribute: 'level' })
+    expect(['thinned', 'budget']).toContain(gap.reason)
+
+    const path = '/ngsi-ld/v1/temporal/entities/urn:T:1?options=temporalValues'
+    const { level, door } = (await there().get(path)).json() as Record<
+      'level' | 'door',
+      { values: unknown[] }
+    >
+    // The newest went as the current value, before the rest; it is not lost, though its span counts it.
+    const missing = count + 1 - level.values.length
+    expect(gap.lost).toBeGreaterThanOrEqual(missing)
+    expect(gap.lost).toBeLessThanOrEqual(missing + 1)
+    expect(missing).toBeGreaterThan(20)
+    expect(door.values).toHaveLength(11)
+    const { level: now } = (await there().get(`${entities}/urn:T:1?options=keyValues`)).json() as {
+      level: number
+    }
+    expect(now).toBe(count)
+    expect((await here().get('/metrics')).text).toMatch(
+      /selvedge_uplink_evicted_total\{uplink="urn:up"\} [1-9]/,
+    )
+  }, 60_000)
+})
