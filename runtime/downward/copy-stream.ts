@@ -7,6 +7,7 @@ import { WebSocket } from 'ws'
 import { limits } from '#base/limits.ts'
 import { lookupElsewhere } from '#base/loopback.ts'
 import { productToken } from '#base/version.ts'
+import { createPulse } from '#federation/tunnel-end.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 
 export interface StreamSettings {
@@ -41,15 +42,13 @@ export function listen(
   let taking = Promise.resolve()
   let waiting = 0
   // The other side gives a sign of life at each beat of its own.
-  let quiet = setTimeout(die, quietMs())
-  function die(): void {
+  let isAlive = (): boolean => true
+  const watch = setInterval(() => {
+    // While we ourselves do not read, nothing can come.
+    if (socket.isPaused || isAlive()) return
     reason ??= 'no sign of life'
     socket.terminate()
-  }
-  const live = (): void => {
-    clearTimeout(quiet)
-    quiet = setTimeout(die, quietMs())
-  }
+  }, quietMs())
 
   async function handle(text: string): Promise<void> {
     const { id, notification } = JSON.parse(text) as { id: string; notification: JsonObject }
@@ -60,9 +59,10 @@ export function listen(
   }
 
   socket.on('open', opened)
-  socket.on('ping', live)
+  socket.on('upgrade', ({ socket: connection }) => {
+    isAlive = createPulse(connection)
+  })
   socket.on('message', (data: Buffer) => {
-    live()
     waiting++
     if (waiting >= limits.copyNotificationsWaitingMax.value) socket.pause()
     taking = taking
@@ -78,7 +78,7 @@ export function listen(
   })
   const ended = new Promise<string>((resolve) => {
     socket.on('close', (code, text) => {
-      clearTimeout(quiet)
+      clearInterval(watch)
       void taking.then(() => resolve(reason ?? `${code} ${text.toString()}`.trimEnd()))
     })
   })

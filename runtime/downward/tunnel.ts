@@ -17,6 +17,7 @@ import {
   displacedCode,
   type TunnelEnd,
   type TunnelEndPorts,
+  type TunnelWire,
 } from '#federation/tunnel-end.ts'
 import type { Centre } from './centre.ts'
 import { createPauses } from './pause.ts'
@@ -78,6 +79,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
     new Promise((resolve) => {
       let begunAt: number | undefined
       let theirs = ''
+      let wire: TunnelWire | undefined
       let failed: { readonly reason: string; readonly isUnreachable: boolean } | undefined
       const socket = new WebSocket(
         url.replace(/^http/, 'ws').replace(/\/ngsi-ld\/v1$/, '/selvedge/v1/tunnel'),
@@ -96,7 +98,8 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
           ...(ca === undefined ? {} : { ca: [...ca] }),
         },
       )
-      socket.on('upgrade', ({ headers }) => {
+      socket.on('upgrade', ({ headers, socket: connection }) => {
+        wire = connection
         theirs = String(headers['selvedge-alias'] ?? '')
       })
       socket.on('unexpected-response', (request, response) => {
@@ -108,9 +111,9 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
         failed ??= { reason: error.message, isUnreachable: begunAt === undefined }
       })
       socket.on('open', () => {
-        if (pauses.isClosed()) return socket.close(1001)
+        if (pauses.isClosed() || wire === undefined) return socket.close(1001)
         begunAt = clock.monotonic()
-        const end = createTunnelEnd(socket, { serve: ports.serve, beatMs, onClose: () => undefined })
+        const end = createTunnelEnd(socket, { serve: ports.serve, wire, beatMs, onClose: () => undefined })
         turn({ end, alias: theirs }, undefined)
       })
       socket.on('close', (code, text) => {

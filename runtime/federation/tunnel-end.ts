@@ -14,9 +14,16 @@ export interface TunnelSocket {
   close(code: number, reason: string): void
   terminate(): void
   on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
-  on(event: 'ping' | 'pong', listener: () => void): unknown
   on(event: 'close', listener: (code: number, reason: Buffer) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** What of the connection under it is looked at: how much came, and how much left. */
+export interface TunnelWire {
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  /** Of those that were written, what has not left yet. */
+  readonly writableLength: number
 }
 
 export interface TunnelRequest {
@@ -43,6 +50,7 @@ export interface TunnelEnd {
 export interface TunnelEndPorts {
   /** Answers what the other side asks. Never rejects. */
   readonly serve: (request: TunnelRequest) => Promise<TunnelAnswer>
+  readonly wire: TunnelWire
   readonly beatMs: number
   readonly onClose: (code: number, reason: string) => void
 }
@@ -64,17 +72,8 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
   let lastAsk = 0
   let serving = 0
   let isClosed = false
-  let isAlive = true
-
-  const beat = setInterval(() => {
-    if (!isAlive) return socket.terminate()
-    isAlive = false
-    socket.ping()
-  }, ports.beatMs)
-  beat.unref()
-  const live = (): void => {
-    isAlive = true
-  }
+  const isAlive = createPulse(ports.wire)
+  const beat = setInterval(() => (isAlive() ? socket.ping() : socket.terminate()), ports.beatMs).unref()
 
   const hasRoom = (text: string): boolean =>
     socket.bufferedAmount + text.length <= limits.tunnelBufferBytesMax.value
@@ -109,12 +108,9 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
   }
 
   socket.on('message', (data, isBinary) => {
-    live()
     if (isBinary) socket.close(1002, 'messages are text')
     else take(data.toString())
   })
-  socket.on('ping', live)
-  socket.on('pong', live)
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     if (isClosed) return
@@ -153,6 +149,22 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
       setTimeout(() => socket.terminate(), limits.tunnelCloseMs.value).unref()
     },
   } satisfies TunnelEnd)
+}
+
+/**
+ * Whether anything moved since the last look. Bytes count, not messages: a large one over a slow way takes many beats, and signs of
+ * life wait behind it.
+ */
+export function createPulse(wire: TunnelWire): () => boolean {
+  let last: { read: number; left: number; waiting: number } | undefined
+  return () => {
+    const { bytesRead: read, writableLength: waiting } = wire
+    const left = wire.bytesWritten - waiting
+    // What leaves counts only where something had to wait: else it may lie in the buffers of a dead connection.
+    const moved = last === undefined || read > last.read || (last.waiting > 0 && left > last.left)
+    last = { read, left, waiting }
+    return moved
+  }
 }
 
 const busy: TunnelAnswer = { status: 503, headers: { 'retry-after': '1' }, body: '' }

@@ -16,6 +16,7 @@ import {
   type TunnelEnd,
   type TunnelEndPorts,
   type TunnelSocket,
+  type TunnelWire,
 } from './tunnel-end.ts'
 
 /** Who holds a tunnel open. */
@@ -26,6 +27,7 @@ export interface Visitor {
   readonly instance: string
   /** Address it comes from. */
   readonly from: string
+  readonly wire: TunnelWire
 }
 
 export interface TunnelStatus {
@@ -70,11 +72,12 @@ export function createTunnels({ clock, log, metrics }: TunnelsPorts): Tunnels {
       throw new GatewayError('http.busy', `${open.size} gateways hold a tunnel open`)
     },
     take(socket, visitor, serve) {
-      const { alias, instance, from } = visitor
+      const { alias, instance, from, wire } = visitor
       const before = open.get(alias)
       const facts = { alias, from }
       const end = createTunnelEnd(socket, {
         serve,
+        wire,
         beatMs: limits.tunnelBeatMs.value,
         onClose(code, reason) {
           if (open.get(alias)?.end !== end) return

@@ -34,10 +34,13 @@ export function createTunnelTable({ tunnels, serve, alias }: TunnelRoutePorts) {
         tunnels.admit(name)
         const instance = headerOf(c, 'selvedge-instance') ?? ''
         const from = incoming.socket.remoteAddress ?? 'unknown'
-        upgrade.accept((socket) => tunnels.take(socket, { alias: name, instance, from }, serve), {
-          messageBytesMax: limits.tunnelMessageBytesMax.value,
-          headers: [`Selvedge-Alias: ${alias('')}`],
-        })
+        upgrade.accept(
+          (socket) => tunnels.take(socket, { alias: name, instance, from, wire: incoming.socket }, serve),
+          {
+            messageBytesMax: limits.tunnelMessageBytesMax.value,
+            headers: [`Selvedge-Alias: ${alias('')}`],
+          },
+        )
         return new Response(null, { status: 204 })
       },
     },

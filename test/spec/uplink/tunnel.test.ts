@@ -105,6 +105,11 @@ describe('a tunnel', () => {
     await reached(tank('urn:tank:1', 1))
     await ok(centre, `${entities}/urn:tank:1`, { level: { type: 'Property', value: 3 } }, 'PATCH')
     expect((await client(edge).get(`${entities}/urn:tank:1`)).json()).toMatchObject(tank('urn:tank:1', 3))
+
+    // More than one page of them.
+    const many = [...Array(60).keys()].map((n) => tank(`urn:many:${n}`, n))
+    await ok(edge, '/ngsi-ld/v1/entityOperations/create', many)
+    expect((await client(centre).get(`${entities}?type=Tank&limit=1000`)).json()).toHaveLength(61)
   }, 30_000)
 
   it('is opened again when it died without a word', async () => {

@@ -1,0 +1,144 @@
+/**
+ * Both ends of a tunnel over a real WebSocket: questions both ways at once, the ceilings of what is under way, an end that is silent,
+ * one that talks nonsense; and which requests count as which right.
+ */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { limits } from '#base/limits.ts'
+import {
+  createTunnelEnd,
+  type TunnelAnswer,
+  type TunnelEnd,
+  type TunnelRequest,
+  type TunnelWire,
+} from '#federation/tunnel-end.ts'
+import { rightFor } from '#http/tunnelled.ts'
+import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
+
+const within = { timeout: 3000, interval: 10 }
+const get = (path: string): TunnelRequest => ({ method: 'GET', path, headers: { via: '1.1 x' }, body: '' })
+
+describe('the ends of a tunnel', () => {
+  let server: WebSocketServer
+  let proxy: FaultProxy
+  let sockets: { near: WebSocket; far: WebSocket }
+  let ends: { near: TunnelEnd; far: TunnelEnd }
+  const closed: string[] = []
+  let serve: (request: TunnelRequest) => Promise<TunnelAnswer>
+
+  beforeEach(async () => {
+    closed.length = 0
+    serve = async ({ path, body }) => ({ status: 200, headers: { 'x-a': 'b' }, body: `${path} ${body}` })
+    server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+    await once(server, 'listening')
+    proxy = await createFaultProxy({
+      target: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+      slowBytesPerSecond: 300_000,
+    })
+    const near = new WebSocket(proxy.url.replace('http', 'ws'), { perMessageDeflate: false })
+    const wires: Record<string, TunnelWire> = {}
+    near.on('upgrade', ({ socket }) => {
+      wires['near'] = socket
+    })
+    server.on('connection', (_, { socket }) => {
+      wires['far'] = socket
+    })
+    const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'open')])) as [[WebSocket], []]
+    sockets = { near, far }
+    const endOf = (socket: WebSocket, name: string): TunnelEnd =>
+      createTunnelEnd(socket, {
+        serve: (request) => serve(request),
+        wire: wires[name]!,
+        beatMs: 300,
+        onClose: (code, reason) => closed.push(`${name} ${code} ${reason}`),
+      })
+    ends = { near: endOf(near, 'near'), far: endOf(far, 'far') }
+  })
+  afterEach(async () => {
+    for (const socket of Object.values(sockets)) socket.terminate()
+    server.close()
+    await proxy.close()
+  })
+
+  it('ask each other, many at once, and keep bodies as they are', async () => {
+    const body = '{"a": "line\\nbreak", "é": 1}\nand more'
+    const asked = [...Array(20).keys()].map((n) => ({ ...get(`/${n}`), method: 'POST', body }))
+    const both = asked.flatMap((one) => [ends.near.exchange(one, 1000), ends.far.exchange(one, 1000)])
+    const answers = await Promise.all(both)
+    expect(answers).toEqual(
+      asked.flatMap(({ path }) =>
+        Array(2).fill({ status: 200, headers: { 'x-a': 'b' }, text: `${path} ${body}` }),
+      ),
+    )
+  })
+
+  it('have so much under way and no more, and give up in time', async () => {
+    serve = () => new Promise(() => undefined)
+    const most = limits.tunnelRequestsInFlight.value
+    const many = Array.from({ length: most }, () => ends.near.exchange(get('/'), 300))
+    expect(ends.near.asking()).toBe(most)
+    expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ failure: 'unreachable' })
+    for (const answer of await Promise.all(many)) expect(answer).toMatchObject({ failure: 'timeout' })
+    expect(ends.near.asking()).toBe(0)
+    // Those that nobody waits for any more are still being served there.
+    expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ status: 503 })
+  })
+
+  it('do not send what is too much', async () => {
+    serve = async () => ({
+      status: 200,
+      headers: {},
+      body: 'x'.repeat(limits.sourceAnswerBytesMax.value + 1),
+    })
+    expect(await ends.near.exchange(get('/'), 3000)).toMatchObject({ status: 503, text: '' })
+  })
+
+  it('notice that nobody is there any more, and what was asked fails at once', async () => {
+    await proxy.set('blackhole')
+    const asked = ends.near.exchange(get('/'), 10_000)
+    expect(await asked).toMatchObject({ failure: 'unreachable' })
+    await vi.waitFor(() => expect(closed).toContainEqual(expect.stringMatching(/^near 1006/)), within)
+    expect(await ends.near.exchange(get('/'), 1000)).toMatchObject({ failure: 'unreachable' })
+  })
+
+  it('do not take a slow way for a dead one', async () => {
+    serve = async ({ body }) => ({ status: 200, headers: {}, body })
+    await proxy.set('slow')
+    const body = 'x'.repeat(200_000)
+    const answer = await ends.near.exchange({ ...get('/'), body }, 10_000)
+    expect(answer).toEqual({ status: 200, headers: {}, text: body })
+    expect(closed).toEqual([])
+  })
+
+  it.each(['nonsense', '{"answer": 1}\n', '[]\n', '{"ask": 1}\n'])('close where %j is said', async (text) => {
+    sockets.far.send(text)
+    await vi.waitFor(() => expect(closed).toContainEqual(expect.stringMatching(/ 1002 /)), within)
+  })
+
+  it('let an answer go that nobody waits for', async () => {
+    sockets.far.send('{"answer": 99, "status": 200}\n')
+    expect(await ends.near.exchange(get('/on'), 1000)).toMatchObject({ status: 200 })
+  })
+})
+
+describe('what comes through a tunnel', () => {
+  it.each([
+    ['GET', '/ngsi-ld/v1/entities', 'read'],
+    ['GET', '/ngsi-ld/v1/temporal/entities/urn:a', 'read'],
+    ['POST', '/ngsi-ld/v1/entityOperations/query', 'read'],
+    ['POST', '/ngsi-ld/v1/temporal/entityOperations/query', 'read'],
+    ['GET', '/selvedge/v1/info', 'read'],
+    ['POST', '/ngsi-ld/v1/subscriptions', 'subscribe'],
+    ['DELETE', '/ngsi-ld/v1/subscriptions/urn:a', 'subscribe'],
+    ['GET', '/ngsi-ld/v1/subscriptions/urn:a/notifications', undefined],
+    ['POST', '/ngsi-ld/v1/entities', 'write'],
+    ['POST', '/ngsi-ld/v1/entityOperations/delete', 'write'],
+    ['POST', '/ngsi-ld/v1/csourceRegistrations', 'write'],
+    ['POST', '/selvedge/v1/source-notifications/token', 'notify'],
+    ['GET', '/selvedge/v1/tunnel', undefined],
+    ['GET', '/metrics', undefined],
+    ['POST', '/senml', undefined],
+  ])('%s %s counts as %s', (method, path, right) => expect(rightFor(method, path)).toBe(right))
+})
