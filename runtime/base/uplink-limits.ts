@@ -47,7 +47,7 @@ export const uplinkLimits = {
   uplinkSliceMs: limit(60_000, 'ms', 'What of a history is filled in at a time, at first', 'the next slice'),
   uplinkSliceMsMax: limit(3_600_000, 'ms', 'Of quiet sites', 'the next slice'),
   uplinkSliceObservations: limit(
-    20_000,
+    100_000,
     'observations',
     'A slice is made as long as holds so many',
     'shorter',

@@ -155,31 +155,39 @@ export function createStreams({ history, names, live }: StreamsPorts) {
   }
 
   /**
-   * Adds what was observed once to the past of a stream; its current value stays. Unlike single observations, many are
-   * compared at once with what the tail holds, and chunk by chunk with what is folded.
+   * Adds what was observed once, in order of time, to the past of a stream; its current value stays. Unlike single
+   * observations, many are compared at once with what the tail holds, and chunk by chunk with what is folded.
    */
   function addPast(
     stage: Stage,
     stream: LiveStream,
     past: readonly (readonly [time: number, value: Json])[],
   ): void {
-    const identity = (time: number, value: Json): string => `${time} ${JSON.stringify(value)}`
+    const [from, to] = [past[0]?.[0] ?? 0, past.at(-1)?.[0] ?? 0]
+    /** Values by time, as far as they may be told again. */
+    const known = new Map<number, Json[]>()
+    const know = (time: number, value: Json): boolean => {
+      const values = known.get(time)
+      if (values === undefined) known.set(time, [value])
+      else if (values.some((one) => same(one, value))) return false
+      else values.push(value)
+      return true
+    }
     const { tail } = stream
-    const known = new Set(tail.times.map((time, i) => identity(time, tail.values[i]!)))
-    known
-      .add(identity(stream.newestTime, stream.newestValue))
-      .add(identity(stream.nextTime, stream.nextValue))
-    let seen: ReturnType<typeof history.chunkAt>
+    for (let i = 0; i < tail.times.length; i++)
+      if (tail.times[i]! >= from && tail.times[i]! <= to) know(tail.times[i]!, tail.values[i]!)
+    know(stream.newestTime, stream.newestValue)
+    know(stream.nextTime, stream.nextValue)
+    const folded = history.summaries(stream.s, from, to)
+    let next = 0
     touch(stage, stream)
     for (const [time, value] of past) {
-      if (seen === undefined || time < seen.t0 || time > seen.t1) {
-        seen = history.chunkAt(stream.s, time)
-        const series = seen === undefined || time > seen.t1 ? undefined : decodeChunk(seen)
-        for (const [i, at] of series?.times.entries() ?? []) known.add(identity(at, series!.values[i]!))
+      for (; next < folded.length && folded[next]!.t0 <= time; next++) {
+        if (folded[next]!.t1 < time) continue
+        const series = decodeChunk(history.chunkAt(stream.s, folded[next]!.t0)!)
+        for (let i = 0; i < series.times.length; i++) know(series.times[i]!, series.values[i]!)
       }
-      const key = identity(time, value)
-      if (known.has(key)) continue
-      known.add(key)
+      if (!know(time, value)) continue
       const number = stage.observation(stream.s, time, value, true)
       live.stage(stream, time, value, stage.at, number, false)
     }
