@@ -28,10 +28,13 @@ const setRight = (): void => {
   setWrongBy(0)
   writeFileSync(at('run/synchronized'), String(Date.now()))
 }
-const startSite = (config: object = {}): Promise<GatewayProcess> =>
+const startSite = (
+  config: object = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<GatewayProcess> =>
   startGatewayProcess({
     dataFolder: at('site'),
-    env: { SELVEDGE_CLOCK_SHIFT: at('shift'), SELVEDGE_CLOCK_SYNCED_FILE: at('run/synchronized') },
+    env: { SELVEDGE_CLOCK_SHIFT: at('shift'), SELVEDGE_CLOCK_SYNCED_FILE: at('run/synchronized'), ...env },
     config: { ...config },
   })
 const say = async (device: string, value: number, time?: number): Promise<void> => {
@@ -146,16 +149,22 @@ it('stamps what came before the clock was set with the right time when it is, ov
   expect((await client().get('/metrics')).text).toContain('\nselvedge_clock_unsettled_rows 0\n')
 }, 60_000)
 
-it('puts right after a start with the right time what it took before a kill with the wrong one', async () => {
+it('puts right after a start with the right time what it took before a kill with the wrong one, killed at that as well', async () => {
   setWrongBy(to1970)
   site = await startSite()
   for (const value of [1, 2, 3]) await sayNow('d1', value)
   await site.kill('SIGKILL')
   setRight()
+  for (const point of ['writer:before-commit', 'writer:after-commit']) {
+    site = await startSite({}, { SELVEDGE_FAILPOINTS: `${point}=kill` })
+    expect(await site.exited).toMatchObject({ signal: 'SIGKILL' })
+  }
   site = await startSite()
-  await site.event('clock.settled')
+  // What was on disk when it was killed is right already.
   expectTrue(await history('d1'))
-})
+  expect(site.output()).not.toContain('clock.unsynced')
+  expect((await client().get('/metrics')).text).toContain('\nselvedge_clock_unsettled_rows 0\n')
+}, 60_000)
 
 it('removes nothing for a jump to 2038 and back, tells of it, and keeps the times', async () => {
   setRight()
