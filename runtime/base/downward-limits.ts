@@ -23,6 +23,7 @@ export const downwardLimits = {
   tunnelStableMs: limit(60_000, 'ms', 'A tunnel that lasted so long was a good one', 'pauses begin anew'),
   tunnelPauseMsMax: limit(60_000, 'ms', 'Between two tries to open a tunnel', 'stays there'),
   tunnelCloseMs: limit(1000, 'ms', 'Whoever does not say goodbye', 'connection ended'),
+  downwardCloseMs: limit(1000, 'ms', 'A request that is not answered when the gateway stops', 'abandoned'),
   copyPage: limit(200, 'entities', 'What any broker gives in one page', 'the next page'),
   copiesMax: limit(10_000, 'entities', 'Of one setting; their ids live in memory', 'last good copies stay'),
   copyPauseMs: limit(2000, 'ms', 'A stream that ended', 'the next begins'),

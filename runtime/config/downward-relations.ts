@@ -59,3 +59,18 @@ function copyMistakes({ copies }: Settings): Found[] {
       : []),
   ])
 }
+
+/** Tokens that travel in the open; what is this machine is no way to listen at. */
+export function downwardWarnings(
+  { register, tunnels, copies }: Settings,
+  isLoopback: (host: string) => boolean,
+): string[] {
+  const entries = Object.entries({ register, tunnels, copies })
+  return entries.flatMap(([list, all]) =>
+    all.flatMap(({ url, tokenFile }, i) => {
+      const { protocol, hostname } = new URL(url)
+      if (tokenFile === undefined || protocol === 'https:' || isLoopback(hostname)) return []
+      return [`${list}[${i}] sends its token unencrypted; use https`]
+    }),
+  )
+}

@@ -61,3 +61,44 @@ it.each([
 ])('roll-ups need something that is older than what is rolled up: %s', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
+
+const site = 'url: "http://c", types: [A]'
+
+it.each([
+  [`register: [{${site}, endpoint: "http://me"}]`, []],
+  [`register: [{${site}}]`, ['register[0].endpoint']],
+  [`register: [{${site}}]\nhttp: {publicUrl: "http://me"}`, []],
+  [`register: [{${site}, tunnel: true}]`, ['register[0].tunnel']],
+  [`register: [{${site}, tunnel: true}]\ntunnels: [{url: "http://c/ngsi-ld/v1/"}]`, []],
+  [
+    `register: [{${site}, tunnel: true, endpoint: "http://me"}]\ntunnels: [{url: "http://c"}]`,
+    ['register[0].endpoint'],
+  ],
+  [`register: [{${site}, endpoint: "http://me"}, {${site}, endpoint: "http://me"}]`, ['register[1].name']],
+  [
+    `register: [{${site}, endpoint: "http://me", mode: exclusive}]`,
+    ['register[0].ids', 'register[0].properties'],
+  ],
+  [
+    `register: [{${site}, endpoint: "http://me", expirySeconds: 10, refreshSeconds: 10}]`,
+    ['register[0].refreshSeconds'],
+  ],
+  ['tunnels: [{url: "http://c"}, {url: "http://c/"}]', ['tunnels[1].url']],
+  ['tunnels: [{url: "http://c", allow: [fly]}]', ['tunnels[0].allow[0]']],
+  [`copies: [{name: a, ${site}}, {name: a, ${site}}]`, ['copies[1].name']],
+  [`copies: [{name: a, ${site}, ids: ["urn:a"], idPattern: b}]`, ['copies[0].idPattern']],
+  ['copies: [{name: a, types: [A], url: "http://user:secret@c"}]', ['copies[0].url']],
+])('what goes downward hangs together: %s', async (yaml, paths) => {
+  expect(await mistakesOf(yaml)).toEqual(paths)
+})
+
+it('tokens that travel in the open are told of', async () => {
+  const file = join(folder, 'selvedge.yaml')
+  writeFileSync(
+    file,
+    'tunnels: [{url: "http://c", tokenFile: t}, {url: "https://d", tokenFile: t}, {url: "http://127.0.0.1", tokenFile: t}]',
+  )
+  expect(await loadSettings({ file, env: {}, folder })).toMatchObject({
+    warnings: ['tunnels[0] sends its token unencrypted; use https'],
+  })
+})

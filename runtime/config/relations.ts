@@ -3,7 +3,7 @@
  * their half. A mistake is certain; a warning is for what hardly anybody wants.
  */
 import { isLoopback } from '#base/loopback.ts'
-import { downwardMistakes } from './downward-relations.ts'
+import { downwardMistakes, downwardWarnings } from './downward-relations.ts'
 import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
 import type { Settings } from './schema.ts'
 import { uplinkWarnings } from './uplink-mistakes.ts'
@@ -45,7 +45,7 @@ export function relationWarnings(settings: Settings): string[] {
       warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
     }
   })
-  return [...warnings, ...uplinkWarnings(settings, isLoopback)]
+  return [...warnings, ...downwardWarnings(settings, isLoopback), ...uplinkWarnings(settings, isLoopback)]
 }
 
 function portMistakes({ http, mqtt }: Settings): Found[] {

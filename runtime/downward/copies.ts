@@ -202,7 +202,7 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
     }
   }
   const running = run().catch((error: unknown) => {
-    log.error('gateway.fault', { during: 'copies', error })
+    if (!pauses.isClosed()) log.error('gateway.fault', { during: 'copies', error })
   })
 
   return Object.freeze({
@@ -212,9 +212,8 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
       return { name, centre: facts.centre, state: now, reason, copies: shelf.count(name), ours, loadedAt }
     },
     async close() {
-      pauses.close()
       stream?.close()
-      await running
+      await pauses.close(running)
     },
   } satisfies Copies)
 }

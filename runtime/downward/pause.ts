@@ -1,13 +1,15 @@
 /**
  * Pauses that end early: when what is waited for comes, or when the part that waits is closed. After that there are none.
  */
+import { limits } from '#base/limits.ts'
+
 export interface Pauses {
   /** Settles after `ms`, or earlier. */
   rest(ms: number): Promise<void>
   /** Ends the pauses that last now. */
   wake(): void
-  /** Ends all pauses for good. */
-  close(): void
+  /** Ends all pauses for good, and waits for what paused, though not for others that do not answer. */
+  close(running: Promise<unknown>): Promise<void>
   isClosed(): boolean
 }
 
@@ -30,9 +32,15 @@ export function createPauses(): Pauses {
         ends.add(end)
       }),
     wake,
-    close() {
+    async close(running) {
       isClosed = true
       wake()
+      let timer: NodeJS.Timeout | undefined
+      const soon = new Promise((resolve) => {
+        timer = setTimeout(resolve, limits.downwardCloseMs.value)
+      })
+      await Promise.race([running, soon])
+      clearTimeout(timer)
     },
     isClosed: () => isClosed,
   } satisfies Pauses)

@@ -120,7 +120,7 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
     }
   }
   const running = run().catch((error: unknown) => {
-    log.error('gateway.fault', { during: 'registration', error })
+    if (!pauses.isClosed()) log.error('gateway.fault', { during: 'registration', error })
   })
 
   return Object.freeze({
@@ -129,9 +129,6 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
       const now = reason !== undefined && state === 'registered' ? 'waiting' : state
       return { id, centre: facts.centre, state: now, reason, seenAt }
     },
-    async close() {
-      pauses.close()
-      await running
-    },
+    close: () => pauses.close(running),
   } satisfies Registrar)
 }

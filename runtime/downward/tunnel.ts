@@ -71,6 +71,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   const address = originOf(url)?.address
   const pauses = createPauses()
   let open: { readonly end: TunnelEnd; readonly alias: string } | undefined
+  let connecting: WebSocket | undefined
   let since = clock.now()
   let reason: string | undefined = 'not opened yet'
 
@@ -81,7 +82,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
       let theirs = ''
       let wire: TunnelWire | undefined
       let failed: { readonly reason: string; readonly isUnreachable: boolean } | undefined
-      const socket = new WebSocket(
+      const socket: WebSocket = new WebSocket(
         url.replace(/^http/, 'ws').replace(/\/ngsi-ld\/v1$/, '/selvedge/v1/tunnel'),
         {
           headers: {
@@ -98,6 +99,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
           ...(ca === undefined ? {} : { ca: [...ca] }),
         },
       )
+      connecting = socket
       socket.on('upgrade', ({ headers, socket: connection }) => {
         wire = connection
         theirs = String(headers['selvedge-alias'] ?? '')
@@ -162,9 +164,10 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
     status: () => ({ centre: facts.centre, state: open === undefined ? 'closed' : 'open', reason, since }),
     open: () => open,
     async close() {
-      pauses.close()
-      open?.end.close(1001, 'the gateway stops')
-      await running
+      const over = pauses.close(running)
+      if (open === undefined) connecting?.terminate()
+      else open.end.close(1001, 'the gateway stops')
+      await over
     },
   } satisfies Tunnel)
 }

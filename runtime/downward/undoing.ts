@@ -43,13 +43,10 @@ export function createUndoing(
     if (tried.kind === 'done') log.info('downward.undone', facts)
   }
   const running = Promise.all(unwanted.map(undo)).catch((error: unknown) => {
-    log.error('gateway.fault', { during: 'undoing', error })
+    if (!pauses.isClosed()) log.error('gateway.fault', { during: 'undoing', error })
   })
 
   return Object.freeze({
-    async close(): Promise<void> {
-      pauses.close()
-      await running
-    },
+    close: (): Promise<void> => pauses.close(running),
   })
 }

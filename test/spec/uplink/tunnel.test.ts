@@ -129,6 +129,11 @@ describe('a tunnel', () => {
     await reached(tank('urn:tank:1', 1))
     // The centre took the new one for the same gateway, as it is.
     expect(centre.output()).not.toContain('tunnel.taken-over')
+    // A way that swallows everything does not keep the gateway from stopping.
+    await proxy.set('blackhole')
+    const startedAt = performance.now()
+    await edge.stop()
+    expect(performance.now() - startedAt).toBeLessThan(6000)
     await proxy.close()
   }, 30_000)
 
