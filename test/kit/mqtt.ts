@@ -5,7 +5,7 @@
 import { AssertionError } from 'node:assert'
 import { connect, type Socket } from 'node:net'
 import { generate, type Packet, parser } from 'mqtt-packet'
-import { systemClock } from '#base/clock.ts'
+import { type Clock, systemClock } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import type { Stage } from '#broker/stage.ts'
@@ -32,6 +32,7 @@ export interface BrokerOptions extends Partial<MqttSettings> {
   /** Stands between broker and door, to make the disk fail. */
   readonly wrapDoor?: (door: OpenDoor['door']) => MqttPorts['door']
   readonly lingerMs?: number
+  readonly clock?: Clock
   readonly refuse?: DoorOptions['refuse']
   /** Called in the decision of every claimed frame. */
   readonly onDecide?: (frame: Frame, stage: Stage) => void
@@ -47,14 +48,14 @@ export async function openBroker(file: string, options: BrokerOptions = {}): Pro
     clock: systemClock,
     write: (line) => void lines.push(JSON.parse(line)),
   })
-  const { authenticate, wrapDoor, lingerMs: _, refuse: __, onDecide, ...settings } = options
+  const { authenticate, wrapDoor, lingerMs: _, refuse: __, onDecide, clock, ...settings } = options
   const server = await createMqttServer(
     {
       door: wrapDoor?.(opened.door) ?? opened.door,
       intake: ledger(opened.database, onDecide),
       rows: createSessionRows(opened.database),
       authenticate: authenticate ?? (() => true),
-      clock: systemClock,
+      clock: clock ?? systemClock,
       log,
       metrics,
     },

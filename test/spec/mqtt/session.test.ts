@@ -1,6 +1,9 @@
 /** MQTT 3.1.1, sections 3.1.2.4 and 4.4: sessions, what is owed to them, and wills, over connections and restarts. */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { createTimekeeper } from '#base/timekeeper.ts'
+import { madeAfterMs } from '#base/version.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,
@@ -293,6 +296,28 @@ describe('ceilings of sessions', () => {
     await expect.poll(() => rows('session')).toBe(0)
     expect([rows('session_filter'), rows('session_message')]).toEqual([0, 0])
     expect(broker.lines.filter(({ event }) => event === 'mqtt.session-ended')).toHaveLength(2)
+  })
+
+  it('end no session for a clock that was set, or of which nothing is known', async () => {
+    await gone(await persistent('before', ['f', 1]))
+    let wrongBy = -systemClock.now()
+    const clock = createTimekeeper(
+      {
+        system: { now: () => systemClock.now() + wrongBy, monotonic: systemClock.monotonic },
+        evidence: () => ({ setAt: wrongBy === 0 ? 1 : undefined, isAwaited: false }),
+        ...{ boot: 'b1', bootedMs: 0, floor: madeAfterMs },
+      },
+      { believe: 'plausible' },
+    )
+    await restart({ clock, sessionAgeMs: 3_600_000 })
+    await gone(await persistent('meanwhile', ['f', 1]))
+    await publish('f', 'x')
+    wrongBy = 0
+    clock.look()
+    await restart({ clock, sessionAgeMs: 3_600_000 })
+    expect(rows('session')).toBe(2)
+    expect((await back('meanwhile')).connack).toMatchObject({ sessionPresent: true })
+    expect((await back('before')).connack).toMatchObject({ sessionPresent: true })
   })
 })
 
