@@ -123,7 +123,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
   const others = { sources, passing, tunnels }
   const standing = {
-    complaints: () => [...tenants.complaints(), ...backups.complaints()],
+    complaints: () => [
+      ...tenants.complaints(),
+      ...backups.complaints(),
+      ...[...uplinks.values()].flatMap(({ operations }) => operations.complaints()),
+    ],
     uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
     downward: () => ({ ...ways.downward?.status(), connected: tunnels.statuses() }),
   }

@@ -59,6 +59,8 @@ export const logEvents = {
   'subscription.not-passed-on': 'A subscription could not be passed on to a context source now.',
   'subscription.refused': 'A context source refused a subscription that was passed on to it.',
   'uplink.catching-up': 'An uplink is behind: current values go first, then what happened meanwhile.',
+  'uplink.evicted':
+    'History did not go up, for the budget of an uplink or that of the history; its gaps were told.',
   'uplink.undeclared': 'An uplink of the settings cannot begin, such as for a context that is not there.',
   'uplink.down': 'The broker of an uplink cannot be reached or does not take anything.',
   'uplink.up': 'The broker of an uplink takes what it is sent again.',

@@ -28,6 +28,8 @@ export interface UplinkRefusal {
 export interface UplinkOperations {
   list(): readonly object[]
   get(id: string): object | undefined
+  /** What an operator should look at. */
+  complaints(): readonly string[]
   /** Settles when it is on disk; false when there is no such uplink. @throws ngsi-ld.conflict */
   pause(id: string, isPaused: boolean): Promise<boolean>
   /** Writes to the other broker, reads back, and says what is wrong; undefined when there is no such uplink. */

@@ -9,7 +9,6 @@ import type { Log } from '#base/log.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import { requireSecretFile } from '#config/access.ts'
 import type { Settings, UplinkSettings } from '#config/schema.ts'
-import type { Json } from '#contract/pipeline.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
@@ -80,7 +79,7 @@ function parse(
       },
     },
   }
-  return parseSubscription(body as unknown as Json, { context: naming, nowMs: 0, newId: () => one.id })
+  return parseSubscription(body, { context: naming, nowMs: 0, newId: () => one.id })
 }
 
 function wishesOf(one: UplinkSettings): [key: string, value: string][] {

@@ -52,6 +52,7 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       const one = find(id)
       return one && view(one)
     },
+    complaints: () => [...running.values()].flatMap(({ one, uplink }) => complaintsOf(one, uplink.status())),
     async pause(id, isPaused) {
       const one = find(id)
       if (one === undefined) return false
@@ -128,6 +129,19 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     lastFailureReason: last.reason,
     wishes: wishesOf(one),
   }
+}
+
+/** Room for less than this is told, s. */
+const littleRoomSeconds = 86_400
+
+function complaintsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
+  const { trouble, waits, oldest } = status
+  const away = trouble && `the uplink ${id} sends nothing since ${time(trouble.since)}: ${trouble.reason}`
+  const isFilling = oldest !== undefined && (waits.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
+  const hours = Math.floor((waits.roomSeconds ?? 0) / 3600)
+  const full =
+    isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
+  return [away, full].filter((one) => typeof one === 'string')
 }
 
 /** What is to be told from the beginning on is not behind by all of time. */

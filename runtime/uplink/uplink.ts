@@ -292,6 +292,8 @@ export function createUplink(
       const gaps = losses.gaps(span.began)
       for (const layer of layersOf(gaps.steps)) if (!(await send(layer))) return
       gaps.told()
+      if (gaps.steps.length > 0)
+        log.warn('uplink.evicted', { uplink: id, gaps: gaps.steps.length, observations: counts.evicted })
       if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
       isUnsaved = true
     }
