@@ -57,6 +57,8 @@ export interface ClockTrust {
   notBefore(at: number): void
   /** False while nothing may be removed for its age, because the clock may be wrong. */
   mayRemove(): boolean
+  /** How long the clock has been believed, ms; infinite where it always was, 0 while it is not. */
+  believedMs(): number
   /** Tells the listener what happens from now on. */
   watch(listener: (event: ClockEvent) => void): void
 }

@@ -53,6 +53,7 @@ describe('the clock of a machine', () => {
     pass(10_000, keeper)
     expect(keeper.now()).toBe(noon + 10_000)
     expect(keeper.trust.stretch()).toBeUndefined()
+    expect(keeper.trust.believedMs()).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('goes with slow corrections of the system, back and forth', () => {
@@ -136,6 +137,9 @@ describe('the clock of a machine', () => {
     pass(1000, keeper)
     expect(keeper.now()).toBe(noon + 121_000)
     expect(stretch.shift).toBe(0)
+    expect(keeper.trust.believedMs()).toBe(0)
+    pass(5000, keeper)
+    expect(keeper.trust.believedMs()).toBe(5000)
     expect(keeper.trust.mayRemove()).toBe(true)
     expect(state.events.map(({ kind }) => kind)).toEqual(['jumped', 'unsynced', 'coarse'])
     expect(keeper.trust.status().jumps).toBe(1)

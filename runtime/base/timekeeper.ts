@@ -65,13 +65,12 @@ export function createTimekeeper(
   let floor = ports.floor
   /** Our time less the monotonic time since the boot. */
   let offset = 0
-  let state: ClockState = 'unsynced'
-  let reason = ''
+  let [state, reason]: [ClockState, string] = ['unsynced', '']
   let stretch: (typeof stretches)[number] | undefined
   /** In a stretch that began with a jump: since when the system's clock is where it is, and where that is. */
   let doubt: { since: number; offset: number } | undefined
   let setAt: number | undefined
-  let [jumps, removalFrom] = [0, 0]
+  let [jumps, removalFrom, believedAt] = [0, 0, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
 
   const bootMs = (): number => ports.bootedMs + system.monotonic()
@@ -155,6 +154,7 @@ export function createTimekeeper(
     const wasDoubted = doubt !== undefined
     stretch = undefined
     doubt = undefined
+    believedAt = system.monotonic()
     state = 'unsynced'
     offset = now - bootMs()
     for (const one of stretches) one.shift ??= Math.round(offset - one.offset)
@@ -227,6 +227,7 @@ export function createTimekeeper(
         return then.boot === boot ? Math.round(offset - then.offset) : 0
       },
       notBefore,
+      believedMs: () => (stretch === undefined ? system.monotonic() - believedAt : 0),
       mayRemove: () => stretch === undefined && system.monotonic() >= removalFrom,
       watch: (listener) => listeners.push(listener),
     } satisfies ClockTrust),

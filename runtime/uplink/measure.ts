@@ -73,6 +73,13 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
     return { ...amount, roomSeconds: roomMs === undefined ? undefined : Math.round(roomMs / 1000) }
   }
 
+  /** Commit times stay those of a clock that was not set: what it made old may have come a minute ago. */
+  function oldestAllowed(): number {
+    const ageMs = (budgetHours ?? Number.POSITIVE_INFINITY) * hourMs
+    const isKnown = (clock.trust?.believedMs() ?? Number.POSITIVE_INFINITY) >= ageMs
+    return isKnown ? clock.now() - ageMs : Number.NEGATIVE_INFINITY
+  }
+
   return Object.freeze({
     waits(oldest) {
       const at = clock.monotonic()
@@ -94,7 +101,7 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
       const portions = withinBudget(weigh(parts, volumes, thinMs), {
         bytes: budgetBytes ?? Number.POSITIVE_INFINITY,
         observations: budgetObservations ?? Number.POSITIVE_INFINITY,
-        oldest: budgetHours === undefined ? Number.NEGATIVE_INFINITY : clock.now() - budgetHours * hourMs,
+        oldest: oldestAllowed(),
       })
       if (portions.every(({ level }, i) => level === parts[i]!.level)) return false
       state.spans = state.spans.flatMap((span) => {
