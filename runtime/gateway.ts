@@ -92,7 +92,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(collectWhenQuiet())
   const isLocal = isLoopbackListener(settings.host)
 
-  const { backups, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
+  const { backups, room, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
   const ways = openWays(opened, { clock, log, metrics }, settings)
@@ -116,6 +116,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
     ...(main.door.status().full ? ['the disk is full'] : []),
+    ...(main.door.status().fails ? ['the disk fails'] : []),
   ]
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own })
@@ -123,11 +124,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
   const others = { sources, passing, tunnels }
   const standing = {
-    complaints: () => [
-      ...tenants.complaints(),
-      ...backups.complaints(),
-      ...[...uplinks.values()].flatMap(({ operations }) => operations.complaints()),
-    ],
+    complaints: () =>
+      [tenants, backups, room, ...[...uplinks.values()].map(({ operations }) => operations)].flatMap(
+        (part) => [...part.complaints()],
+      ),
     uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
     downward: () => ({ ...ways.downward?.status(), connected: tunnels.statuses() }),
   }

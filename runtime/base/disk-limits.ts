@@ -30,4 +30,19 @@ export const diskLimits = {
   ),
   checkedMs: limit(2000, 'ms', 'The same, of larger ones: their small tables', 'the rest is not looked at'),
   damagedKeptMax: limit(2, 'files', 'Of each tenant, set aside as they were', 'the oldest goes'),
+  diskLookMs: limit(1000, 'ms', 'How soon a filling disk is noticed', 'the next look'),
+  diskLowBytes: limit(
+    1024 * 1024,
+    'bytes',
+    'Or the reserve, where that is more: below, backups, snapshots and history are given up',
+    'at nothing, writes are refused',
+  ),
+  diskToldMs: limit(10_000, 'ms', 'A disk at its bound goes to and fro', 'not told'),
+  shrinkEveryMs: limit(
+    50,
+    'ms',
+    'Where room is short, the log is folded and trimmed so often',
+    'the next group',
+  ),
+  shortTailMs: limit(2000, 'ms', 'Where room is short, tails and log are held no longer', 'folded, trimmed'),
 } as const satisfies Record<string, Limit>

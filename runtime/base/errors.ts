@@ -76,6 +76,12 @@ export const errorRegister = {
     'The write queue is full; repeat after the Retry-After time.',
   ),
   'store.full': entry('resource', 'later', 507, 'The disk or the quota is full; free space.'),
+  'store.unwritable': entry(
+    'resource',
+    'later',
+    503,
+    'The disk fails; look at it. What is refused now can be repeated.',
+  ),
   'store.failed': entry('resource', 'later', 500, 'Look at the disk, and at who may write there.'),
   'store.locked': entry('caller', 'never', 500, 'Stop the other one, or give this one a folder of its own.'),
   'store.newer': entry(

@@ -32,6 +32,7 @@ export const failpointNames = [
   'restore:between-files',
   'restore:before-end',
   'mend:between-names',
+  'reserve:released',
   'http:internal',
 ] as const
 

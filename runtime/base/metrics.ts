@@ -36,6 +36,7 @@ export const metricRegister = {
     'counter',
     'Observations and entity changes removed from history by size or age.',
   ],
+  selvedge_disk_room_bytes: ['gauge', 'Room for data on the disk or within the quota.'],
   selvedge_tenants_closed: ['gauge', 'Tenants that stay closed because their database cannot be used.'],
   selvedge_backup_age_seconds: [
     'gauge',

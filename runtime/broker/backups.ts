@@ -8,9 +8,10 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { openSchedule, type Schedule } from '#base/schedule.ts'
+import { gatewayId } from '#config/gateway-id.ts'
 import type { BackupOptions, BackupProgress } from '#store/backup.ts'
 import type { BackupMaker } from '#store/backup-maker.ts'
-import { type Backup, listBackups } from '#store/manifest.ts'
+import { type Backup, listBackups, pruneBackups } from '#store/manifest.ts'
 
 export interface BackupsPorts {
   readonly maker: BackupMaker
@@ -39,6 +40,8 @@ export interface Backups {
   status(): BackupsStatus
   /** What an operator should know of them, in words. */
   complaints(): readonly string[]
+  /** Lets go of all but the newest verified one. Returns how many went. */
+  shed(): number
   close(): Promise<void>
 }
 
@@ -112,6 +115,7 @@ export function createBackups(
     make,
     status: () => ({ folder, schedule: expression, backups: listBackups(folder), progress, failure }),
     complaints: () => (failure === undefined ? [] : [`the last backup failed: ${failure.message}`]),
+    shed: () => (progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), 1) : 0),
     async close() {
       clearInterval(timer)
       await maker.end()

@@ -25,8 +25,8 @@ export function createBatches(door: Door) {
   const takeTurn = createTurns(limits.batchSlicesMax.value)
 
   /** One urgent work; `given` is what it holds in memory while it waits. */
-  const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
-    door.commit(decide, { bytes: workBytes + footprintOf(given) })
+  const commit = <T>(given: unknown, decide: (stage: Stage) => T, isSparing = false): Promise<T> =>
+    door.commit(decide, { bytes: workBytes + footprintOf(given), isSparing })
 
   /**
    * Decides one work per item; one that throws is an error of its own. A batch of which the first slice cannot be

@@ -12,6 +12,7 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
 import { createAnswers } from './answers.ts'
+import type { DiskRoom } from './disk-room.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
 import { createWorkQueue, type Work } from './work-queue.ts'
 
@@ -21,13 +22,20 @@ export interface Door {
   /** Calls back once when a full queue has room again; never after `close`. */
   whenRoom(action: () => void): void
   /** Queues an urgent work and settles when it is on disk. @throws store.busy when the queue is full. */
-  commit<T>(decide: (stage: Stage) => T, options?: { urgent?: boolean; bytes?: number }): Promise<T>
+  commit<T>(decide: (stage: Stage) => T, options?: CommitOptions): Promise<T>
   /** Works waiting, and the highest log number on disk. */
-  status(): { waiting: number; number: number; full: boolean }
+  status(): { waiting: number; number: number; full: boolean; fails: boolean }
   /** Sets a group going even without a work, for upkeep that is due. */
   nudge(): void
   /** Refuses what comes from now on, and settles when all that is queued is on disk and answered. */
   close(): Promise<void>
+}
+
+export interface CommitOptions {
+  readonly urgent?: boolean
+  readonly bytes?: number
+  /** @see Work.isSparing */
+  readonly isSparing?: boolean
 }
 
 export interface DoorPorts {
@@ -42,12 +50,15 @@ export interface DoorPorts {
   readonly at: number
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
+  /** Left out, there is always room. */
+  readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'refused'> | undefined
   /** A group failed because the database is damaged. */
   readonly onDamage: (error: GatewayError) => void
 }
 
 /** How long upkeep rests after a group that carried it failed, ms. */
 const upkeepPauseMs = 10_000
+const upkeepSoonMs = 500
 /** How often a group may be decided anew because a work threw halfway; then it ends before the next work. */
 const restartsMax = 8
 
@@ -60,7 +71,7 @@ interface Decided {
 }
 
 export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Door {
-  const { clock, log, metrics } = ports
+  const { clock, log, metrics, room } = ports
   const now = clock.monotonic
   const commits = metrics.counter('selvedge_commits_total')
   const retries = metrics.counter('selvedge_commit_retries_total')
@@ -74,6 +85,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let nudged = false
   let closed = false
   let diskFull = false
+  let diskFails = false
   let upkeepPausedUntil = 0
   let lingerTimer: NodeJS.Timeout | undefined
   const roomWaiters: (() => void)[] = []
@@ -133,7 +145,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
   function decide(works: Work[]): Decided {
     const group = createGroup({ at: Math.max(clock.now(), lastAt), number: lastNumber })
-    const refused = decideAll(works, group, { undo, postpone })
+    const refused = decideAll(works, group, { undo, postpone, hasRoom: room?.hasRoom() ?? true })
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
     try {
@@ -164,19 +176,23 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     failpoint('door:before-send')
     const sentAt = now()
     try {
-      ports.writer.write({ tenant: ports.tenant, ...group.message() }, (error, outcome) => {
-        if (error !== undefined) {
-          failed(decided, error)
-          return
-        }
-        diskFull = false
-        commits.value++
-        seconds.observe((now() - sentAt) / 1000)
-        lastNumber = group.number()
-        lastAt = group.stage.at
-        group.written(outcome)
-        settle(decided)
-      })
+      ports.writer.write(
+        { tenant: ports.tenant, isShort: room?.isShort() ?? false, ...group.message() },
+        (error, outcome) => {
+          if (error !== undefined) {
+            failed(decided, error)
+            return
+          }
+          diskFull = false
+          diskFails = false
+          commits.value++
+          seconds.observe((now() - sentAt) / 1000)
+          lastNumber = group.number()
+          lastAt = group.stage.at
+          group.written(outcome)
+          settle(decided)
+        },
+      )
     } catch (error) {
       // A row that cannot travel to the writer.
       failed(decided, toGatewayError(error))
@@ -190,11 +206,16 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   function failed({ group, works, refused, hasUpkeep }: Decided, error: GatewayError): void {
     undo(group)
     const isFull = error.code === 'store.full'
+    const isUnwritable = error.code === 'store.unwritable'
     if (isFull && !diskFull) log.error('store.full', { error: error.message })
+    if (isUnwritable && !diskFails) log.error('store.unwritable', { error: error.message, ...error.details })
     diskFull = isFull
+    diskFails = isUnwritable
+    if (isFull) room?.refused()
     if (error.code === 'store.corrupt') ports.onDamage(error)
-    if (hasUpkeep) upkeepPausedUntil = now() + upkeepPauseMs
-    if (!isFull && (works.length > 1 || hasUpkeep)) {
+    // Where there is no room, upkeep is what makes it.
+    if (hasUpkeep) upkeepPausedUntil = now() + (isFull ? upkeepSoonMs : upkeepPauseMs)
+    if (!isFull && !isUnwritable && (works.length > 1 || hasUpkeep)) {
       log.warn('store.commit-failed', { error: error.message, works: works.length, upkeep: hasUpkeep })
       retries.value++
       singly.push(...works)
@@ -232,13 +253,14 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   function commit<T>(
     decide: (stage: Stage) => T,
-    { urgent = true, bytes = 256 }: { urgent?: boolean; bytes?: number } = {},
+    { urgent = true, bytes = 256, isSparing = false }: CommitOptions = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let result: T
       const isTaken = submit({
         urgent,
         bytes,
+        isSparing,
         decide(stage) {
           result = decide(stage)
         },
@@ -264,7 +286,12 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       else roomWaiters.push(action)
     },
     commit,
-    status: () => ({ waiting: waiting(), number: lastNumber, full: diskFull }),
+    status: () => ({
+      waiting: waiting(),
+      number: lastNumber,
+      full: diskFull || room?.hasRoom() === false,
+      fails: diskFails,
+    }),
     nudge() {
       if (closed) return
       nudged = true
@@ -281,6 +308,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   } satisfies Door)
 }
 
+/** One for all: there may be thousands. */
+const noRoom = new GatewayError('store.full', 'there is no room on the disk, or in the quota')
+
 /**
  * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
  * group is undone and decided again without it, because nothing less would take its traces back. Works that are too
@@ -289,13 +319,25 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 function decideAll(
   works: Work[],
   group: Group,
-  { undo, postpone }: { undo: (group: Group) => void; postpone: (works: readonly Work[]) => void },
+  {
+    undo,
+    postpone,
+    hasRoom,
+  }: {
+    undo: (group: Group) => void
+    postpone: (works: readonly Work[]) => void
+    hasRoom: boolean
+  },
 ): Map<Work, GatewayError> {
   const refused = new Map<Work, GatewayError>()
   let restarts = 0
   for (let i = 0; i < works.length; i++) {
     const work = works[i]!
     if (refused.has(work)) continue
+    if (!hasRoom && work.isSparing !== true) {
+      refused.set(work, noRoom)
+      continue
+    }
     const mark = group.mark()
     try {
       work.decide(group.stage)

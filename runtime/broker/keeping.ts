@@ -2,19 +2,25 @@
  * Takes a data folder for this process and sees to it that what is in it can be made up for: backups, and what is done
  * about damage. It is the first that is opened and the last that is closed.
  */
+import { existsSync, statSync } from 'node:fs'
 import type { GatewayError } from '#base/errors.ts'
 import { version } from '#base/version.ts'
 import type { Settings } from '#config/schema.ts'
 import { createBackupMaker } from '#store/backup-maker.ts'
 import { lockFolder } from '#store/folder-lock.ts'
+import { createReserve } from '#store/reserve.ts'
 import { assertRestored } from '#store/restore.ts'
 import { type BackupsPorts, createBackups } from './backups.ts'
+import { createDiskRoom } from './disk-room.ts'
 import { createMending } from './mending.ts'
 
 export interface KeepingPorts extends Omit<BackupsPorts, 'maker'> {
   /** The process has to end, and its next start will mend. */
   readonly onFault: (error: GatewayError) => void
 }
+
+const isOneDisk = (folder: string, other: string): boolean =>
+  existsSync(other) && statSync(other).dev === statSync(folder).dev
 
 /** @throws store.locked, store.failed */
 export function keepFolder(
@@ -31,5 +37,11 @@ export function keepFolder(
     { ...wishes, dataFolder: data, sparedBytes: disk.reserveBytes, version },
   )
   opened.defer(() => backups.close())
-  return { backups, folder: { dataFolder: data, mending, onMendable: onFault } }
+  const reserve = createReserve(data, disk.reserveBytes)
+  const room = createDiskRoom(
+    { ...ports, reserve, shedBackups: () => (isOneDisk(data, backup.folder) ? backups.shed() : 0) },
+    { dataFolder: data, quotaBytes: disk.quotaBytes },
+  )
+  opened.defer(room.close)
+  return { backups, room, folder: { dataFolder: data, mending, room, onMendable: onFault } }
 }

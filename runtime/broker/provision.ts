@@ -181,7 +181,8 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     deleteAttribute: async (id, name, { datasetId, deleteAll, ...options }) => {
       await change(id, name, options, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
     },
-    remove: (id, by, when) => commit(id, (stage) => documents.remove(stage, found(stage, id, when), by)),
+    remove: (id, by, when) =>
+      commit(id, (stage) => documents.remove(stage, found(stage, id, when), by), true),
     batchCreate: (entities, by) =>
       batch(
         entities,

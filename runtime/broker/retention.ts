@@ -14,6 +14,7 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Records } from '#store/records.ts'
 import { type GapReason, type Part, type Retained, removalOf } from '#store/retention.ts'
 import type { RollUps } from '#store/roll-ups.ts'
+import type { DiskRoom } from './disk-room.ts'
 import { createSurvey, type Survey } from './retention-survey.ts'
 import { type RollUpPorts, rollUpOf } from './roll-up.ts'
 import type { Group, Stage } from './stage.ts'
@@ -26,6 +27,8 @@ export interface RetentionPorts extends RollUpPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
 }
 
 export interface RetentionSettings {
@@ -41,6 +44,8 @@ export interface RetentionSettings {
 /** One eviction, from the search to the last part. */
 interface Run {
   readonly isBySize: boolean
+  /** What the size is brought down to. */
+  readonly goalBytes: number
   /** What ends before this time goes whatever the size, ms. */
   readonly agedBefore: number
   survey: Survey
@@ -68,6 +73,8 @@ const keptShare = 0.95
 /** How often size and age are looked at, ms. */
 const sizeEveryMs = 1000
 const ageEveryMs = 3_600_000
+/** How soon to look again where the disk is short of room, ms. */
+const shortEveryMs = 1000
 /** How long to leave it when the file is too large and no history is left, ms. */
 const hopelessMs = 600_000
 
@@ -82,6 +89,14 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   let isHopeless = false
   let gapCount = retained.gapCount()
   let lastGap = retained.lastGap()
+
+  /** What should go because the disk fills; nothing where all that there is would not help. */
+  function shortBytes(logBytes: number): number {
+    if (ports.room?.isShort() !== true) return 0
+    const used = retained.usedBytes(logBytes)
+    const short = ports.room.shortBytes(used)
+    return short < used ? short : 0
+  }
 
   /** Adds the next step of an eviction, if one is due, to a group that is about to be sent. */
   function attach({ stage }: Group, logBytes: number): void {
@@ -102,16 +117,19 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   function isDue(logBytes: number): boolean {
     if (run !== undefined || now() >= ageAt) return true
     if (now() < sizeAt) return false
-    if (retained.usedBytes(logBytes) > maxBytes) return true
+    if (retained.usedBytes(logBytes) > maxBytes || shortBytes(logBytes) > 0) return true
     sizeAt = now() + sizeEveryMs
     return false
   }
 
   function begin(at: number, logBytes: number): Run {
-    const isBySize = retained.usedBytes(logBytes) > maxBytes
+    const used = retained.usedBytes(logBytes)
+    const short = shortBytes(logBytes)
+    const isBySize = used > maxBytes || short > 0
     const agedBefore = maxAgeDays === undefined ? Number.NEGATIVE_INFINITY : at - maxAgeDays * dayMs
     return {
       isBySize,
+      goalBytes: Math.min(maxBytes * keptShare, short > 0 ? used - short : Number.POSITIVE_INFINITY),
       agedBefore,
       survey: createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
       partsBefore: 0,
@@ -125,7 +143,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   function step(stage: Stage, current: Run, logBytes: number): void {
     const { survey, isBySize, agedBefore } = current
     const settled = Number(records.meta('replay') ?? 0)
-    let excess = isBySize ? retained.usedBytes(logBytes) - maxBytes * keptShare : 0
+    let excess = isBySize ? retained.usedBytes(logBytes) - current.goalBytes : 0
     const reasonFor = (part: Part | undefined): GapReason | undefined => {
       if (part === undefined) return undefined
       if (part.t1 < agedBefore) return 'age'
@@ -267,9 +285,10 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     if (parts > 0) log.info('history.evicted', { tenant, parts, ...evicted, until: msToDateTime(until) })
     const usedBytes = retained.usedBytes(logBytes)
     const wasHopeless = isHopeless
-    isHopeless = isExhausted && usedBytes > maxBytes
+    isHopeless = isExhausted && (usedBytes > maxBytes || shortBytes(logBytes) > 0)
+    // What is in the log now may be history soon.
+    sizeAt = now() + (shortBytes(logBytes) > 0 ? shortEveryMs : isHopeless ? hopelessMs : 0)
     if (!isHopeless) return
-    sizeAt = now() + hopelessMs
     if (!wasHopeless) log.warn('history.no-room', { tenant, usedBytes, maxBytes })
   }
 

@@ -72,6 +72,8 @@ export interface Snapshots {
     change: Partial<Pick<SnapshotFacts, 'priority' | 'expiresAt' | 'endpoint'>>,
   ): Promise<void>
   remove(tenant: string, id: string): Promise<void>
+  /** Lets go of the one that is needed least. False when there is none. */
+  shed(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -137,16 +139,19 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     [key, key + pastEnding]
       .flatMap((each) => [fileOf(each), `${fileOf(each)}-wal`])
       .reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+  const usedAt = ({ facts, lastUsedAt = facts.createdAt }: Open): number => lastUsedAt
+  /** Those below a priority, the lowest and longest unused first. */
+  const weakest = (priority: number): string[] =>
+    [...all]
+      .filter(([, { facts }]) => facts.priority < priority && facts.status !== 'preparing')
+      .toSorted(([, a], [, b]) => a.facts.priority - b.facts.priority || usedAt(a) - usedAt(b))
+      .map(([key]) => key)
   /** Lets go of snapshots of lower priority, the lowest and longest unused first, until there is room. */
   const makeRoom = async (priority: number): Promise<void> => {
     const isFull = (): boolean =>
       all.size >= limits.snapshotsMax.value ||
       [...all.keys()].reduce((sum, key) => sum + bytesOf(key), 0) >= limits.snapshotsBytesMax.value
-    const usedAt = ({ facts, lastUsedAt = facts.createdAt }: Open): number => lastUsedAt
-    const weakest = [...all]
-      .filter(([, { facts }]) => facts.priority < priority && facts.status !== 'preparing')
-      .toSorted(([, a], [, b]) => a.facts.priority - b.facts.priority || usedAt(a) - usedAt(b))
-    for (const [key] of weakest) if (isFull()) await drop(key)
+    for (const key of weakest(priority)) if (isFull()) await drop(key)
     if (isFull())
       throw new GatewayError('ngsi-ld.too-many-results', `${all.size} snapshots take all the room`)
   }
@@ -235,6 +240,11 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     async remove(tenant, id) {
       find(tenant, id)
       await drop(keyOf(tenant, id))
+    },
+    async shed() {
+      const [key] = weakest(Number.POSITIVE_INFINITY)
+      if (key !== undefined) await drop(key)
+      return key !== undefined
     },
     async close() {
       clearInterval(sweep)

@@ -2,8 +2,10 @@
  * One tenant: a database file, its live state, its door and its use-cases, wired in order. Tenants share the writer
  * thread and nothing else.
  */
+import { statSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import type { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { createContextSources } from '#store/context-sources.ts'
@@ -24,6 +26,7 @@ import { type Backlog, createBacklog } from './backlog.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
 import { createDeadLetters } from './dead-letters.ts'
+import type { DiskRoom, Extent } from './disk-room.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
@@ -58,6 +61,8 @@ export interface TenantPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: DiskRoom | undefined
   /** The database turned out to be damaged. */
   readonly onDamage: (name: string, file: string, error: GatewayError) => void
   /** Gives the tenant its way to the outside; called when everything else of it stands. */
@@ -112,6 +117,8 @@ export interface TenantSettings {
   readonly history: RetentionSettings
 }
 
+/** What a write-ahead log grows to before it begins anew, if it can be copied back: its pages with their headers. */
+const walBytesMax = limits.walPagesMax.value * 4120
 /** How often upkeep looks whether a group of its own is due, ms. */
 const upkeepEveryMs = 1000
 
@@ -185,6 +192,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       ...kept.status(),
       ...door.status(),
     }),
+    /** What the disk has to know of its files. */
+    extent: () => extentOf(file, kept.pageBytes()),
     /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
     async close(): Promise<void> {
       kept.stop()
@@ -195,6 +204,15 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       await writer.close(name)
     },
   })
+}
+
+function extentOf(file: string, { whole, free }: { readonly whole: number; readonly free: number }): Extent {
+  const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return {
+    freeBytes: free,
+    owedBytes: Math.max(0, whole - sizeOf(file)),
+    walOwedBytes: Math.max(0, walBytesMax - sizeOf(`${file}-wal`)),
+  }
 }
 
 /** Subscriptions to entities and to context sources, with what makes them speak at intervals. */
@@ -258,11 +276,23 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
 function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
   const { records, entities, live, streams, documents } = parts
-  const retention = createRetention({ tenant, ...parts, clock, log, metrics }, settings.history)
+  const { room } = ports
+  const retention = createRetention({ tenant, ...parts, clock, log, metrics, room }, settings.history)
   const expiry = createExpiry({ entities, clock, documents: () => documents })
   const unsettled = createUnsettled({ tenant, ...parts, clock, log, documents: () => documents })
   const upkeep = createUpkeep(
-    { live, streams, records, clock, metrics, retention, expiry, unsettled, documents: () => documents },
+    {
+      live,
+      streams,
+      records,
+      clock,
+      metrics,
+      retention,
+      expiry,
+      unsettled,
+      room,
+      documents: () => documents,
+    },
     settings,
   )
   const read = replay(parts)
@@ -272,17 +302,24 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const door = createDoor(
     {
       ...{ tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
+      room,
       onDamage: (error) => ports.onDamage(tenant, ports.file, error),
     },
     settings,
   )
   const timer = setInterval(() => {
-    if (upkeep.isDue()) door.nudge()
+    try {
+      if (upkeep.isDue()) door.nudge()
+    } catch (error) {
+      // A disk that cannot be read now.
+      log.error('gateway.fault', { error, during: 'upkeep' })
+    }
   }, upkeepEveryMs).unref()
   return {
     door,
     isHeld: unsettled.isHeld,
     status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
+    pageBytes: parts.retained.pageBytes,
     stop: () => clearInterval(timer),
   }
 }

@@ -94,7 +94,8 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   })
   const snapshots = await openSnapshots({
     ...ports,
-    open: (name, file) => openTenant({ ...ports, name, file, attach, onDamage: () => undefined }, settings),
+    open: (name, file) =>
+      openTenant({ ...ports, room: undefined, name, file, attach, onDamage: () => undefined }, settings),
   })
 
   /** @throws store.corrupt, store.failed, store.newer for a tenant that stays closed. */
@@ -105,6 +106,10 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   }
 
   ports.metrics.gauge('selvedge_tenants_closed', () => refused.size)
+  ports.room?.watch({
+    extents: () => [...tenants.values()].map((tenant) => tenant.extent()),
+    shedSnapshot: snapshots.shed,
+  })
   gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({
     tenant: (name) => find(name)?.broker,

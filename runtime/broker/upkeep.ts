@@ -9,6 +9,7 @@ import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { LogRow, Records } from '#store/records.ts'
+import type { DiskRoom } from './disk-room.ts'
 import type { Documents } from './documents.ts'
 import type { Expiry } from './expiry.ts'
 import type { LiveEntity, LiveState, LiveStream } from './live.ts'
@@ -25,6 +26,8 @@ export interface UpkeepPorts {
   readonly metrics: Metrics
   readonly retention: Retention
   readonly expiry: Expiry
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: Pick<DiskRoom, 'isShort'> | undefined
   readonly unsettled: Unsettled
   /** Set once documents exist (they need streams, as upkeep does). */
   readonly documents: () => Documents
@@ -57,6 +60,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const due = new Set<LiveStream>()
   let scanAt = 0
   let trimAt = now() + trimEveryMs
+  let shrinkAt = 0
   let replayFrom = 0
   let logBytes = records.logBytes()
   let trimmedBytes = 0
@@ -64,6 +68,11 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   const marks: Mark[] = [{ at: now(), number: records.logLast(), bytes: 0 }]
   /** What is not newer folds whatever its size: it is old, or keeps the log too long. */
   let agedNumber = 0
+
+  const isShort = (): boolean => ports.room?.isShort() ?? false
+  const writebackMs = (): number => (isShort() ? limits.shortTailMs.value : settings.writebackMs)
+  /** Where the disk fills, what is in log and memory becomes history at once, which can be given up. */
+  const tailAgeMs = (): number => (isShort() ? limits.shortTailMs.value : limits.tailAgeMs.value)
 
   /** Adds what is due to a group that is about to be sent. */
   function attach(group: Group): void {
@@ -74,9 +83,10 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     if (!ports.unsettled.attach(group)) {
       findDue()
       foldStreams(group)
-      foldEntities(group)
+      if (!isShort() || now() >= shrinkAt) foldEntities(group)
       writeBack(group)
-      if (now() >= trimAt) trim(group)
+      if (isShort() && now() >= shrinkAt) shrink(group)
+      else if (now() >= trimAt) trim(group)
       ports.expiry.attach(group)
     }
     ports.retention.attach(group, keptLogBytes())
@@ -105,7 +115,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function findDue(): void {
     if (now() < scanAt) return
     scanAt = now() + scanEveryMs
-    const oldest = now() - limits.tailAgeMs.value
+    const oldest = now() - tailAgeMs()
     // Where all tails together are too large, those fold that are larger than most.
     const isCrowded = live.tailBytes() > limits.tailBytesMax.value
     const large = isCrowded ? live.tailBytes() / live.streamCount() : limits.chunkBytesMax.value
@@ -121,7 +131,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function foldEntities(group: Group): void {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
-    let bytes: number = limits.groupBytesMax.value
+    // What is folded is on the disk twice until the log is trimmed.
+    let bytes = isShort() ? limits.groupBytesMax.value / 4 : limits.groupBytesMax.value
     for (const [rid, numbers] of streams.unfoldedEntities()) {
       // The map keeps the order of first records, so the first young one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
@@ -147,7 +158,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   }
 
   function writeBack(group: Group): void {
-    const oldest = now() - settings.writebackMs
+    const oldest = now() - writebackMs()
     const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
       // The set keeps the order in which entities became dirty.
@@ -165,17 +176,11 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const bytesAfter = (mark: Mark): number => logBytes - mark.bytes
     marks.push({ at: now(), number: lastNumber(group), bytes: logBytes })
     const aged = marks.findLast(
-      (mark) => mark.at < now() - limits.tailAgeMs.value || bytesAfter(mark) > limits.logBytesMax.value / 2,
+      (mark) => mark.at < now() - tailAgeMs() || bytesAfter(mark) > limits.logBytesMax.value / 2,
     )
     agedNumber = Math.max(agedNumber, aged?.number ?? 0)
 
-    const settled = settledNumber(group)
-    if (settled > replayFrom) {
-      group.stage.write('meta.put', 'replay', settled)
-      group.stage.published(() => {
-        replayFrom = settled
-      })
-    }
+    const settled = settle(group)
     const beyond = marks.findLast(
       (mark) =>
         mark.number <= settled &&
@@ -187,6 +192,30 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       trimmedBytes = beyond.bytes
       marks.splice(0, marks.indexOf(beyond) + 1)
     })
+  }
+
+  /** Where the disk fills, all of the log becomes history that can be given up, and leaves the log at once. */
+  function shrink(group: Group): void {
+    shrinkAt = now() + limits.shrinkEveryMs.value
+    agedNumber = lastNumber(group)
+    const settled = settle(group)
+    group.stage.write('log.trim', settled)
+    group.stage.published(() => {
+      trimmedBytes = logBytes - records.logBytes()
+      while (marks.length > 0 && marks[0]!.number <= settled) marks.shift()
+    })
+  }
+
+  /** Notes how much of the log a start need not read. Returns the last number that nothing needs. */
+  function settle(group: Group): number {
+    const settled = settledNumber(group)
+    if (settled > replayFrom) {
+      group.stage.write('meta.put', 'replay', settled)
+      group.stage.published(() => {
+        replayFrom = settled
+      })
+    }
+    return settled
   }
 
   /** All log rows up to here are in chunks, histories and documents. */
@@ -212,11 +241,11 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     isDue(): boolean {
       if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
       if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
-      if (ports.expiry.isDue()) return true
+      if (ports.expiry.isDue() || (isShort() && now() >= shrinkAt)) return true
       if (live.tailCount() > 0) findDue()
       if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
       const first = live.dirtyEntities().values().next()
-      return !first.done && first.value.dirtySince! <= now() - settings.writebackMs
+      return !first.done && first.value.dirtySince! <= now() - writebackMs()
     },
   })
 }

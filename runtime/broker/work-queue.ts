@@ -12,6 +12,8 @@ export interface Work {
   readonly urgent: boolean
   /** Bytes it holds in memory while it waits. */
   readonly bytes: number
+  /** What makes room or costs next to none; it goes on where there is no room for others. */
+  readonly isSparing?: boolean | undefined
   /** Runs again, on a clean stage, when the group it was decided in is undone. */
   decide(stage: Stage): void
   /** Called once, after the flush (no argument), or with why it was refused or could not be written. */

@@ -34,7 +34,9 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
     log.error('gateway.fault', { error })
     process.exit(exitCodes.internal)
   }
-  process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
+  const onUncaught = (error: unknown): void =>
+    isDiskTrouble(error) ? log.error('gateway.fault', { error, during: 'a failing disk' }) : onFault(error)
+  process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   const ending = endSignal(clock)
   tellSettings(loaded, log)
   showNewToken(settings, log, terminal)
@@ -54,6 +56,12 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   clock.stop()
   log.info('gateway.stopped')
   return exitCodes.ok
+}
+
+/** A disk that is full or fails ends nothing: what could not be read or written is tried again by whoever wants it. */
+function isDiskTrouble(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' && /^(SQLITE_(FULL|IOERR)|ENOSPC|EDQUOT|EIO|EROFS)/.test(code)
 }
 
 function tellSettings({ settings, file, absent, warnings }: LoadedSettings, log: Log): void {

@@ -3,7 +3,7 @@
  */
 import { limits } from '#base/limits.ts'
 import * as kind from './kinds.ts'
-import { section, setting } from './setting.ts'
+import { maybe, section, setting } from './setting.ts'
 
 export const backup = section('Backups', {
   schedule: setting(kind.schedule(), '17 3 * * *', {
@@ -32,8 +32,13 @@ export const backup = section('Backups', {
 })
 
 export const disk = section('Room on the disk', {
+  quotaBytes: maybe(kind.wholeNumber(16 * 1024 * 1024, 2 ** 50, 'bytes'), {
+    title: 'Most bytes of the data folder',
+    description: 'Backups not counted. Left out: what the disk has room for.',
+  }),
   reserveBytes: setting(kind.wholeNumber(0, 2 ** 30, 'bytes'), 16 * 1024 * 1024, {
-    title: 'Spared by backups',
-    description: 'No backup is made that would leave less room than this.',
+    title: 'Reserve',
+    description:
+      'A file that is given up when the disk is full, so that there is room to delete; at most a twentieth of the disk. 0: none.',
   }),
 })

@@ -124,6 +124,7 @@ function submit(
   return new Promise((resolve) => {
     const isTaken = door.submit({
       urgent: options.isUrgent,
+      isSparing: true,
       bytes: batch.settled.length * 8 + batch.graves.reduce((sum, { body }) => sum + body.length, 256),
       decide: (stage) => stageBatch(stage, batch, options.statistics),
       answer: (error) => resolve(error === undefined),

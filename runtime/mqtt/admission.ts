@@ -80,7 +80,7 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
     hold(work, error) {
       if (closed) return
       held.push(work)
-      isDiskFull ||= error.code === 'store.full'
+      isDiskFull ||= error.code === 'store.full' || error.code === 'store.unwritable'
       timer ??= setTimeout(retry, retryMs)
     },
     waiting: () => queue.length + held.length,

@@ -2,7 +2,7 @@
  * The main thread's end of the thread that makes backups: starts one at a time and tells what became of it.
  */
 import { Worker } from 'node:worker_threads'
-import { type ErrorCode, GatewayError } from '#base/errors.ts'
+import { type ErrorCode, GatewayError, toGatewayError } from '#base/errors.ts'
 import type { BackupOptions, BackupProgress } from './backup.ts'
 import type { Backup } from './manifest.ts'
 
@@ -39,7 +39,7 @@ export function createBackupMaker(): BackupMaker {
           else if (message.kind === 'made') resolve(message.backup)
           else reject(new GatewayError(message.code, message.message, message.details))
         })
-        made.on('error', (error) => reject(new GatewayError('store.failed', error.message, {}, error)))
+        made.on('error', (error: unknown) => reject(toGatewayError(error)))
         made.on('exit', () => {
           worker = undefined
           reject(new GatewayError('store.closed', 'the backup was ended'))

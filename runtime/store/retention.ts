@@ -78,6 +78,10 @@ export function createRetained(database: Database) {
        coalesce((SELECT max(n) FROM log) - (SELECT min(n) FROM log) + 1, 0) AS rows
      FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size`,
   )
+  const pages = database.prepare<[], { whole: number; free: number }>(
+    `SELECT pages.page_count * size.page_size AS whole, free.freelist_count * size.page_size AS free
+     FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size`,
+  )
   const gapsOfStream = database.prepare<[number, number], GapRow>(
     `SELECT ${gapColumns} FROM gap WHERE rid = (SELECT rid FROM stream WHERE s = ?) AND s = ? ORDER BY t0`,
   )
@@ -103,6 +107,8 @@ export function createRetained(database: Database) {
       const found = used.get()!
       return found.used - logBytes - found.rows * logRowBytes
     },
+    /** Bytes of the pages that the file should have, and of those that later rows may fill. */
+    pageBytes: () => pages.get()!,
     shelves: Object.freeze({
       chunk: chunkShelf(database),
       changes: changesShelf(database),

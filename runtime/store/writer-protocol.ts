@@ -22,6 +22,8 @@ export interface BlobMessage {
 export interface GroupMessage {
   readonly kind: 'group'
   readonly tenant: string
+  /** The disk is short of room: the write-ahead log is copied back at once, so that it need not grow. */
+  readonly isShort?: boolean
   readonly rows: readonly Row[]
   readonly blobs: readonly BlobMessage[]
   readonly streamFolds: readonly StreamFold[]

@@ -77,7 +77,11 @@ function openTenant(database: Database): Tenant {
     begin: () => begin.run(),
     commit: () => commit.run(),
     rollback: () => {
-      if (database.inTransaction) rollback.run()
+      try {
+        if (database.inTransaction) rollback.run()
+      } catch {
+        // A disk that fails may refuse this, too; SQLite has then ended the transaction by itself.
+      }
     },
     checkpointAt: 0,
   }
@@ -107,11 +111,14 @@ function write(group: GroupMessage): void {
     failpoint('writer:after-commit')
   } catch (error) {
     tenant.rollback()
+    // What a checkpoint copies back need not be written anew.
+    tryCheckpoint(tenant.database, 'PASSIVE')
     say(failure(group.tenant, error))
     return
   }
   say({ kind: 'written', tenant: group.tenant, chunks, logBytes })
-  checkpoint(tenant)
+  if (group.isShort === true) tryCheckpoint(tenant.database, 'PASSIVE')
+  else checkpoint(tenant)
 }
 
 function failure(tenant: string, error: unknown): FromWriter {

@@ -93,6 +93,8 @@ function writeError(message: FromWriter): GatewayError {
   const { code, message: text } =
     message.kind === 'failed' ? message : { code: 'UNKNOWN', message: message.kind }
   const isDamaged = code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
-  const entry = code === 'SQLITE_FULL' ? 'store.full' : isDamaged ? 'store.corrupt' : 'store.failed'
+  const isUnwritable = /^SQLITE_(IOERR|READONLY|CANTOPEN|PROTOCOL)/.test(code)
+  const otherwise = isUnwritable ? 'store.unwritable' : 'store.failed'
+  const entry = code === 'SQLITE_FULL' ? 'store.full' : isDamaged ? 'store.corrupt' : otherwise
   return new GatewayError(entry, `the disk refused: ${text}`, { code })
 }

@@ -83,7 +83,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         stage.write('uplink.put', id, text)
         if (statistics !== undefined) stage.write('subscription.stats', statistics, i!)
       },
-      { urgent: false, bytes: text.length },
+      { urgent: false, bytes: text.length, isSparing: true },
     )
   }
 

@@ -1,0 +1,153 @@
+/**
+ * A disk that fills or fails while a gateway works on it: what is needed least is given up in an order, deleting goes on
+ * when nothing else does, the process lives, and all is as before when the disk is well again.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, it, vi } from 'vitest'
+import { failingDiskObstacle, makeFailingDisk } from '#test/kit/failing-disk.ts'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { connectRaw, publishPacket } from '#test/kit/mqtt.ts'
+import { describeAllowed } from '#test/kit/peers.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { openSmallDisk, type SmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
+import { reading } from './observations.ts'
+
+const path = '/ngsi-ld/v1/entities'
+const note = (id: string): object => ({ id: `urn:ngsi-ld:Note:${id}`, type: 'Note' })
+const within = { timeout: 15_000, interval: 100 }
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup()
+})
+
+async function start(dataFolder: string | undefined, env: Record<string, string> = {}) {
+  const gateway = await startGatewayProcess({ ...(dataFolder !== undefined && { dataFolder }), env })
+  cleanups.push(async () => {
+    await gateway.kill()
+    await gateway.stop()
+  })
+  return { gateway, client: httpClient(gateway.httpUrl) }
+}
+const create = async (client: HttpClient, id: string): Promise<number> =>
+  (await client.send('POST', path, note(id))).status
+const bodyOf = async (client: HttpClient) =>
+  (await client.get('/health/ready')).json() as { status: string; reasons: string[]; degraded: string[] }
+const isAlive = async (gateway: GatewayProcess): Promise<boolean> =>
+  (await httpClient(gateway.httpUrl).get('/health/live')).status === 200
+
+describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
+  const openDisk = (megabytes: number): SmallDisk => {
+    const disk = openSmallDisk(megabytes)
+    cleanups.push(() => disk.remove())
+    return disk
+  }
+
+  it('costs the oldest history, and writing goes on: more comes in than the disk could hold', async () => {
+    const disk = openDisk(24)
+    const { gateway, client } = await start(disk.folder)
+    expect(await create(client, 'a')).toBe(201)
+    let written = 0
+    const write = async (): Promise<void> => {
+      const value = randomBytes(60_000).toString('base64')
+      const answer = await client.send('PATCH', `${path}/urn:ngsi-ld:Note:a/attrs`, {
+        text: { type: 'Property', value },
+      })
+      expect(answer.status).toBe(204)
+      written += value.length
+    }
+    while (written < 40e6) await vi.waitFor(write, within)
+    const metrics = (await client.get('/metrics')).text
+    expect(Number(/^selvedge_history_evicted_total (\d+)/m.exec(metrics)![1])).toBeGreaterThan(0)
+    expect(gateway.logLines().map(({ event }) => event)).toContain('disk.tight')
+    expect(gateway.logLines().filter(({ event }) => event === 'gateway.fault')).toEqual([])
+  }, 120_000)
+
+  it('takes nothing more when nothing is left to give up, lets delete, and recovers with its reserve', async () => {
+    const disk = openDisk(24)
+    const { gateway, client } = await start(disk.folder)
+    for (const id of ['a', 'b']) expect(await create(client, id)).toBe(201)
+    const reserve = join(disk.folder, 'reserve')
+    await vi.waitFor(() => expect(existsSync(reserve)).toBe(true), within)
+    disk.fill()
+    await gateway.event('disk.full')
+    await gateway.event('disk.reserve-released')
+    expect(await create(client, 'c')).toBe(507)
+    expect((await bodyOf(client)).reasons).toEqual(['the disk is full'])
+    expect((await client.send('DELETE', `${path}/urn:ngsi-ld:Note:a`, undefined)).status).toBe(204)
+    expect(existsSync(reserve)).toBe(false)
+    disk.free()
+    await vi.waitFor(async () => expect(await create(client, 'c')).toBe(201), within)
+    await vi.waitFor(() => expect(existsSync(reserve)).toBe(true), within)
+    await vi.waitFor(async () => expect((await bodyOf(client)).status).toBe('ready'), within)
+  }, 60_000)
+
+  it('also when it was full at the start, or the process was killed as it gave up its reserve', async () => {
+    const disk = openDisk(24)
+    const first = await start(disk.folder, { SELVEDGE_FAILPOINTS: 'reserve:released=kill' })
+    expect(await create(first.client, 'a')).toBe(201)
+    await first.gateway.event('disk.reserve-made')
+    disk.fill()
+    expect((await first.gateway.exited).signal).toBe('SIGKILL')
+    const { client } = await start(disk.folder)
+    expect((await client.get(`${path}/urn:ngsi-ld:Note:a`)).status).toBe(200)
+    disk.free()
+    await vi.waitFor(async () => expect(await create(client, 'b')).toBe(201), within)
+  }, 60_000)
+
+  it('costs the backups but the newest before anything else', async () => {
+    const disk = openDisk(32)
+    const { gateway, client } = await start(disk.folder, { SELVEDGE_DISK_RESERVE_BYTES: '1000000' })
+    expect(await create(client, 'a')).toBe(201)
+    for (let i = 0; i < 2; i++)
+      expect((await client.send('POST', '/selvedge/v1/backups', undefined)).status).toBe(201)
+    disk.fill()
+    expect(await gateway.event('disk.shed')).toMatchObject({ backups: 1 })
+    const left = (await client.get('/selvedge/v1/backups')).json() as { backups: unknown[] }
+    expect(left.backups).toHaveLength(1)
+  }, 60_000)
+})
+
+it('a quota is kept to as a disk is', async () => {
+  const quota = 16 * 1024 * 1024
+  const { gateway, client } = await start(undefined, { SELVEDGE_DISK_QUOTA_BYTES: String(quota) })
+  let status = 0
+  for (let n = 0; n < 400 && status !== 507; n++) {
+    const value = randomBytes(90_000).toString('base64')
+    const body = { ...note(`big${n}`), text: { type: 'Property', value } }
+    status = (await client.send('POST', path, body)).status
+  }
+  expect(status).toBe(507)
+  expect(await gateway.event('disk.full')).toMatchObject({ quotaBytes: quota })
+  expect((await client.send('DELETE', `${path}/urn:ngsi-ld:Note:big0`, undefined)).status).toBe(204)
+}, 60_000)
+
+describeAllowed(failingDiskObstacle(), 'a disk that answers with EIO', () => {
+  it('ends nothing: writes are refused, QoS 1 is held, and all goes on when it is well', async () => {
+    const disk = makeFailingDisk('selvedge.db')
+    cleanups.push(() => disk.remove())
+    const { gateway, client } = await start(undefined, disk.env)
+    expect(await create(client, 'a')).toBe(201)
+    disk.fail()
+    expect(await create(client, 'b')).toBe(503)
+    expect(await gateway.event('store.unwritable')).toMatchObject({
+      code: expect.stringMatching(/^SQLITE_IOERR/),
+    })
+    expect((await bodyOf(client)).reasons).toEqual(['the disk fails'])
+    expect((await client.get(`${path}/urn:ngsi-ld:Note:a`)).status).toBe(200)
+    const device = await connectRaw(gateway.mqttPort, 'held')
+    const payload = reading('cellar:temperature', 20, 1_700_000_000)
+    device.send(publishPacket('senml/x', payload, { qos: 1, messageId: 7 }))
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect(await isAlive(gateway)).toBe(true)
+    disk.heal()
+    expect(await device.next(5000)).toMatchObject({ cmd: 'puback', messageId: 7 })
+    device.end()
+    await vi.waitFor(async () => expect(await create(client, 'b')).toBe(201), within)
+    expect((await bodyOf(client)).status).toBe('ready')
+    await gateway.kill()
+    const again = await start(gateway.dataFolder)
+    expect((await again.client.get(`${path}/urn:ngsi-ld:Note:b`)).status).toBe(200)
+  }, 60_000)
+})
