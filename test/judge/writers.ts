@@ -230,7 +230,7 @@ export async function keepDevice(name: string, ports: WriterPorts, tally: Tally)
 }
 
 /** Asks until an answer says that it was done. */
-async function untilDone(
+export async function untilDone(
   place: Place,
   ask: (client: HttpClient) => Promise<Reply>,
   fine: readonly number[],
