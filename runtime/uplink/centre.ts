@@ -45,6 +45,8 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
   /** True once the other side was seen not to keep histories. */
   let hasNoHistory = false
   let isOneOfUs: boolean | undefined
+  /** Why it could not be asked last. */
+  let silence = ''
 
   async function ask(method: string, path: string, body?: unknown, came: Came = {}): Promise<PeerAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -83,7 +85,7 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     if (hasNoHistory) return done([], 1)
     const isOurs = await isSelvedge()
     if (isOurs === undefined)
-      return { kind: 'later', reason: 'it does not say what it is', isUnreachable: true }
+      return { kind: 'later', reason: `it does not say what it is: ${silence}`, isUnreachable: true }
     if (isOurs) return tellPast(step, attributesOf(step), () => createPast(step, '?options=sysAttrs'))
     // Other brokers know no times of what was not observed.
     const attributes = observedOf(attributesOf(step))
@@ -130,7 +132,10 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     const timeoutMs = limits.uplinkTimeoutMs.value
     const { headers } = settings
     const answer = await peer.exchange({ method: 'GET', url, headers, timeoutMs })
-    if ('failure' in answer || isTransient(answer.status, [404, 405])) return undefined
+    if ('failure' in answer || isTransient(answer.status, [404, 405])) {
+      silence = 'failure' in answer ? answer.reason : `answered ${answer.status}`
+      return undefined
+    }
     isOneOfUs = answer.status === 200 && answer.text.includes('selvedge')
     return isOneOfUs
   }
