@@ -19,7 +19,12 @@ export const downwardLimits = {
     'A body of the largest size and its headers',
     'connection closed',
   ),
-  tunnelBeatMs: limit(20_000, 'ms', 'How soon the centre notices a dead tunnel, twice', 'connection ended'),
+  tunnelBeatMs: limit(
+    20_000,
+    'ms',
+    'How soon the centre notices a dead tunnel, three times at most',
+    'connection ended',
+  ),
   tunnelStableMs: limit(60_000, 'ms', 'A tunnel that lasted so long was a good one', 'pauses begin anew'),
   tunnelPauseMsMax: limit(60_000, 'ms', 'Between two tries to open a tunnel', 'stays there'),
   tunnelCloseMs: limit(1000, 'ms', 'Whoever does not say goodbye', 'connection ended'),

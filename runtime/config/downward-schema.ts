@@ -107,7 +107,7 @@ const tunnel = kind.groupOf('a group with url', {
   keepAliveSeconds: setting(kind.wholeNumber(1, 3600, 'seconds'), 20, {
     title: 'Time between two signs of life',
     description:
-      'Less than routers on the way forget a silent connection after. A dead one is noticed after twice as long.',
+      'Less than routers on the way forget a silent connection after. A dead one is noticed after three times as long at most.',
   }),
 })
 

@@ -92,4 +92,5 @@ export function listen(
   })
 }
 
-const quietMs = (): number => 2 * limits.streamBeatMs.value + 1000
+/** As often as there are signs of life. */
+const quietMs = (): number => limits.streamBeatMs.value

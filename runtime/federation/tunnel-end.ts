@@ -152,18 +152,21 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
 }
 
 /**
- * Whether anything moved since the last look. Bytes count, not messages: a large one over a slow way takes many beats, and signs of
- * life wait behind it.
+ * Whether a connection lives, as far as looks now and then can tell: false when nothing moved at two looks in a row, since one
+ * may come just before a late sign. Bytes count, not messages: a large one over a slow way takes many beats, and signs of life
+ * wait behind it.
  */
 export function createPulse(wire: TunnelWire): () => boolean {
   let last: { read: number; left: number; waiting: number } | undefined
+  let silentLooks = 0
   return () => {
     const { bytesRead: read, writableLength: waiting } = wire
     const left = wire.bytesWritten - waiting
     // What leaves counts only where something had to wait: else it may lie in the buffers of a dead connection.
     const moved = last === undefined || read > last.read || (last.waiting > 0 && left > last.left)
     last = { read, left, waiting }
-    return moved
+    silentLooks = moved ? 0 : silentLooks + 1
+    return silentLooks < 2
   }
 }
 
