@@ -1,5 +1,5 @@
 /**
- * `npm run offline -- [--observations 260000] [--rate 2500]`: a gateway whose centre is away for 72 hours at 100 observations a
+ * `npm run offline -- [--observations 260000] [--rate 2500] [--share 2]`: a gateway whose centre is away for 72 hours at 100 observations a
  * second, with 200 MB for what waits, both made smaller by the same factor and as fast as it goes. Resident memory must
  * stay flat and the file within its bounds meanwhile; when the centre comes, whatever it does not get has to lie
  * within a gap that it is told of, and gaps may claim no more than there was. Ends with 1 where that is not so.
@@ -17,9 +17,13 @@ const { values } = parseArgs({
   options: {
     observations: { type: 'string', default: '260000' },
     rate: { type: 'string', default: '2500' },
+    share: { type: 'string', default: '2' },
   },
 })
-const [observations, rate] = [Number(values.observations), Number(values.rate)]
+const observations = Number(values.observations)
+const rate = Number(values.rate)
+/** One part in so many of the history is for the uplink; more than it holds has to be let go. */
+const share = Number(values.share)
 const whole = { observations: 72 * 3600 * 100, bytes: 200e6 }
 const budget = Math.max(2 ** 20, Math.round((whole.bytes * observations) / whole.observations))
 const tanks = 20
@@ -58,14 +62,16 @@ await post('/ngsi-ld/v1/subscriptions', {
       uri: `${proxy.url}/ngsi-ld/v1`,
       notifierInfo: [
         { key: 'selvedge:mode', value: 'uplink' },
-        { key: 'selvedge:budget-bytes', value: String(Math.round(budget / 2)) },
+        { key: 'selvedge:budget-bytes', value: String(Math.round(budget / share)) },
         { key: 'selvedge:thin-seconds', value: '10' },
       ],
     },
   },
 })
 
-tell(`${observations} observations, ${(budget / mib).toFixed(1)} MiB of history, half of that for the uplink`)
+tell(
+  `${observations} observations, ${(budget / mib).toFixed(1)} MiB of history, 1/${share} of that for the uplink`,
+)
 const startedAt = performance.now()
 const samples: number[] = []
 let steps = 0
