@@ -71,6 +71,8 @@ export const logEvents = {
   'uplink.undeclared': 'An uplink of the settings cannot begin, such as for a context that is not there.',
   'uplink.down': 'The broker of an uplink cannot be reached or does not take anything.',
   'uplink.up': 'The broker of an uplink takes what it is sent again.',
+  'uplink.reconciled': 'An uplink compared what went up with what its broker holds.',
+  'uplink.centre-restored': 'The broker of an uplink holds less than it did; what is missing is looked for.',
   'uplink.refused': 'The broker of an uplink will not take something.',
   'registration.made': 'This gateway was registered at another broker as context source.',
   'registration.failed': 'A registration at another broker could not be made or renewed; it is tried again.',

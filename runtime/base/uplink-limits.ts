@@ -4,6 +4,29 @@
 import { type Limit, limit } from './limit.ts'
 
 export const uplinkLimits = {
+  reconcileBucketsMax: limit(
+    32,
+    'buckets',
+    'Each is a pass over all entities',
+    'all is compared page by page',
+  ),
+  reconcileHistories: limit(20, 'entities', 'Whose histories are compared at a time', 'the next turn'),
+  reconcileAfterMs: limit(86_400_000, 'ms', 'A cut that is long', 'what is over there is compared'),
+  reconcileNoteMs: limit(
+    10_000,
+    'ms',
+    'What the other broker holds, noted while there is traffic',
+    'the next look',
+  ),
+  reconcileLookMs: limit(600_000, 'ms', 'Whether the other broker holds less than before', 'the next look'),
+  digestEntitiesPerTurn: limit(100, 'entities', 'Reckoned without a pause', 'the next turn'),
+  digestInstancesPerTurn: limit(
+    4000,
+    'instances',
+    'Of an attribute, reckoned without a pause',
+    'the next turn',
+  ),
+  digestIdsMax: limit(100, 'entities', 'Whose histories are asked for at once', '400'),
   viaHopsMax: limit(16, 'brokers', 'Kept with what came through them', 'the first and the last ones'),
   uplinkRowsPerTurn: limit(64, 'log rows', 'What is sent before the position moves on', 'the next turn'),
   uplinkEntitiesPerRequest: limit(200, 'entities', 'What any broker takes in one batch', 'the next request'),

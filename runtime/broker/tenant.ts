@@ -26,6 +26,7 @@ import { type Backlog, createBacklog } from './backlog.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
 import { createDeadLetters } from './dead-letters.ts'
+import { createDigests, type Digests } from './digests.ts'
 import type { DiskRoom, Extent } from './disk-room.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
@@ -87,6 +88,7 @@ export interface Inside {
   /** What followers of the changes read. */
   readonly following: Following
   readonly backlog: Backlog
+  readonly digests: Digests
   readonly uplinkStates: UplinkStates
 }
 
@@ -159,6 +161,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     inventory: createInventory({ shapes: createShapes(database), names }),
     registrations: told.sources.registrations.broker,
     sourceSubscriptions: told.sources.subscribe.broker,
+    digests: createDigests({ following, history: (id, query) => evolve(id, query) }),
     deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 
@@ -169,7 +172,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
     history: broker.history,
-    ...{ following, uplinkStates: stored.uplinkStates },
+    ...{ following, digests: broker.digests, uplinkStates: stored.uplinkStates },
     backlog: createBacklog({ ...stored, live, logBytes: () => kept.status().logBytes }, settings.history),
   })
 

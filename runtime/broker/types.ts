@@ -25,6 +25,7 @@ import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
 import type { ViaOrigin } from '#ngsi-ld/via.ts'
 import type { SourceCopyRow } from '#store/context-sources.ts'
 import type { DeadLetters } from './dead-letters.ts'
+import type { Digests } from './digests.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { Inventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'
@@ -353,6 +354,7 @@ export interface TenantBroker extends Provision {
   readonly registrations: RegistrationBroker
   readonly sourceSubscriptions: SourceSubscriptionBroker
   readonly deadLetters: DeadLetters
+  readonly digests: Digests
 }
 
 /** The tenants; the default one has the name ''. */

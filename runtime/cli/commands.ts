@@ -129,11 +129,16 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'uplink',
-    summary: 'Tell how uplinks are, test their way, pause and resume them',
+    summary: 'Tell how uplinks are, test their way, pause and resume them, compare',
     words: { form: 'ACTION [ID]', least: 1, most: 2 },
     details:
-      'Actions: status, test, pause, resume. Without an ID: all uplinks, and for pause and resume the only one.\ntest writes to the other broker, reads back, and says what is wrong. Exit code 1: one of them is cut off,\nor its way does not work.',
-    options: [...gatewayOptions, ...settingsOptions, json],
+      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports. Exit code 1: one of them is cut off,\nor its way does not work.',
+    options: [
+      { name: 'dry-run', summary: 'With reconcile: only look, and send nothing' },
+      ...gatewayOptions,
+      ...settingsOptions,
+      json,
+    ],
     load: async () => (await import('./uplink.ts')).uplink,
   },
   {

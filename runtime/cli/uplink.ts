@@ -36,7 +36,7 @@ interface TrialView {
 }
 
 const path = '/selvedge/v1/uplinks'
-const actions = ['status', 'test', 'pause', 'resume'] as const
+const actions = ['status', 'test', 'pause', 'resume', 'reconcile'] as const
 type Action = (typeof actions)[number]
 
 export async function uplink(given: Given, terminal: Terminal): Promise<number> {
@@ -47,6 +47,8 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
     throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
   }
+  if (given.has('dry-run') && action !== 'reconcile')
+    throw new GatewayError('cli.usage', '--dry-run goes with reconcile only')
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
@@ -54,6 +56,7 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
   const show = (value: unknown, text: string): void =>
     terminal.out(given.has('json') ? `${JSON.stringify(value, undefined, 2)}\n` : text)
   if (action === 'test') return testAll(gateway, chosen, show)
+  if (action === 'reconcile') return reconcileAll(gateway, chosen, { show, isDry: given.has('dry-run') })
   if (action !== 'status')
     for (const each of chosen) await call(gateway, 'POST', `${path}/${encodeURIComponent(each.id)}/${action}`)
   const now = action === 'status' ? chosen : await choose(gateway, action, id)
@@ -87,7 +90,7 @@ async function choose(
 
 async function call(gateway: RunningGateway, method: string, at: string): Promise<unknown> {
   const answer = await gateway.ask(at, { method })
-  if (answer.status !== 200) throw refusalOf(answer, `${method} ${at}`)
+  if (answer.status !== 200 && answer.status !== 202) throw refusalOf(answer, `${method} ${at}`)
   return JSON.parse(answer.text) as unknown
 }
 
@@ -116,6 +119,50 @@ function span(seconds: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} minutes left`
   if (seconds < 14 * 86_400) return `${Math.round(seconds / 3600)} hours left`
   return `${Math.round(seconds / 86_400)} days left`
+}
+
+interface ReconcileView {
+  readonly phase: string
+  readonly compared: number
+  readonly missing: number
+  readonly different: number
+  readonly surplus: number
+  readonly unknown: number
+  readonly days: number
+  readonly observations: number
+}
+
+/** Begins, and waits until each is done: the gateway goes on by itself when nobody waits. */
+async function reconcileAll(
+  gateway: RunningGateway,
+  chosen: readonly UplinkView[],
+  { show, isDry }: { readonly show: (value: unknown, text: string) => void; readonly isDry: boolean },
+): Promise<number> {
+  const reports: (ReconcileView & { readonly id: string })[] = []
+  for (const { id } of chosen) {
+    const at = `${path}/${encodeURIComponent(id)}`
+    let view = await call(gateway, 'POST', `${at}/reconcile${isDry ? '?dryRun=true' : ''}`)
+    while ((view as { reconcile: ReconcileView }).reconcile.phase !== 'done') {
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      view = await call(gateway, 'GET', at)
+    }
+    reports.push({ id, ...(view as { reconcile: ReconcileView }).reconcile })
+  }
+  const texts = reports.map((one) =>
+    [
+      `${one.id}: ${isDry ? 'compared, nothing sent' : 'compared, the difference sent'}\n`,
+      table([
+        ['Compared', `${one.compared} entities`],
+        ['Missing there', `${one.missing}`],
+        ['Different there', `${one.different}`],
+        ['Deleted here', `${one.surplus}`],
+        ['Not known here', `${one.unknown}; they stay`],
+        ['History', `${one.days} days of attributes, ${one.observations} observations sent`],
+      ]),
+    ].join(''),
+  )
+  show(reports, texts.join('\n'))
+  return exitCodes.ok
 }
 
 const waits: Readonly<Record<string, string>> = {

@@ -26,6 +26,7 @@ import { backupsPath, createBackupRoutes } from './backups.ts'
 import { createBodies, type HttpContext, headerOf } from './body.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
+import { createDigestRoutes, digestsPath } from './digests.ts'
 import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
 import { createDistribution, type Distribution } from './distribution.ts'
 import { createEntityRoutes, entitiesPath } from './entities.ts'
@@ -161,6 +162,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ asks, answers, clock, alias }).retrieve },
       [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
       [platformContextPath]: { GET: createContextRoutes().platform },
+      [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
       ...adminTable(admin),
       [backupsPath]: { GET: backups.list, POST: backups.make },

@@ -30,6 +30,18 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'POST /selvedge/v1/backups': op('Operation', 'Makes a backup and answers when it is on disk', {
     201: 'Object',
   }),
+  'GET /selvedge/v1/digests': op(
+    'Uplinks',
+    'Counts and hashes of what is held, to compare: of entities by buckets, of one bucket by ids, of histories by days',
+    { 200: 'Object' },
+    { parameters: ['type', 'through', 'bucket', 'id', 'from', 'to', 'position'] },
+  ),
+  'POST /selvedge/v1/uplinks/:id/reconcile': op(
+    'Uplinks',
+    'Compares what was sent with what the other broker holds, and sends the difference; the status of the uplink reports',
+    { 202: 'Object' },
+    { parameters: ['dryRun'] },
+  ),
   'GET /selvedge/v1/uplinks': op('Uplinks', 'All uplinks and how they are', { 200: ['Object'] }),
   'GET /selvedge/v1/uplinks/:id': op('Uplinks', 'How an uplink is', { 200: 'Object' }),
   'POST /selvedge/v1/uplinks/:id/pause': op('Uplinks', 'Sends nothing from now on', { 200: 'Object' }),

@@ -10,7 +10,7 @@ import { notFound } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { pagingOf } from './negotiate.ts'
+import { pagingOf, truthOf } from './negotiate.ts'
 
 /** A change that the broker of an uplink will not take. */
 export interface UplinkRefusal {
@@ -32,6 +32,8 @@ export interface UplinkOperations {
   complaints(): readonly string[]
   /** Settles when it is on disk; false when there is no such uplink. @throws ngsi-ld.conflict */
   pause(id: string, isPaused: boolean): Promise<boolean>
+  /** Begins to compare with the other broker; false when there is no such uplink. @throws ngsi-ld.conflict */
+  reconcile(id: string, isDry: boolean): Promise<boolean>
   /** Writes to the other broker, reads back, and says what is wrong; undefined when there is no such uplink. */
   test(id: string): Promise<object | undefined>
   refusalCount(): number
@@ -53,6 +55,7 @@ export const uplinksPath = '/selvedge/v1/uplinks'
 export const queuePath = '/selvedge/v1/queue'
 
 const none: ReadonlySet<string> = new Set()
+const reconcileParameters: ReadonlySet<string> = new Set(['dryRun'])
 const pageParameters: ReadonlySet<string> = new Set(['limit', 'offset'])
 
 export function createUplinkTable(ports: UplinkRoutePorts) {
@@ -88,6 +91,14 @@ export function createUplinkTable(ports: UplinkRoutePorts) {
     },
     [`${uplinksPath}/:id/pause`]: { POST: hold(true) },
     [`${uplinksPath}/:id/resume`]: { POST: hold(false) },
+    [`${uplinksPath}/:id/reconcile`]: {
+      async POST(c: HttpContext) {
+        const ask = await asks.read(c, reconcileParameters)
+        const isDry = truthOf(ask.parameters, 'dryRun') ?? false
+        if (!(await operated(ask).reconcile(idOf(c), isDry))) throw unknown(c)
+        return answers.data(ask, operated(ask).get(idOf(c)), { status: 202 })
+      },
+    },
     [`${uplinksPath}/:id/test`]: {
       async POST(c: HttpContext) {
         const ask = await asks.read(c, none)

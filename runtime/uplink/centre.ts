@@ -9,6 +9,7 @@ import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
+import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
 import { atOnce, done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
@@ -28,6 +29,8 @@ export interface Centre {
   send(layer: Layer): Promise<Outcome>
   /** One request of any kind, for tests of the way and for comparing. */
   ask(method: string, path: string, body?: unknown, came?: Came): Promise<PeerAnswer>
+  /** What a gateway like this one tells beside NGSI-LD; `path` is below its root. */
+  look(path: string): Promise<PeerAnswer>
   /** What it calls itself in Via, as far as it says; asked anew each time. */
   pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
   /** Whether it is a gateway like this one; undefined when it cannot be told now. */
@@ -142,8 +145,16 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
 
   const { remove, drop } = createRemoval(ask)
 
+  function look(path: string): Promise<PeerAnswer> {
+    const url = new URL(path, settings.base).href
+    const headers: Record<string, string> = { accept: 'application/json', ...settings.headers }
+    if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
+    return peer.exchange({ method: 'GET', url, headers, timeoutMs: limits.uplinkTimeoutMs.value })
+  }
+
   return Object.freeze({
     ask,
+    look,
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {
@@ -157,7 +168,11 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     },
     async send({ kind, steps }) {
       if (kind === 'put') return inTurn(partsOf(steps), put)
-      if (kind === 'remove') return inTurn(idsOf(steps), remove)
+      if (kind === 'remove')
+        return inTurn(
+          idParts(steps, ({ entity }) => entity.id),
+          remove,
+        )
       const most = limits.uplinkInstancesPerRequest.value
       // Parts of one thing go in their order, different things side by side.
       return atOnce(steps, (step) => (kind === 'past' ? inTurn(pastParts(step, most), past) : drop(step)))
@@ -185,22 +200,6 @@ function aliasIn(text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Steps in parts whose ids fit into an address. */
-function idsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
-  const parts: Step[][] = []
-  let room = 0
-  for (const step of steps) {
-    const size = encodeURIComponent(step.entity.id).length + 3
-    if (room < size || parts.length === 0) {
-      parts.push([])
-      room = limits.uplinkAddressBytes.value
-    }
-    room -= size
-    parts.at(-1)!.push(step)
-  }
-  return parts
 }
 
 /** Steps in parts that make requests of bounded length. */

@@ -13,6 +13,7 @@ import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
 import type { UplinkStates } from '#store/uplink-states.ts'
 import { readStep } from './anew.ts'
 import type { Centre } from './centre.ts'
+import type { ReconcileTask } from './reconcile.ts'
 import { type Trial, tryUplink } from './trial.ts'
 import type { Uplink, UplinkStatus } from './uplink.ts'
 import type { UplinkSubscription } from './uplinks.ts'
@@ -67,6 +68,15 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
     async test(id): Promise<Trial | undefined> {
       const operated = running.get(id)
       return operated && tryUplink(operated.centre(), { alias: ports.alias, clock })
+    },
+    async reconcile(id, isDry) {
+      if (find(id) === undefined) return false
+      const operated = running.get(id)
+      if (operated === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+      if (!(await operated.uplink.reconcile(isDry)))
+        throw new GatewayError('ngsi-ld.conflict', 'it is comparing already')
+      return true
     },
     refusalCount: states.refusalCount,
     refusals: ({ limit, offset }) => states.refusals(limit, offset),
@@ -127,6 +137,7 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     lastSuccess: time(last.success),
     lastFailure: time(last.failure),
     lastFailureReason: last.reason,
+    ...(status.reconcile === undefined ? {} : { reconcile: reconcileOf(status.reconcile) }),
     wishes: wishesOf(one),
   }
 }
@@ -142,6 +153,11 @@ function complaintsOf({ subscription: { id } }: UplinkSubscription, status: Upli
   const full =
     isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
   return [away, full].filter((one) => typeof one === 'string')
+}
+
+/** How a comparison went, or goes. */
+function reconcileOf({ after: _, startedAt, endedAt, ...task }: ReconcileTask): object {
+  return { ...task, startedAt: time(startedAt), endedAt: time(endedAt) }
 }
 
 /** What is to be told from the beginning on is not behind by all of time. */

@@ -143,3 +143,20 @@ export function bodyOf(
     body[name] = instances.length === 1 && shape === 'current' ? instances[0] : instances
   return body
 }
+
+/** How many instances a step tells. */
+export const instanceCount = (step: Step): number =>
+  'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1
+
+/** Whether all that a step tells was observed. */
+export const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean => {
+  const attributes = withoutMirror(step)
+  return (
+    attributes.size > 0 &&
+    [...attributes.values()].every((all) => all.every(({ observedAt }) => observedAt !== undefined))
+  )
+}
+
+/** What a step tells, without the attribute that only says when. */
+export const withoutMirror = ({ attributes, mirror }: Step & { kind: 'put' | 'past' }): Attributes =>
+  new Map([...attributes].filter(([name]) => name !== mirror))

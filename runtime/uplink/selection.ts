@@ -12,6 +12,8 @@ export interface UplinkSelection {
   takesAttribute(name: string): boolean
   /** True when nothing is left out. */
   readonly takesAll: boolean
+  /** Types that go up, where nothing but the type decides. */
+  readonly types: readonly string[] | undefined
   /** True when what an entity is like decides, and not only which one it is. */
   readonly dependsOnValues: boolean
 }
@@ -30,5 +32,13 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
     takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
     takesAll: selectors === undefined && names === undefined && left.size === 0 && !dependsOnValues,
     dependsOnValues,
+    types: typesOf(selectors),
   }
+}
+
+function typesOf(selectors: Subscription['entities']): readonly string[] | undefined {
+  const names = selectors?.map(({ types, ids, idPattern }) =>
+    ids === undefined && idPattern === undefined && types?.kind === 'type' ? types.name : undefined,
+  )
+  return names?.every((name) => name !== undefined) === true ? (names as string[]) : undefined
 }

@@ -6,6 +6,7 @@
 import type { Position } from '#broker/following.ts'
 import type { Level } from './budget.ts'
 import type { Loss } from './losses.ts'
+import type { ReconcileTask } from './reconcile.ts'
 
 /** A span of history that waits. */
 export interface Waiting {
@@ -36,6 +37,10 @@ export interface UplinkState {
   last: { success?: number; failure?: number; reason?: string }
   /** When this state came out of a backup, ms: what went up between may be unknown here. `selvedge restore` sets it. */
   restored?: number
+  /** A comparison with the other broker: the one under way, else the last one. */
+  reconcile?: ReconcileTask
+  /** The number of the last change over there, as it was told last. */
+  centreAt?: number
   /** What the other broker calls itself in Via; left out where it does not say. */
   pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */

@@ -7,11 +7,13 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
 import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
 import type { Centre } from './centre.ts'
+import { createComparing } from './comparing.ts'
 import type { Gate, Shut } from './gate.ts'
 import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
@@ -19,7 +21,7 @@ import type { Losses } from './losses.ts'
 import type { Measure, Waits } from './measure.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
-import { type Attributes, type Layer, layersOf, type Step } from './plan.ts'
+import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
 import {
   endsOf,
   instanceKeys,
@@ -34,6 +36,7 @@ import { createThrottle } from './throttle.ts'
 
 export interface UplinkPorts {
   readonly following: Following
+  readonly digests: Digests
   /** The other broker, by the way of each lane. */
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly gate: Gate
@@ -66,6 +69,7 @@ export interface UplinkStatus {
   readonly last: UplinkState['last']
   /** What waits, and how long there is room for more. */
   readonly waits: Waits
+  readonly reconcile: UplinkState['reconcile']
   /** Since the uplink began, and on this UTC day. */
   readonly sentBytes: number
   readonly day: UplinkState['day']
@@ -75,6 +79,8 @@ export interface Uplink {
   status(): UplinkStatus
   /** Settles when it is on disk. */
   pause(isPaused: boolean): Promise<void>
+  /** Compares with the other broker; false where that is under way already. */
+  reconcile(isDry: boolean): Promise<boolean>
   /** Does at once what was refused before, as far as it is still to be done. */
   again(step: Step): Promise<Outcome>
   close(): Promise<void>
@@ -99,11 +105,10 @@ export function createUplink(
   let knowsCentre = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
-  const reading = readingOf(following, selection, (heard) => {
-    const chain = chainOf(heard)
-    return chain.includes(ports.alias) || (state.pseudonym !== undefined && chain.includes(state.pseudonym))
-  })
+  const reading = readingOf(following, selection, (name) => name === ports.alias || name === state.pseudonym)
   const ghosts = createGhosts(reading)
+  const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
+  const comparing = createComparing({ ...ports, id, state, reading, deliver: fill })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
@@ -214,6 +219,7 @@ export function createUplink(
       graves: Math.min(state.position.n, state.refresh?.graves ?? state.position.n),
       rid: 0,
     }
+    if (here.at - since > limits.reconcileAfterMs.value && since > 0) comparing.begin('long-cut')
     state.position = here
     isUnsaved = true
     log.info('uplink.catching-up', { uplink: id, since: new Date(since).toISOString() })
@@ -262,6 +268,7 @@ export function createUplink(
           isIdle = false
         }
         await ghosts.lay(deliverAll)
+        if (await comparing.look()) isUnsaved = true
       }
       await keep()
       if (isIdle) await link.rest(limits.uplinkPollMs.value)
@@ -273,15 +280,16 @@ export function createUplink(
     while (!isClosed) {
       const span = state.spans[0]
       if (span === undefined || state.refresh !== undefined || following.isHeld()) {
+        const mayCompare = span === undefined && state.refresh === undefined && !following.isHeld()
+        if (mayCompare && (await comparing.portion())) isUnsaved = true
         await link.rest(limits.uplinkPollMs.value)
         continue
       }
       if (measure.bound()) continue
       span.began ??= span.from
-      const send = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
       const to = await fillSpan(span, sizes, {
         ...{ following, reading, losses },
-        deliver: send,
+        deliver: fill,
         settle: ghosts.settle,
       })
       if (to === undefined) return
@@ -290,7 +298,7 @@ export function createUplink(
       isUnsaved = true
       if (span.from < span.to) continue
       const gaps = losses.gaps(span.began)
-      for (const layer of layersOf(gaps.steps)) if (!(await send(layer))) return
+      for (const layer of layersOf(gaps.steps)) if (!(await fill(layer))) return
       gaps.told()
       if (gaps.steps.length > 0)
         log.warn('uplink.evicted', { uplink: id, gaps: gaps.steps.length, observations: counts.evicted })
@@ -340,6 +348,7 @@ export function createUplink(
         counts: { ...counts },
         last: state.last,
         waits: measure.waits(oldest),
+        reconcile: state.reconcile,
         sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
         day: state.day,
       }
@@ -348,6 +357,13 @@ export function createUplink(
       state.isPaused = isPaused
       isUnsaved = true
       await keep(true)
+    },
+    async reconcile(isDry) {
+      if (comparing.isDue()) return false
+      comparing.begin('asked', isDry)
+      isUnsaved = true
+      await keep(true)
+      return true
     },
     async again(step) {
       const reason = gate.shut() ?? link.trouble()?.reason
@@ -372,23 +388,10 @@ export function createUplink(
 const readingOf = (
   following: Following,
   selection: UplinkSelection,
-  isFromThere: ReadingPorts['isFromThere'],
+  isThere: (name: string) => boolean,
 ): ReadingPorts & LeavingPorts => ({
-  ...{ selection, isFromThere, streamOf: following.streamOf, instanceOf: following.instanceOf },
+  isFromThere: (heard) => chainOf(heard).some(isThere),
+  ...{ selection, streamOf: following.streamOf, instanceOf: following.instanceOf },
   ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
   gravesAfter: following.gravesAfter,
 })
-
-const instanceCount = (step: Step): number =>
-  'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1
-
-const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean => {
-  const attributes = withoutMirror(step)
-  return (
-    attributes.size > 0 &&
-    [...attributes.values()].every((all) => all.every(({ observedAt }) => observedAt !== undefined))
-  )
-}
-
-const withoutMirror = ({ attributes, mirror }: Step & { kind: 'put' | 'past' }): Attributes =>
-  new Map([...attributes].filter(([name]) => name !== mirror))

@@ -37,7 +37,7 @@ export interface UplinkSubscription {
 }
 
 export interface UplinksPorts {
-  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'backlog' | 'uplinkStates'>
+  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   /** Ids of the settings, those too that cannot begin yet. */
@@ -133,6 +133,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { selection, throttling },
       {
         following,
+        digests: tenant.digests,
         link,
         gate,
         losses,

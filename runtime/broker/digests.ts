@@ -1,0 +1,143 @@
+/**
+ * Digests of what a tenant holds, for brokers that compare. They are reckoned anew each time they are asked for, a page of
+ * entities or of a history at a time, with turns for others in between; one reckoning runs at a time.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { limits } from '#base/limits.ts'
+import {
+  bucketCount,
+  bucketOf,
+  type Digest,
+  dayOf,
+  observationHash,
+  plus,
+  stateHash,
+} from '#ngsi-ld/digest.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { Following, Span } from './following.ts'
+import type { EntityHistory, EntityView, TenantBroker } from './types.ts'
+import { timesKey } from './view.ts'
+
+/** By attribute instance (`name` or `name datasetId`), by UTC day. */
+export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Digest>>>>
+
+export type Chosen = (view: EntityView) => boolean
+
+export interface Digests {
+  /** Number of the last change: smaller than before when an older copy was brought back. */
+  position(): number
+  buckets(isChosen: Chosen): Promise<readonly Digest[]>
+  /** Hashes of the entities in a bucket, by id. */
+  bucket(bucket: number, isChosen: Chosen): Promise<ReadonlyMap<string, number>>
+  /** What was observed of an entity within from <= ms < to. */
+  history(id: string, span: Span): Promise<HistoryDigests>
+  /** What was observed of one attribute instance, in parts. */
+  observed(id: string, key: string, span: Span): AsyncIterable<readonly AttributeInstance[]>
+}
+
+export interface DigestsPorts {
+  readonly following: Following
+  readonly history: TenantBroker['history']
+}
+
+/** Tells observations that came before: one that was made in two lives of an entity counts once. Times ascend. */
+function createRepeats(): (key: string, at: number, one: number) => boolean {
+  const last = new Map<string, { at: number; readonly seen: Set<number> }>()
+  return (key, at, one) => {
+    const known = last.get(key) ?? { at, seen: new Set() }
+    last.set(key, known)
+    if (known.at !== at) known.seen.clear()
+    known.at = at
+    const isRepeat = known.seen.has(one)
+    known.seen.add(one)
+    return isRepeat
+  }
+}
+
+export function createDigests({ following, history }: DigestsPorts): Digests {
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** One after the other. */
+  function alone<T>(reckon: () => Promise<T>): Promise<T> {
+    const turn = last.then(reckon)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+
+  async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
+    const limit = limits.digestEntitiesPerTurn.value
+    for (let rid = 0; ; ) {
+      const page = following.entities(rid, limit)
+      for (const [, view] of page) if (isChosen(view)) yield view
+      if (page.length < limit) return
+      rid = page.at(-1)![0]
+      await nextTurn()
+    }
+  }
+
+  /** Lists of instances of each attribute, in order; an instance comes twice where many are of one time. */
+  async function* parts(id: string, span: Span, attrs?: ReadonlySet<string>): AsyncGenerator<EntityHistory> {
+    const limit = limits.digestInstancesPerTurn.value
+    const window = { timeproperty: 'observedAt', timerel: 'between', limit } as const
+    const found = history(id, { ...window, timeAtMs: span.from, endTimeAtMs: span.to, attrs })
+    if (found === undefined) return
+    yield found
+    await nextTurn()
+    for (const name of found.cut) {
+      const last = found.attributes.get(name)?.at(-1)?.observedAt
+      if (last === undefined) continue
+      // Those of the last time may be cut in two.
+      const from = Math.max(last, span.from + 1)
+      yield* parts(id, { from, to: span.to }, new Set([name]))
+    }
+  }
+
+  async function historyOf(id: string, span: Span): Promise<HistoryDigests> {
+    const days = new Map<string, Record<string, Digest>>()
+    const isKnown = createRepeats()
+    for await (const { attributes, cut } of parts(id, span)) {
+      for (const [name, list] of attributes) {
+        const end = cut.has(name) ? list.at(-1)?.observedAt : undefined
+        for (const { instance, observedAt, deletedAt } of list) {
+          if (observedAt === undefined || deletedAt !== undefined || observedAt === end) continue
+          const key = timesKey(name, instance.datasetId ?? '')
+          const one = observationHash(observedAt, instance)
+          if (isKnown(key, observedAt, one)) continue
+          const ofKey = days.get(key) ?? {}
+          days.set(key, ofKey)
+          const day = dayOf(observedAt)
+          ofKey[day] = plus(ofKey[day] ?? [0, 0], one)
+        }
+      }
+    }
+    return Object.fromEntries(days)
+  }
+
+  return Object.freeze({
+    position: () => following.position().n,
+    buckets: (isChosen) =>
+      alone(async () => {
+        const sums: Digest[] = Array.from({ length: bucketCount }, () => [0, 0])
+        for await (const view of chosen(isChosen)) {
+          const bucket = bucketOf(view.id)
+          sums[bucket] = plus(sums[bucket]!, stateHash(view.entity()))
+        }
+        return sums
+      }),
+    bucket: (bucket, isChosen) =>
+      alone(async () => {
+        const hashes = new Map<string, number>()
+        for await (const view of chosen((one) => bucketOf(one.id) === bucket && isChosen(one)))
+          hashes.set(view.id, stateHash(view.entity()))
+        return hashes
+      }),
+    history: (id, span) => alone(() => historyOf(id, span)),
+    async *observed(id, key, span) {
+      const [name = '', dataset = ''] = key.split(' ')
+      for await (const { attributes } of parts(id, span, new Set([name])))
+        yield (attributes.get(name) ?? []).flatMap(({ instance, deletedAt }) =>
+          deletedAt === undefined && (instance.datasetId ?? '') === dataset ? [instance] : [],
+        )
+    },
+  } satisfies Digests)
+}

@@ -1,0 +1,67 @@
+/**
+ * Digests of what a tenant holds, for gateways that compare what they sent with what is here. No part of NGSI-LD; whoever
+ * may read entities may read these.
+ */
+import { limits } from '#base/limits.ts'
+import type { Chosen, HistoryDigests } from '#broker/digests.ts'
+import { bucketCount } from '#ngsi-ld/digest.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { matchesType, parseTypeSelection } from '#ngsi-ld/selection.ts'
+import { chainOf } from '#ngsi-ld/via.ts'
+import type { Answers } from './answer.ts'
+import type { Ask, Asks } from './ask.ts'
+import type { HttpContext } from './body.ts'
+
+export const digestsPath = '/selvedge/v1/digests'
+
+const known: ReadonlySet<string> = new Set(['type', 'through', 'bucket', 'id', 'from', 'to', 'position'])
+
+export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; readonly answers: Answers }) {
+  return Object.freeze({
+    async retrieve(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, known)
+      const { digests } = ask.broker
+      const position = digests.position()
+      const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
+      if (ask.parameters.has('position')) return answers.data(ask, { position })
+      if (ids !== undefined) {
+        if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
+        return answers.data(ask, { position, histories: await historiesOf(ask, ids.split(',')) })
+      }
+      if (bucket === undefined)
+        return answers.data(ask, { position, buckets: await digests.buckets(chosenBy(ask)) })
+      const entities = Object.fromEntries(await digests.bucket(bucket, chosenBy(ask)))
+      return answers.data(ask, { position, entities })
+    },
+  })
+}
+
+async function historiesOf(ask: Ask, ids: readonly string[]): Promise<Record<string, HistoryDigests>> {
+  if (ids.length > limits.digestIdsMax.value)
+    throw badRequestData(`names at most ${limits.digestIdsMax.value} entities`, 'id')
+  const from = numberOf(ask, 'from') ?? Number.MIN_SAFE_INTEGER
+  const to = numberOf(ask, 'to') ?? Number.MAX_SAFE_INTEGER
+  const histories: Record<string, HistoryDigests> = {}
+  for (const id of ids) histories[id] = await ask.broker.digests.history(id, { from, to })
+  return histories
+}
+
+/** Entities of some types, and of those that came through a gateway. */
+function chosenBy({ parameters, context }: Ask): Chosen {
+  const type = parameters.get('type')
+  const through = parameters.get('through')
+  const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+  return (view) =>
+    (through === undefined || chainOf(view.times().attributes['']?.[2]).includes(through)) &&
+    (selection === undefined || matchesType(selection, view.entity().type))
+}
+
+/** @throws ngsi-ld.bad-request-data */
+function numberOf({ parameters }: Ask, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!/^-?\d{1,16}$/.test(text) || number > most || (name === 'bucket' && number < 0))
+    throw badRequestData(name === 'bucket' ? `is a number from 0 to ${most}` : 'is a number of ms', name)
+  return number
+}

@@ -1,0 +1,110 @@
+/**
+ * When an uplink compares with the other broker: when somebody asks for it, after a long cut, when this gateway was restored,
+ * and when a gateway over there says that it holds less than it did, as one does that was restored from an older copy.
+ */
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Centre } from './centre.ts'
+import type { Link } from './link.ts'
+import type { Outcome } from './outcome.ts'
+import type { Lane } from './pace.ts'
+import { createReconciler, newTask, type ReconcilePorts, type ReconcileTask } from './reconcile.ts'
+import type { UplinkState } from './state.ts'
+
+export interface Comparing {
+  /** Begins one, unless one is under way. */
+  begin(reason: ReconcileTask['reason'], isDry?: boolean): void
+  isDue(): boolean
+  /** Does the next portion, if there is one. Returns whether the state is to be kept. */
+  portion(): Promise<boolean>
+  /** Asks now and then, and after trouble, whether less is over there than was. Returns the same. */
+  look(): Promise<boolean>
+}
+
+export interface ComparingPorts extends Omit<ReconcilePorts, 'until' | 'types' | 'centre'> {
+  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly id: string
+  readonly state: UplinkState
+  readonly link: Link
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createComparing(ports: ComparingPorts): Comparing {
+  const { id, state, link, clock, log, centres } = ports
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let sentBefore = 0
+  let troubleSince: number | undefined
+
+  async function until<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+    while (await link.ready()) {
+      const answer = await ask()
+      if (!isLater(answer)) {
+        link.succeeded()
+        return answer
+      }
+      if (link.isClosed()) break
+      link.failed(answer)
+    }
+    return undefined
+  }
+  const reconciler = createReconciler({
+    ...ports,
+    centre: centres.backfill,
+    until,
+    types: ports.reading.selection.types,
+  })
+
+  function begin(reason: ReconcileTask['reason'], isDry = false): void {
+    if (state.reconcile !== undefined && state.reconcile.phase !== 'done') return
+    state.reconcile = newTask(clock.now(), { isDry, reason })
+  }
+  if (state.restored !== undefined) {
+    delete state.restored
+    begin('restored')
+  }
+
+  return Object.freeze({
+    begin,
+    isDue: () => state.reconcile !== undefined && state.reconcile.phase !== 'done',
+    async portion() {
+      const task = state.reconcile
+      if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
+      if (isUnderWay(task)) return true
+      task.endedAt = clock.now()
+      const { missing, different, surplus, days, observations, isDry } = task
+      log.info('uplink.reconciled', {
+        ...{ uplink: id, missing, different, surplus, days, observations, isDry },
+      })
+      return true
+    },
+    async look() {
+      const since = link.trouble()?.since
+      const isBack = troubleSince !== undefined && since === undefined
+      troubleSince = since
+      const now = clock.monotonic()
+      const { sent, past } = state.counts
+      const hasSent = sent + past !== sentBefore
+      const isTime = now - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
+      if (since !== undefined || (!isTime && !isBack)) return false
+      lookedAt = now
+      sentBefore = sent + past
+      const answer = await centres.live.look('/selvedge/v1/digests?position=true')
+      if ('failure' in answer || answer.status !== 200) return false
+      const { position } = JSON.parse(answer.text) as { position?: unknown }
+      if (typeof position !== 'number') return false
+      if (position < (state.centreAt ?? 0)) {
+        log.warn('uplink.centre-restored', { uplink: id })
+        begin('restored')
+      }
+      state.centreAt = position
+      return true
+    },
+  } satisfies Comparing)
+}
+
+const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done'
+
+const isLater = (answer: unknown): answer is Outcome & { kind: 'later' } =>
+  (answer as { kind?: unknown } | null)?.kind === 'later'

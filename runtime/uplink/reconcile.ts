@@ -1,0 +1,253 @@
+/**
+ * Comparing what went up with what the other broker holds, and sending the difference. A gateway like this one tells digests,
+ * which narrow it down: entities by buckets of their ids, histories by days. Any other broker is asked for the entities
+ * page by page. One portion is in memory at a time, and how far it is is part of the uplink's state, so it survives a
+ * restart. Nothing that is newer over there is touched, and nothing is deleted but what was deleted here.
+ */
+import { limits } from '#base/limits.ts'
+import type { Digests, HistoryDigests } from '#broker/digests.ts'
+import type { Following, Span } from '#broker/following.ts'
+import type { EntityView } from '#broker/types.ts'
+import type { PeerAnswer } from '#federation/peer.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { covers, type Digest } from '#ngsi-ld/digest.ts'
+import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { listOf } from '#ngsi-ld/json.ts'
+import type { Centre } from './centre.ts'
+import { idParts } from './id-parts.ts'
+import { isTransient, type Outcome } from './outcome.ts'
+import { type Layer, layersOf, type Step } from './plan.ts'
+import { keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+
+/** How far a comparison is, and what it found. */
+export interface ReconcileTask {
+  phase: 'buckets' | 'pages' | 'histories' | 'done'
+  /** The bucket or the row of the last entity that was compared. */
+  after: number
+  readonly isDry: boolean
+  readonly reason: 'asked' | 'long-cut' | 'restored'
+  readonly startedAt: number
+  endedAt?: number
+  compared: number
+  /** Entities that are not over there, or not as they are here. */
+  missing: number
+  different: number
+  /** Entities over there that were deleted here. */
+  surplus: number
+  /** Entities over there that came from here, of which nothing is known here; they stay. */
+  unknown: number
+  /** Days of an attribute whose history differs, and observations of them that were sent. */
+  days: number
+  observations: number
+}
+
+export const newTask = (
+  now: number,
+  { isDry = false, reason }: { readonly isDry?: boolean; readonly reason: ReconcileTask['reason'] },
+): ReconcileTask => ({
+  ...{ phase: 'buckets', after: -1, isDry, reason, startedAt: now },
+  ...{ compared: 0, missing: 0, different: 0, surplus: 0, unknown: 0, days: 0, observations: 0 },
+})
+
+export interface ReconcilePorts {
+  readonly following: Following
+  readonly digests: Digests
+  readonly centre: Centre
+  readonly reading: LeavingPorts
+  /** Types of entities that go up, where only types decide. */
+  readonly types: readonly string[] | undefined
+  readonly alias: string
+  /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
+  readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  readonly deliver: (layer: Layer) => Promise<boolean>
+}
+
+export interface Reconciler {
+  /** Does the next portion of a task. False when the uplink was closed meanwhile. */
+  portion(task: ReconcileTask): Promise<boolean>
+}
+
+export function createReconciler(ports: ReconcilePorts): Reconciler {
+  const { following, digests, centre, reading } = ports
+  const isOurs = (view: EntityView): boolean =>
+    !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
+
+  /** The JSON of an answer; undefined when it says that there is no such thing. */
+  const told = <T>(ask: () => Promise<PeerAnswer>): Promise<{ readonly json: T | undefined } | undefined> =>
+    ports.until<{ readonly json: T | undefined }>(async () => {
+      const answer = await ask()
+      if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
+      if (isTransient(answer.status, [404, 405, 501]))
+        return { kind: 'later', reason: `answered ${answer.status}`, isUnreachable: false }
+      return { json: answer.status === 200 ? (JSON.parse(answer.text) as T) : undefined }
+    })
+
+  const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
+    if (task.isDry) return true
+    for (const layer of layersOf(steps)) if (!(await ports.deliver(layer))) return false
+    return true
+  }
+
+  /** Where digests are told, the buckets that differ are compared; else all is, page by page. */
+  async function buckets(task: ReconcileTask): Promise<boolean> {
+    const chosen = `through=${encodeURIComponent(ports.alias)}${
+      ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
+    }`
+    const answer = await told<{ buckets: readonly Digest[] }>(() =>
+      centre.look(`/selvedge/v1/digests?${chosen}`),
+    )
+    if (answer === undefined) return false
+    const theirs = answer.json?.buckets
+    const ours = theirs && (await digests.buckets(isOurs))
+    const differing = ours?.flatMap(([count, sum], i) =>
+      theirs![i]?.[0] === count && theirs![i][1] === sum ? [] : [i],
+    )
+    if (ours !== undefined) task.compared = ours.reduce((all, [count]) => all + count, 0)
+    if (differing === undefined || differing.length > limits.reconcileBucketsMax.value) {
+      task.phase = 'pages'
+      task.after = 0
+      task.compared = 0
+      return true
+    }
+    for (const bucket of differing) if (!(await oneBucket(task, { bucket, chosen }))) return false
+    task.phase = 'histories'
+    task.after = 0
+    return true
+  }
+
+  async function oneBucket(
+    task: ReconcileTask,
+    { bucket, chosen }: { readonly bucket: number; readonly chosen: string },
+  ): Promise<boolean> {
+    const answer = await told<{ entities: Readonly<Record<string, number>> }>(() =>
+      centre.look(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
+    )
+    if (answer === undefined) return false
+    const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
+    const ours = await digests.bucket(bucket, isOurs)
+    const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
+    if (!(await compare(task, others))) return false
+    const steps: Step[] = []
+    for (const id of theirs.keys()) {
+      if (ours.has(id) || following.entity(id) !== undefined) continue
+      const gone = stepsOfGrave(following.gravesAfter(id, 0).at(-1), undefined, reading)
+      if (gone.length === 0) task.unknown++
+      else task.surplus++
+      steps.push(...gone)
+    }
+    return send(task, steps)
+  }
+
+  /** Compares entities with what is over there, and sends what is not there or not the same. */
+  async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
+    const views = ids.flatMap((id) => following.entity(id) ?? [])
+    for (const part of idParts(views, ({ id }) => id)) {
+      const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
+      const query = [
+        `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
+        `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}`,
+      ].join('&')
+      const answer = await told<readonly Entity[]>(() => centre.ask('GET', `/entities?${query}`))
+      if (answer === undefined) return false
+      const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
+      const steps = part.flatMap((view) => {
+        const one = there.get(view.id)
+        const all = differenceOf(stepsOfEntity(view, 0, reading), one)
+        if (one === undefined) task.missing++
+        else if (all.length > 0) task.different++
+        return all
+      })
+      if (!(await send(task, steps))) return false
+    }
+    return true
+  }
+
+  async function pages(task: ReconcileTask): Promise<boolean> {
+    const page = following.entities(task.after, limits.uplinkEntitiesPerRequest.value)
+    const ids = page.flatMap(([, view]) => (isOurs(view) ? [view.id] : []))
+    if (!(await compare(task, ids))) return false
+    task.compared += ids.length
+    const last = page.at(-1)
+    const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
+    task.phase = isLast ? ((await centre.isSelvedge()) === true ? 'histories' : 'done') : 'pages'
+    task.after = isLast ? 0 : last[0]
+    return true
+  }
+
+  async function histories(task: ReconcileTask): Promise<boolean> {
+    const page = following.entities(task.after, limits.reconcileHistories.value)
+    const ours: (readonly [id: string, HistoryDigests])[] = []
+    for (const [, view] of page)
+      if (isOurs(view)) ours.push([view.id, await digests.history(view.id, allTimes)])
+    for (const part of idParts(ours, ([id]) => id)) {
+      const query = `id=${part.map(([id]) => encodeURIComponent(id)).join(',')}`
+      const answer = await told<{ histories: Readonly<Record<string, HistoryDigests>> }>(() =>
+        centre.look(`/selvedge/v1/digests?${query}`),
+      )
+      if (answer === undefined) return false
+      for (const [id, own] of part)
+        if (!(await fill(task, { id, own, there: answer.json?.histories[id] ?? {} }))) return false
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < limits.reconcileHistories.value) task.phase = 'done'
+    else task.after = last[0]
+    return true
+  }
+
+  /** Sends the days of a history that are not over there as they are here. */
+  async function fill(
+    task: ReconcileTask,
+    { id, own, there }: { readonly id: string; readonly own: HistoryDigests; readonly there: HistoryDigests },
+  ): Promise<boolean> {
+    for (const [key, days] of Object.entries(own)) {
+      const name = key.split(' ', 1)[0]!
+      if (!reading.selection.takesAttribute(name)) continue
+      for (const [day, [count, sum]] of Object.entries(days)) {
+        const theirs = there[key]?.[day]
+        if (theirs?.[0] === count && theirs[1] === sum) continue
+        task.days++
+        if (task.isDry) continue
+        const from = dateTimeToMs(`${day}T00:00:00Z`)!
+        for await (const instances of digests.observed(id, key, { from, to: from + dayMs })) {
+          const entity = following.entity(id)?.entity()
+          if (entity === undefined || instances.length === 0) continue
+          task.observations += instances.length
+          const head = { id, type: entity.type }
+          const step: Step = { kind: 'past', entity: head, attributes: new Map([[name, instances]]) }
+          if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
+        }
+      }
+    }
+    return true
+  }
+
+  const phases = { buckets, pages, histories, done: () => Promise.resolve(true) }
+  return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
+}
+
+const dayMs = 86_400_000
+const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
+
+/** What of the steps of an entity is not over there; what is newer there stays as it is. */
+function differenceOf(steps: readonly Step[], there: Entity | undefined): readonly Step[] {
+  if (there === undefined) return steps
+  return steps.flatMap((step) => {
+    if (step.kind !== 'put') return []
+    const attributes = new Map<string, readonly AttributeInstance[]>()
+    for (const [name, instances] of step.attributes) {
+      const theirs = new Map(instancesOf(there, name).map((one) => [keyOf(name, one.datasetId ?? ''), one]))
+      const others = instances.filter((one) => {
+        const known = theirs.get(keyOf(name, one.datasetId ?? ''))
+        return known === undefined || (!covers(known, one) && !isNewer(known, one))
+      })
+      if (others.length > 0) attributes.set(name, others)
+    }
+    return attributes.size === 0 ? [] : [{ ...step, attributes }]
+  })
+}
+
+function isNewer(known: AttributeInstance, one: AttributeInstance): boolean {
+  const [there, here] = [known, one].map(({ observedAt }) => dateTimeToMs(observedAt ?? ''))
+  return there !== undefined && here !== undefined && there > here
+}

@@ -1,0 +1,152 @@
+/**
+ * Comparing with the other broker: a centre that was restored from an older copy of its folder, and one that lost single
+ * entities and single days of history, holds everything again, and nothing else is sent.
+ */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const temporal = '/ngsi-ld/v1/temporal/entities'
+const up = '/selvedge/v1/uplinks/urn:up'
+const withinMs = { timeout: 15_000, interval: 100 }
+const day = (n: number, hour: number): string => new Date(Date.UTC(2026, 0, n, hour)).toISOString()
+
+interface Report {
+  readonly phase: string
+  readonly isDry: boolean
+  readonly reason: string
+  readonly compared: number
+  readonly missing: number
+  readonly different: number
+  readonly surplus: number
+  readonly days: number
+  readonly observations: number
+}
+
+setLimit('reconcileNoteMs', 300)
+afterAll(restoreLimits)
+
+describe('an uplink that compares', () => {
+  let folders: string
+  let site: GatewayInside
+  let centre: GatewayInside
+  let port: number
+
+  const startCentre = (folder: string) =>
+    startGatewayInside(join(folders, folder), { SELVEDGE_HTTP_PORT: String(port) })
+  const send = async (to: GatewayInside, method: string, path: string, body?: unknown): Promise<void> => {
+    const answer = await to.send(method, path, body)
+    if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
+  }
+  const level = (value: number, n: number, hour = value): object => ({
+    level: { type: 'Property', value, observedAt: day(n, hour).replace('.000', '') },
+  })
+  const tanks = async (of: GatewayInside): Promise<readonly { id: string }[]> => {
+    const all: { id: string }[] = (await of.get(`${entities}?type=Tank&limit=1000`)).json()
+    return all.toSorted((a, b) => a.id.localeCompare(b.id))
+  }
+  const levels = async (of: GatewayInside, id: string): Promise<unknown> =>
+    (await of.get(`${temporal}/${id}?attrs=level&options=temporalValues`)).json()
+  const ids = Array.from({ length: 12 }, (_, i) => `urn:tank:${i}`)
+  /** What was deleted over there and came again has its history in two lives. */
+  const expectSame = (except = ''): Promise<void> =>
+    vi.waitFor(async () => {
+      expect(await tanks(centre)).toEqual(await tanks(site))
+      for (const { id } of (await tanks(site)).filter((one) => one.id !== except))
+        expect(await levels(centre, id)).toEqual(await levels(site, id))
+    }, withinMs)
+  const report = async (): Promise<Report | undefined> =>
+    ((await site.get(up)).json() as { reconcile?: Report }).reconcile
+  const reconcile = async (query = ''): Promise<Report> => {
+    await send(site, 'POST', `${up}/reconcile${query}`)
+    return vi.waitFor(async () => {
+      const found = await report()
+      expect(found?.phase).toBe('done')
+      return found!
+    }, withinMs)
+  }
+
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-reconcile-'))
+    port = 0
+    ;[site, centre] = await Promise.all([startGatewayInside(join(folders, 'site')), startCentre('centre')])
+    port = centre.httpPort!
+    for (const id of ids)
+      await send(site, 'POST', entities, {
+        ...{ id, type: 'Tank', name: { type: 'Property', value: id } },
+        ...level(0, 1),
+      })
+    for (let n = 2; n <= 4; n++)
+      for (let hour = 0; hour < 5; hour++)
+        await send(site, 'PATCH', `${entities}/urn:tank:1/attrs`, level(hour, n))
+    await send(site, 'POST', '/ngsi-ld/v1/subscriptions', {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${port}/ngsi-ld/v1`,
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+        },
+      },
+    })
+    await expectSame()
+  })
+  afterEach(async () => {
+    await Promise.all([site.close(), centre.close()])
+    rmSync(folders, { recursive: true })
+  })
+
+  it('finds nothing where nothing is missing, and sends only what is', async () => {
+    const first = await reconcile()
+    expect(first).toMatchObject({
+      compared: 12,
+      missing: 0,
+      different: 0,
+      surplus: 0,
+      days: 0,
+      observations: 0,
+    })
+
+    await send(centre, 'DELETE', `${entities}/urn:tank:5`)
+    await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, {
+      name: { type: 'Property', value: 'wrong' },
+    })
+    await send(centre, 'POST', entities, { id: 'urn:other:1', type: 'Tank' })
+    await send(centre, 'DELETE', `${temporal}/urn:tank:1/attrs/level`)
+
+    const looked = await reconcile('?dryRun=true')
+    expect(looked).toMatchObject({ isDry: true, missing: 1, different: 1, days: 4, observations: 0 })
+    expect((await centre.get(`${entities}/urn:tank:5`)).status).toBe(404)
+    const second = await reconcile()
+    expect(second).toMatchObject({ isDry: false, missing: 1, different: 1, surplus: 0 })
+    await send(centre, 'DELETE', `${entities}/urn:other:1`)
+    await expectSame('urn:tank:5')
+    expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 0 })
+  }, 60_000)
+
+  it('notices a centre that was restored from an older copy', async () => {
+    await centre.close()
+    cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
+    centre = await startCentre('centre')
+    for (let hour = 5; hour < 10; hour++)
+      await send(site, 'PATCH', `${entities}/urn:tank:2/attrs`, level(hour, 5))
+    await send(site, 'POST', entities, { id: 'urn:tank:new', type: 'Tank', ...level(1, 6) })
+    await send(site, 'DELETE', `${entities}/urn:tank:3`)
+    await expectSame()
+    // What the centre holds is noted.
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    await centre.close()
+    // Long enough to be missed.
+    await send(site, 'PATCH', `${entities}/urn:tank:4/attrs`, level(3, 7))
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    centre = await startCentre('older')
+    await expectSame()
+    await vi.waitFor(
+      async () => expect(await report()).toMatchObject({ reason: 'restored', surplus: 1 }),
+      withinMs,
+    )
+  }, 60_000)
+})
