@@ -36,8 +36,11 @@ export async function backup(given: Given, terminal: Terminal): Promise<number> 
   return tellResult(given, terminal.out, { words, facts: made, failed: false })
 }
 
-/** Undefined when nobody answers at an address that nobody named. */
+/** Undefined where no gateway runs on the data folder: one that answers at the usual port may be another one. */
 async function askGateway(given: Given, settings: Settings): Promise<View | undefined> {
+  const unlock = given.text('url') === undefined ? lockUnlessInUse(settings.data) : undefined
+  unlock?.()
+  if (unlock !== undefined) return undefined
   try {
     const gateway = await findGateway(given, settings)
     const answer = await gateway.ask('/selvedge/v1/backups', { method: 'POST', deadlineMs: 24 * 3_600_000 })

@@ -152,18 +152,3 @@ it('a write-ahead log that was cut off is told, and what is left is kept', async
   expect(await again.gateway.event('store.log-cut')).toMatchObject({ tenant: '' })
   expect(gapReasons()).toEqual(['restore'])
 })
-
-it('damage found while the database is open ends the process, and the next start restores', async () => {
-  const { gateway } = await start()
-  const client = httpClient(gateway.httpUrl)
-  await client.send('POST', entities, note('last'))
-  // Everything but the first pages, under the hands of the gateway.
-  spoil('selvedge.db')
-  rmSync(file('selvedge.db-shm'))
-  for (let n = 0; n < 50; n++) await client.send('POST', entities, note(`more${n}`)).catch(() => undefined)
-  const { code } = await gateway.exited
-  expect(code).toBe(70)
-  const again = await start()
-  expect(await has(again, 'before')).toBe(true)
-  await again.gateway.event('store.restored')
-}, 30_000)
