@@ -48,7 +48,7 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
         if (one['observedAt'] === undefined) continue
         const { instanceId: _i, ...rest } = one
         const key = `${name} ${(one['datasetId'] as string | undefined) ?? ''}`
-        const text = `${one['observedAt']} ${JSON.stringify(sorted(rest))}`
+        const text = `${one['observedAt'] as string} ${JSON.stringify(sorted(rest))}`
         const seen = history.get(key) ?? new Set()
         history.set(key, seen)
         const list = counts.get(key) ?? []

@@ -68,7 +68,9 @@ function told({ broker }: OpenBroker): unknown {
   const instances = broker.history(id, query)?.attributes.get('v') ?? []
   return {
     entity: broker.retrieve(id)?.entity(),
-    history: instances.map(({ instance }) => `${instance.observedAt} ${instance.value}`).toSorted(),
+    history: instances
+      .map(({ instance }) => `${instance.observedAt} ${JSON.stringify(instance.value)}`)
+      .toSorted(),
   }
 }
 
