@@ -44,7 +44,7 @@ describe('PUT of an entity', () => {
     for (const [id, status] of [
       ['urn:x:none', 404],
       ['none', 400],
-      ['', 400],
+      ['', 405],
     ] as const) {
       expect((await gateway.send('PUT', `${path}/${id}`, { type: 'Room' })).status).toBe(status)
     }
