@@ -61,6 +61,8 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
     if (text !== undefined) headers['content-type'] = 'application/json'
     const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
+    // Who does not know of it may answer anything at all, to all that was sent before that was known.
+    const isOpen = packs === undefined
     const sent = isPacked ? await pack(text, { level: 1 }) : text
     if (isPacked) headers['content-encoding'] = 'gzip'
     bytes += sent === undefined ? 0 : sent.length
@@ -68,8 +70,6 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
     if (!isPacked || 'failure' in answer) return answer
-    // Who does not know of it may answer anything at all.
-    const isOpen = packs === undefined
     if (answer.status < 300) packs = true
     if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
     packs = false
@@ -108,7 +108,9 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     return tellPast(step, attributes, async () => {
       const { id: _, type: __, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
       const told = await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
-      return 'status' in told && told.status === 404 ? createPast({ ...step, attributes } as Step, '') : told
+      return 'status' in told && isAbsent(told.status)
+        ? createPast({ ...step, attributes } as Step, '')
+        : told
     })
   }
 
@@ -122,7 +124,7 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
   ): Promise<Outcome> {
     if (attributes.size === 0) return done([], 1)
     const answer = await tell()
-    if ('status' in answer && [404, 405, 501].includes(answer.status)) {
+    if ('status' in answer && isAbsent(answer.status)) {
       hasNoHistory = true
       return done([], 1)
     }
@@ -179,6 +181,9 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     },
   } satisfies Centre)
 }
+
+/** Neither this thing nor this operation is there. */
+const isAbsent = (status: number): boolean => [404, 405, 501].includes(status)
 
 const attributesOf = (step: Step): Attributes =>
   step.kind === 'put' || step.kind === 'past' ? step.attributes : new Map()

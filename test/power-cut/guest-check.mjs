@@ -18,7 +18,7 @@ async function isReady() {
     return false
   }
 }
-while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 50))
+while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 300))
 
 for (const name of readdirSync(folder, { recursive: true })) {
   if (!String(name).endsWith('.db')) continue

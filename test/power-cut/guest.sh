@@ -62,11 +62,13 @@ TEXT
 ExecStart=/lib/systemd/systemd-socket-proxyd --connections-max=256 127.0.0.1:$door
 TEXT
 done
+# Waits for port 9090 first, so that it takes no time from a gateway that starts.
 cat >"$units/power-cut-check.service" <<'TEXT'
 [Unit]
 After=selvedge.service
 [Service]
 Type=oneshot
+ExecStartPre=/bin/sh -c 'until grep -q :2382 /proc/net/tcp; do sleep 0.3; done'
 ExecStart=/opt/selvedge/node/bin/node /opt/power-cut/check.mjs
 StandardOutput=tty
 StandardError=tty

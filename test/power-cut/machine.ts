@@ -96,7 +96,7 @@ function qemuArguments(places: {
     ...['-accel', accel, '-cpu', accel === 'kvm' ? 'host' : 'max', '-nodefaults', '-display', 'none'],
     ...['-m', '768', '-smp', '1', '-no-reboot', '-serial', 'stdio', '-monitor', 'none'],
     ...['-kernel', join(cache, 'vmlinuz'), '-initrd', join(cache, 'initrd')],
-    ...['-append', 'root=LABEL=root rw console=ttyS0 quiet mitigations=off panic=-1'],
+    ...['-append', 'root=LABEL=root rw console=ttyS0 quiet mitigations=off no_timer_check panic=-1'],
     ...['-drive', `file=${join(cache, 'root.img')},format=raw,if=virtio,snapshot=on`],
     ...['-blockdev', `driver=file,node-name=disk,filename=${disk}`],
     ...['-blockdev', `driver=file,node-name=log,filename=${log}`],
