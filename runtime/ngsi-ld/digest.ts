@@ -37,7 +37,7 @@ export function stateHash(entity: Entity): number {
 
 /** An observation by its identity within a stream. */
 export const observationHash = (at: number, instance: AttributeInstance): number =>
-  hashOf(`${at} ${stableJson((own(instance, kindOf(instance).member) ?? null) as never)}`)
+  hashOf(`${at} ${stableJson(own(instance, kindOf(instance).member) ?? null)}`)
 
 export const dayOf = (ms: number): string => msToDateTime(ms).slice(0, 10)
 
@@ -51,8 +51,8 @@ export function covers(there: unknown, here: unknown, member = ''): boolean {
     return (
       Array.isArray(there) && here.length === there.length && here.every((one, i) => covers(there[i], one))
     )
-  if (!isObject(here as never)) return here === there
-  if (!isObject(there as never)) return false
+  if (!isObject(here)) return here === there
+  if (!isObject(there)) return false
   return Object.entries(here as object).every(([name, one]) =>
     covers((there as Readonly<Record<string, unknown>>)[name], one, name),
   )

@@ -26,9 +26,6 @@ export const heardFrom = (origin: string): string | undefined =>
 /** The pseudonyms of a kept chain. */
 export const chainOf = (heard: string | undefined): readonly string[] => heard?.split(',') ?? []
 
-/** Where a kept chain began. */
-export const sourceOf = (heard: string | undefined): string | undefined => heard?.split(',', 1)[0]
-
 /** Via of a request that passes on what came by a chain. The protocol is named, since some brokers fail where it is not. */
 export const viaHeader = (heard: string | undefined, alias: string): string =>
   [...chainOf(heard), alias].map((name) => `HTTP/1.1 ${name}`).join(', ')

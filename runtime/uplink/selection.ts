@@ -40,5 +40,5 @@ function typesOf(selectors: Subscription['entities']): readonly string[] | undef
   const names = selectors?.map(({ types, ids, idPattern }) =>
     ids === undefined && idPattern === undefined && types?.kind === 'type' ? types.name : undefined,
   )
-  return names?.every((name) => name !== undefined) === true ? (names as string[]) : undefined
+  return names?.every((name) => name !== undefined) === true ? names : undefined
 }
