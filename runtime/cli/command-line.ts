@@ -61,7 +61,10 @@ function tellFailure(name: string, error: unknown, terminal: Terminal): number {
     )
     return exitCodes.internal
   }
+  if (error.code === 'cli.usage') {
+    terminal.err(`selvedge ${name}: ${error.message}\nSee selvedge ${name} --help\n`)
+    return exitCodes.usage
+  }
   terminal.err(`selvedge ${name}: ${error.message}\n  ${error.entry.hint}\n`)
-  if (error.code === 'cli.usage') return exitCodes.usage
   return error.code === 'config.invalid' ? exitCodes.settings : exitCodes.failure
 }

@@ -79,7 +79,9 @@ function openFile(file: string): { write: (text: string) => void; close: () => v
   try {
     descriptor = openSync(file, 'wx', 0o600)
   } catch (error) {
-    throw new GatewayError('cli.usage', `--out: ${(error as Error).message}`, {}, error)
+    const { code, message } = error as NodeJS.ErrnoException
+    const words = code === 'EEXIST' ? `${file} is there already, and is not overwritten` : message
+    throw new GatewayError('cli.usage', `--out: ${words}`, {}, error)
   }
   return {
     write: (text) => void writeSync(descriptor, text),

@@ -26,7 +26,9 @@ export async function restore(given: Given, terminal: Terminal): Promise<number>
   })
   const bytes = manifest.tenants.reduce((sum, tenant) => sum + tenant.bytes, 0)
   const at = new Date(manifest.startedAt).toISOString()
-  const words = `${data} is as it was at ${at}: ${manifest.tenants.length} tenants, ${megabytes(bytes)}`
+  const count = manifest.tenants.length
+  const tenants = count === 1 ? '1 tenant' : `${count} tenants`
+  const words = `${data} is as it was at ${at}: ${tenants}, ${megabytes(bytes)}`
   const facts = { from, data, startedAt: at, tenants: manifest.tenants.map(({ name }) => name), bytes }
   return tellResult(given, terminal.out, { words, facts, failed: false })
 }

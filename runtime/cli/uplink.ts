@@ -118,7 +118,8 @@ async function testAll(
 function span(seconds: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} minutes left`
   if (seconds < 14 * 86_400) return `${Math.round(seconds / 3600)} hours left`
-  return `${Math.round(seconds / 86_400)} days left`
+  if (seconds < 3650 * 86_400) return `${Math.round(seconds / 86_400)} days left`
+  return 'more than ten years left'
 }
 
 interface ReconcileView {
