@@ -152,3 +152,19 @@ it('a write-ahead log that was cut off is told, and what is left is kept', async
   expect(await again.gateway.event('store.log-cut')).toMatchObject({ tenant: '' })
   expect(gapReasons()).toEqual(['restore'])
 })
+
+it('damage found while the database is open ends the process, and the next start restores', async () => {
+  const { gateway } = await start()
+  const client = httpClient(gateway.httpUrl)
+  // Everything but the first pages, under the hands of the gateway; what it keeps in memory is whole.
+  spoil('selvedge.db')
+  let isOver = false
+  void gateway.exited.then(() => {
+    isOver = true
+  })
+  for (let n = 0; !isOver; n++) await client.send('POST', entities, note(`more${n}`)).catch(() => undefined)
+  expect((await gateway.exited).code).toBe(70)
+  const again = await start()
+  expect(await has(again, 'before')).toBe(true)
+  await again.gateway.event('store.restored')
+}, 60_000)
