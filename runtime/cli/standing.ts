@@ -1,9 +1,9 @@
 /**
- * How a gateway stands with other brokers, as it tells by /selvedge/v1/downward, in lines for people. A gateway that tells
- * nothing of it has no lines.
+ * How a gateway stands with other brokers, as it tells by /selvedge/v1/downward and /selvedge/v1/uplinks, in lines for
+ * people. A gateway that tells nothing of it has no lines.
  */
 
-/** A registration, a tunnel, or copies. */
+/** An uplink, a registration, a tunnel, or copies. */
 export interface Standing {
   readonly state?: string
   readonly name?: string
@@ -25,7 +25,24 @@ export function standingsOf(text: string): Standings {
   }
 }
 
+/** @param text a list of uplinks. */
+export function uplinkStandingsOf(text: string): Standings {
+  try {
+    const told = JSON.parse(text) as unknown
+    if (!Array.isArray(told)) return {}
+    const uplinks = told as (Standing & { readonly trouble?: string })[]
+    return {
+      uplinks: uplinks.map(({ trouble, ...one }) =>
+        trouble === undefined ? one : { ...one, reason: trouble },
+      ),
+    }
+  } catch {
+    return {}
+  }
+}
+
 const kinds: Readonly<Record<string, string>> = {
+  uplinks: 'Uplink',
   registrations: 'Registration',
   tunnels: 'Tunnel',
   copies: 'Copies',

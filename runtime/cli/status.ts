@@ -13,7 +13,7 @@ import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
 import { addressOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
-import { type Standings, standingRows, standingsOf } from './standing.ts'
+import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from './standing.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
 interface RunningStatus {
@@ -28,6 +28,7 @@ interface RunningStatus {
   readonly observationsPerSecond: number
   /** With other brokers. */
   readonly downward: Standings
+  readonly upward: Standings
 }
 
 interface ClockFacts {
@@ -84,6 +85,7 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
     version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
     observationsPerSecond: gained / (rateOverMs / 1000),
+    upward: uplinkStandingsOf((await ask(`${url}/selvedge/v1/uplinks`, { token })).text),
     downward: standingsOf((await ask(`${url}/selvedge/v1/downward`, { token })).text),
   }
 }
@@ -116,6 +118,7 @@ function runningText({
   metrics,
   observationsPerSecond,
   downward,
+  upward,
 }: RunningStatus): string {
   const of = (name: string): string => (metrics[name] ?? 0).toLocaleString('en-US')
   return [
@@ -137,6 +140,7 @@ function runningText({
         `${of('deliveries_waiting')} waiting, ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
       ],
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
+      ...standingRows(upward),
       ...standingRows(downward),
       ['MQTT clients', of('mqtt_clients')],
       ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],

@@ -82,7 +82,10 @@ const uplink = kind.groupOf('a group with id and url', {
     description: 'Its first line. Mode 0600.',
   }),
   headerFiles: setting(
-    kind.mapOf('files, by name of a header', kind.fileName()),
+    kind.mapOf(
+      'files, by name of a header',
+      about(kind.fileName(), { title: 'File of the header', description: 'By the name of the header.' }),
+    ),
     {},
     {
       title: 'Further headers',
