@@ -54,7 +54,7 @@ export interface DiskRoom {
   refused(): void
   /** What an operator should know, in words. */
   complaints(): readonly string[]
-  watch(holders: Holders): void
+  watch(holders: Holders | undefined): void
   close(): Promise<void>
 }
 

@@ -140,6 +140,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
       for (const tenant of tenants.values()) tenant.outside.start()
     },
     async close(): Promise<void> {
+      ports.room?.watch(undefined)
       await Promise.allSettled(opening.values())
       await snapshots.close()
       for (const tenant of tenants.values()) await tenant.close()
