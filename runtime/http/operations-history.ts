@@ -11,9 +11,14 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
     { 200: 'EntityTemporal', 206: 'EntityTemporal' },
     { parameters: [...evolved, ...mapping] },
   ),
-  [`DELETE ${ngsiLd}/temporal/entities/:id`]: op('History', 'Delete an entity with its history', done, {
-    parameters: ['local'],
-  }),
+  [`DELETE ${ngsiLd}/temporal/entities/:id`]: op(
+    'History',
+    'Delete the history of an entity, not what it is now',
+    done,
+    {
+      parameters: ['local'],
+    },
+  ),
   [`GET ${ngsiLd}/temporal/entities`]: op(
     'History',
     'Query the history of entities',
@@ -32,7 +37,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
   }),
   [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute`]: op(
     'History',
-    'Delete an attribute with its history',
+    'Delete the history of an attribute, not what it is now',
     done,
     { parameters: ['local', 'datasetId', 'deleteAll'] },
   ),

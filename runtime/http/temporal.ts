@@ -125,7 +125,7 @@ export function createTemporalRoutes(
   })
 }
 
-const unknown = (id: string) => notFound(`no entity ${id} and none that had this id`)
+const unknown = (id: string) => notFound(`no history of ${id}`)
 
 function textOf(json: JsonObject, id: string): string {
   if (Object.keys(json).length === 0) throw notFound(`${id} has nothing of what was asked for`)
