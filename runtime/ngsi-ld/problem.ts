@@ -50,6 +50,7 @@ const etsiErrors: Readonly<Partial<Record<ErrorCode, readonly [name: string, tit
 const statusTitles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
+  403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   406: 'Not Acceptable',

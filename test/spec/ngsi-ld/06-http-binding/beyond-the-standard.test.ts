@@ -79,7 +79,7 @@ describe('health', () => {
     const waiting = await gateway.get('/health/ready')
     expect([waiting.status, waiting.json()]).toEqual([
       503,
-      { status: 'not ready', version, reasons: ['replaying the log'] },
+      { status: 'not ready', version, reasons: ['replaying the log'], degraded: [] },
     ])
     reasons.pop()
     expect((await gateway.get('/health/ready/')).status).toBe(200)
