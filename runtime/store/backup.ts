@@ -14,6 +14,7 @@ import { limits } from '#base/limits.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import { type Database, openReader } from './database.ts'
 import { flush, place, readThrough, writeDurably } from './durable-files.ts'
+import { makeFolder } from './folder-lock.ts'
 import { countsOf, type TenantFacts, tenantFiles } from './inspection.ts'
 import {
   type BackedUpFile,
@@ -63,7 +64,13 @@ export async function makeBackup(
   if (databases.length === 0)
     throw new GatewayError('store.failed', `there is no gateway's data in ${dataFolder}`, { dataFolder })
   const ofBytes = databases.reduce((sum, { file }) => sum + bytesOf(file), 0)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  try {
+    makeFolder(folder)
+  } catch (error) {
+    throw new GatewayError('store.failed', `${folder} cannot be made: ${(error as Error).message}`, {
+      folder,
+    })
+  }
   sweep(folder)
   assertRoom(options, ofBytes)
   const name = freeName(folder, startedAt)

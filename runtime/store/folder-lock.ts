@@ -42,7 +42,7 @@ export function lockFolder(folder: string): () => void {
 }
 
 /** Step by step: where a parent takes no folders (/proc), mkdir of all at once never returns. */
-function makeFolder(folder: string): void {
+export function makeFolder(folder: string): void {
   if (existsSync(folder)) return
   const parent = dirname(folder)
   if (parent !== folder) makeFolder(parent)
