@@ -150,7 +150,7 @@ describe('selvedge export and import', () => {
     )
     expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(1 + 3 * 2)
     const again = await selvedge(['export', '--out', file])
-    expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('exists') as string])
+    expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('is there already') as string])
   })
 
   it('tell what was refused, and go on', async () => {
