@@ -21,7 +21,7 @@ import {
   updateAttributes,
   updatePartially,
 } from '#ngsi-ld/merge.ts'
-import { mirroredIn } from '#ngsi-ld/mirror.ts'
+import { mirroredIn, mirrorName } from '#ngsi-ld/mirror.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
@@ -71,7 +71,9 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
     // Writing what is there already is no change: it costs no flash and tells nobody.
     if (otherwiseSame && changes.length === 0) return answer
-    const observations = otherwiseSame ? observationsOf(changes) : undefined
+    // Whoever says a time shown beside a value anew, as it was, does not want it to follow the value.
+    const keepsTime = merged.changes.some((one) => one.name === mirrorName && !isEffective(one))
+    const observations = otherwiseSame && !keepsTime ? observationsOf(changes) : undefined
     if (observations !== undefined) {
       // A number takes no more room than the one before; a text or an object may.
       if (observations.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)

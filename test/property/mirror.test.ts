@@ -99,7 +99,17 @@ test('a value with its time in another attribute is an observation, and nothing 
         folders[i].remove()
       }
     }),
-    { numRuns: 12 },
+    {
+      numRuns: 12,
+      examples: [
+        [
+          [
+            ['both', 0, 3],
+            ['apart', 0, 2],
+          ],
+        ],
+      ],
+    },
   )
   expect(adopted).toBeGreaterThan(0)
 }, 60_000)
