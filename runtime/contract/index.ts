@@ -3,3 +3,26 @@ export { type Bridge, type Checked, defineBridge, type SettingProblem } from './
 export { createDecoding, type Decoding, readingsMax, undecodable } from './decoding.ts'
 export { jsonOf, type Parsed } from './payload.ts'
 export type { Decoded, DecodeProblem, Frame, Json, Reading, TimeSource } from './pipeline.ts'
+export {
+  type BrokerAnswer,
+  type BrokerPort,
+  type BrokerRequest,
+  type Capabilities,
+  type Capability,
+  type ChangeBatch,
+  type ChangesPort,
+  definePlugin,
+  type EntityState,
+  type Follower,
+  type Host,
+  type HostBase,
+  type ObservedValue,
+  type Plugin,
+  type PluginDatabase,
+  type PluginStatement,
+  type RemoteBroker,
+  type RouteEnvironment,
+  type Row,
+  type Running,
+  type WebSocketLike,
+} from './plugin.ts'

@@ -16,6 +16,7 @@ const shelves: Readonly<Record<string, number>> = {
   intake: 5,
   federation: 5,
   http: 6,
+  host: 6,
   mqtt: 6,
   delivery: 6,
   bridges: 6,
@@ -50,6 +51,10 @@ interface Import {
 /** The room of a path: `runtime/store/x.ts` is in store, `runtime/gateway.ts` is gateway. */
 function roomOf(path: string): string {
   if (path.startsWith('firmware-bridges/')) return 'bridges'
+  // Each plugin is a room of its own; only the registry knows them all.
+  const [, plugin] = /^plugins\/([^/]+)\//.exec(path) ?? []
+  if (plugin !== undefined) return `plugins/${plugin}`
+  if (path.startsWith('plugins/')) return 'plugins'
   const [, second = ''] = path.split('/')
   return second.replace(/\.ts$/, '')
 }
@@ -89,6 +94,7 @@ function targetOf({ from, to }: Import): string | undefined {
   if (to === '#contract') return 'runtime/contract/index.ts'
   if (to === '#gateway') return 'runtime/gateway.ts'
   if (to.startsWith('#bridges/')) return to.replace('#bridges', 'firmware-bridges')
+  if (to.startsWith('#plugins/')) return to.slice(1)
   if (to.startsWith('#test/')) return to.slice(1)
   if (to.startsWith('#')) return `runtime/${to.slice(1)}`
   return to.startsWith('.') ? join(dirname(from), to) : undefined
@@ -108,6 +114,9 @@ function isAllowed(one: Import, target: string): boolean {
   const [from, to] = [roomOf(one.from), roomOf(target)]
   if (from === to) return true
   if (from === 'bridges') return to === 'contract'
+  if (from === 'plugins') return to.startsWith('plugins/') || to === 'contract'
+  if (from.startsWith('plugins/')) return ['contract', 'ngsi-ld', 'base'].includes(to)
+  if (to.startsWith('plugins')) return to === 'plugins' && from === 'gateway'
   if (from === 'ngsi-ld' && target === 'runtime/contract/pipeline.ts') return one.typeOnly
   const [lower, upper] = [shelves[to], shelves[from]]
   return lower !== undefined && upper !== undefined && lower < upper
