@@ -25,7 +25,11 @@ export default defineConfig({
     reporters: ['default', summaryReporter()],
     coverage: { provider: 'v8', include: ['runtime/**/*.ts', 'firmware-bridges/**/*.ts', 'plugins/**/*.ts'] },
     projects: [
-      project('unit', ['runtime/**/*.test.ts', 'firmware-bridges/**/*.test.ts', 'plugins/**/*.test.ts'], 5_000),
+      project(
+        'unit',
+        ['runtime/**/*.test.ts', 'firmware-bridges/**/*.test.ts', 'plugins/**/*.test.ts'],
+        5_000,
+      ),
       project('spec', ['test/spec/**/*.test.ts'], 30_000),
       project('property', ['test/property/**/*.test.ts'], 60_000),
       project('tidy', ['test/tidy/**/*.test.ts', 'test/{kit,power-cut,interop}/**/*.test.ts'], 30_000),
