@@ -13,7 +13,7 @@ import {
   plus,
   stateHash,
 } from '#ngsi-ld/digest.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { Following, Span } from './following.ts'
 import type { EntityHistory, EntityView, TenantBroker } from './types.ts'
 import { timesKey } from './view.ts'
@@ -23,12 +23,15 @@ export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Dig
 
 export type Chosen = (view: EntityView) => boolean
 
+/** What an entity counts as, where it stands otherwise elsewhere. */
+export type Seen = (entity: Entity) => Entity
+
 export interface Digests {
   /** Number of the last change: smaller than before when an older copy was brought back. */
   position(): number
-  buckets(isChosen: Chosen): Promise<readonly Digest[]>
+  buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
-  bucket(bucket: number, isChosen: Chosen): Promise<ReadonlyMap<string, number>>
+  bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
   /** What was observed of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
   /** What was observed of one attribute instance, in parts. */
@@ -115,20 +118,20 @@ export function createDigests({ following, history }: DigestsPorts): Digests {
 
   return Object.freeze({
     position: () => following.position().n,
-    buckets: (isChosen) =>
+    buckets: (isChosen, seen = (one) => one) =>
       alone(async () => {
         const sums: Digest[] = Array.from({ length: bucketCount }, () => [0, 0])
         for await (const view of chosen(isChosen)) {
           const bucket = bucketOf(view.id)
-          sums[bucket] = plus(sums[bucket]!, stateHash(view.entity()))
+          sums[bucket] = plus(sums[bucket]!, stateHash(seen(view.entity())))
         }
         return sums
       }),
-    bucket: (bucket, isChosen) =>
+    bucket: (bucket, isChosen, seen = (one) => one) =>
       alone(async () => {
         const hashes = new Map<string, number>()
         for await (const view of chosen((one) => bucketOf(one.id) === bucket && isChosen(one)))
-          hashes.set(view.id, stateHash(view.entity()))
+          hashes.set(view.id, stateHash(seen(view.entity())))
         return hashes
       }),
     history: (id, span) => alone(() => historyOf(id, span)),

@@ -97,6 +97,12 @@ function isBrokerUrl(value: string): boolean {
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 
+/** A scope of NGSI-LD (GS CIM 009, 4.18). */
+export const scope = () =>
+  described('a path such as /site-7', v.pipe(v.string(), v.maxLength(1024), v.regex(scopePath)))
+
+const scopePath = /^(?:\/[\p{L}\p{N}_-]+)+$/u
+
 /** An address of this gateway; paths are ours. */
 export const httpUrl = () =>
   described('http://host[:port] or https://host[:port]', v.pipe(v.string(), v.check(isHttpOrigin)))

@@ -49,6 +49,11 @@ const uplink = kind.groupOf('a group with id and url', {
     description: 'Any NGSI-LD broker; /ngsi-ld/v1 is added where it is left out.',
   }),
   tenant: maybe(kind.text(64), { title: 'Tenant there', description: 'Left out: its default tenant.' }),
+  scope: maybe(kind.scope(), {
+    title: 'Scope there',
+    description:
+      'A path such as /site-7, put before the scopes of all that goes up; what has none gets it alone. So a centre tells sites apart. Left out: scopes are as they are here.',
+  }),
   sourceTenant: maybe(kind.text(64), { title: 'Tenant here', description: 'Left out: the default tenant.' }),
   types: names('Types of entities', 'Left out: all. Names in `context`, or whole.'),
   ids: names('Ids of entities', 'Left out: all of these types.'),

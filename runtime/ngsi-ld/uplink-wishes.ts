@@ -6,6 +6,7 @@
  */
 import { limits } from '#base/limits.ts'
 import { cronWords, isCron } from '#base/schedule.ts'
+import { checkScope } from './name.ts'
 import { badRequestData } from './problem.ts'
 import type { KeyValue, NotificationEndpoint } from './subscription.ts'
 
@@ -31,6 +32,8 @@ export interface UplinkWishes {
   /** Of thinned history one value of each attribute goes up in so many seconds. */
   readonly thinSeconds: number
   readonly isPaused: boolean
+  /** Where at the other broker all of this gateway stands: a path such as /site-7. */
+  readonly scope?: string
 }
 
 type Draft = { -readonly [name in keyof UplinkWishes]: UplinkWishes[name] }
@@ -54,6 +57,14 @@ const keys: { readonly [key: string]: (value: string, wishes: Draft) => string |
     wishes.isPaused = value === 'true'
     return undefined
   },
+  scope(value, wishes) {
+    try {
+      wishes.scope = checkScope(value) as string
+      return undefined
+    } catch {
+      return 'a path such as /site-7'
+    }
+  },
   window(value, wishes) {
     const [, cron, minutes] = /^(.+) for (\d{1,5})$/.exec(value) ?? []
     if (cron === undefined || !isCron(cron) || !isMinutes(Number(minutes)))
@@ -67,7 +78,7 @@ const windowMinutesMax = limits.uplinkWindowMinutesMax.value
 const isMinutes = (minutes: number): boolean => minutes >= 1 && minutes <= windowMinutesMax
 
 function numberOf(
-  name: Exclude<keyof UplinkWishes, 'windows' | 'isPaused'>,
+  name: Exclude<keyof UplinkWishes, 'windows' | 'isPaused' | 'scope'>,
   unit: string,
 ): (value: string, wishes: Draft) => string | undefined {
   return (value, wishes) => {

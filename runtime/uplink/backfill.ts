@@ -9,13 +9,12 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { Losses } from './losses.ts'
 import type { Attributes, Head, Layer, Step } from './plan.ts'
-import { type ReadingPorts, stepsOfGrave } from './reading.ts'
-import type { UplinkSelection } from './selection.ts'
+import { headOfPast, type LeavingPorts, stepsOfGrave } from './reading.ts'
 import type { Waiting } from './state.ts'
 
 export interface BackfillPorts {
   readonly following: Following
-  readonly reading: Pick<ReadingPorts, 'selection' | 'isFromThere'>
+  readonly reading: LeavingPorts
   readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
@@ -60,7 +59,7 @@ export async function fillSpan(
         count += instances.length
       }
       if (attributes.size === 0) continue
-      const step = { kind: 'past', entity: { id, type }, attributes } as const
+      const step = { kind: 'past', entity: headOfPast({ id, type }, reading), attributes } as const
       if (!(await deliver({ kind: 'past', steps: [step] }))) return false
       if (!(await settle(step.entity, attributes))) return false
     }
@@ -75,7 +74,7 @@ export async function fillSpan(
   if (workers.includes(false)) return undefined
   for (const read of following.changes({ from: span.from, to })) {
     const past = read()
-    const step = past && stepOfPast(past, selection)
+    const step = past && stepOfPast(past, reading)
     if (step === undefined) continue
     if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
     if (!(await settle(step.entity, step.attributes))) return undefined
@@ -89,8 +88,9 @@ export async function fillSpan(
 
 function stepOfPast(
   { id, type, instances }: FollowedPast,
-  selection: UplinkSelection,
+  reading: LeavingPorts,
 ): (Step & { kind: 'put' | 'past' }) | undefined {
+  const { selection } = reading
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at] of instances) {
     if (!selection.takesAttribute(name)) continue
@@ -98,7 +98,9 @@ function stepOfPast(
     const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
     attributes.set(name, [...(attributes.get(name) ?? []), told])
   }
-  return attributes.size === 0 ? undefined : { kind: 'past', entity: { id, type }, attributes }
+  return attributes.size === 0
+    ? undefined
+    : { kind: 'past', entity: headOfPast({ id, type }, reading), attributes }
 }
 
 /** Longer after few observations, shorter after many. */

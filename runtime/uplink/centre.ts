@@ -106,7 +106,7 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
       answer.status === 200 ? withoutKnown(attributesOf(step), answer.text) : attributesOf(step)
     if (attributes.size === 0) return done()
     return tellPast(step, attributes, async () => {
-      const { id: _, type: __, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
+      const { id: _, type: __, scope: ___, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
       const told = await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
       return 'status' in told && isAbsent(told.status)
         ? createPast({ ...step, attributes } as Step, '')

@@ -57,8 +57,16 @@ export function createComparing(ports: ComparingPorts): Comparing {
   })
 
   function begin(reason: ReconcileTask['reason'], isDry = false): void {
-    if (state.reconcile !== undefined && state.reconcile.phase !== 'done') return
+    if (isDue(state)) return
     state.reconcile = newTask(clock.now(), { isDry, reason })
+  }
+  const { prefix } = ports.reading.placing
+  if (state.scope !== prefix) {
+    // What is under way may have gone past entities that stand elsewhere now.
+    const last = isDue(state) ? state.reconcile!.placedBefore : undefined
+    state.reconcile = newTask(clock.now(), { reason: 'scope', placedBefore: last ?? state.scope })
+    if (prefix === undefined) delete state.scope
+    else state.scope = prefix
   }
   if (state.restored !== undefined) {
     delete state.restored
@@ -67,7 +75,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
 
   return Object.freeze({
     begin,
-    isDue: () => state.reconcile !== undefined && state.reconcile.phase !== 'done',
+    isDue: () => isDue(state),
     async portion() {
       const task = state.reconcile
       if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
@@ -103,6 +111,8 @@ export function createComparing(ports: ComparingPorts): Comparing {
     },
   } satisfies Comparing)
 }
+
+const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
 
 const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done'
 

@@ -83,7 +83,7 @@ function parse(
 }
 
 function wishesOf(one: UplinkSettings): [key: string, value: string][] {
-  const { rate, bytesPerSecond, bytesPerDay, windows, budget, isPaused } = one
+  const { rate, bytesPerSecond, bytesPerDay, windows, budget, isPaused, scope } = one
   const numbers = {
     rate,
     'bytes-per-second': bytesPerSecond,
@@ -99,6 +99,7 @@ function wishesOf(one: UplinkSettings): [key: string, value: string][] {
       value === undefined ? [] : [[key, decimal(value)]],
     ),
     ...windows.map(({ cron, minutes }): [string, string] => ['window', `${cron} for ${minutes}`]),
+    ...(scope === undefined ? [] : [['scope', scope] as [string, string]]),
     ...(isPaused ? [['paused', 'true'] as [string, string]] : []),
   ]
 }

@@ -10,6 +10,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Level } from './budget.ts'
+import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
@@ -75,7 +76,7 @@ export interface Losses {
 
 export function createLosses(
   { state, following, backlog, selection }: LossesPorts,
-  { uplink, alias, thinMs }: { uplink: string; alias: string; thinMs: number },
+  { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
 ): Losses {
   const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
   let open = new Map<number, Loss>()
@@ -98,7 +99,7 @@ export function createLosses(
       const id = stream?.id ?? following.idOf(rid)
       if (id === undefined || (s === 0 && !isTaken(id))) return []
       const gap = { from: Math.max(t0, since), to: t1, count, reason, atMost: true }
-      return [gapStep(`${prefix}:kept-${s === 0 ? `r${rid}` : s}-${t0}`, { id, stream, alias }, gap)]
+      return [gapStep(`${prefix}:kept-${s === 0 ? `r${rid}` : s}-${t0}`, { id, stream, alias, placing }, gap)]
     })
     return { steps, last: rows.at(-1)?.g ?? state.gap }
   }
@@ -126,7 +127,7 @@ export function createLosses(
       const own = Object.entries(state.losses).flatMap(([s, loss]) => {
         const stream = following.streamOf(Number(s))
         if (stream === undefined) return []
-        return [gapStep(`${prefix}:${s}-${loss.from}`, { id: stream.id, stream, alias }, loss)]
+        return [gapStep(`${prefix}:${s}-${loss.from}`, { id: stream.id, stream, alias, placing }, loss)]
       })
       const kept = ofRetention(began)
       return {
@@ -158,10 +159,16 @@ interface Gap {
 
 function gapStep(
   id: string,
-  { id: entity, stream, alias }: { id: string; stream: FollowedStream | undefined; alias: string },
+  {
+    id: entity,
+    stream,
+    alias,
+    placing,
+  }: { id: string; stream: FollowedStream | undefined; alias: string; placing: Placing },
   { from, to, count, reason, atMost }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
+  const scope = placing.scope(undefined, false)
   const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
   const attributes: Record<string, AttributeInstance> = {
     gapOf: { type: 'Relationship', object: entity },
@@ -175,7 +182,7 @@ function gapStep(
   }
   return {
     kind: 'put',
-    entity: { id, type: [gapType] },
+    entity: { id, type: [gapType], ...(scope === undefined ? {} : { scope }) },
     attributes: new Map(Object.entries(attributes).map(([name, instance]) => [name, [instance]])),
   }
 }

@@ -12,7 +12,9 @@ import type {
 import type { EntityView } from '#broker/types.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { chainOf } from '#ngsi-ld/via.ts'
 import type { TombstoneRow } from '#store/entities.ts'
+import type { Placing } from './placing.ts'
 import type { Attributes, Head, Step } from './plan.ts'
 import type { UplinkSelection } from './selection.ts'
 
@@ -27,7 +29,20 @@ export interface ReadingPorts {
   readonly grave: (id: string, n: number) => TombstoneRow | undefined
   /** Whether something that came by a chain of brokers came from where it would go. */
   readonly isFromThere: (heard: string | undefined) => boolean
+  readonly placing: Placing
 }
+
+/** What is read of what happened, for an uplink of a selection. */
+export const readingOf = (
+  following: Following,
+  { selection, placing }: { readonly selection: UplinkSelection; readonly placing: Placing },
+  isThere: (name: string) => boolean,
+): ReadingPorts & LeavingPorts => ({
+  isFromThere: (heard) => chainOf(heard).some(isThere),
+  ...{ selection, placing, streamOf: following.streamOf, instanceOf: following.instanceOf },
+  ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
+  gravesAfter: following.gravesAfter,
+})
 
 /**
  * `isPast` tells that an entity was told as it is since then: then a row belongs to its past. So do rows of what is gone
@@ -36,7 +51,7 @@ export interface ReadingPorts {
 export function stepsOf(
   row: Followed,
   isPast: (id: string) => boolean,
-  ports: ReadingPorts,
+  ports: ReadingPorts & LeavingPorts,
 ): readonly Step[] {
   const { n, at, what, heard } = row
   if (ports.isFromThere(heard)) return []
@@ -56,8 +71,9 @@ interface Passing {
 function stepsOfObservation(
   { s, time, value, isLate }: FollowedObservation,
   { n, heard, isPast }: Passing,
-  { selection, streamOf, instanceOf, entity }: ReadingPorts,
+  ports: ReadingPorts & LeavingPorts,
 ): Step[] {
+  const { selection, streamOf, instanceOf, entity } = ports
   const stream = streamOf(s)
   if (stream === undefined || !selection.takesAttribute(stream.name)) return []
   const instance = instanceOf(stream, { n, time, value })
@@ -70,7 +86,7 @@ function stepsOfObservation(
   if (isLate || stream.isGone || isPast(id)) {
     const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
     const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, ...came }] : []
-    return [{ kind: 'past', ...step }, ...back]
+    return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
   if (
@@ -91,7 +107,7 @@ function stepsOfChange(
     heard,
     isPast,
   }: { readonly at: number; readonly heard: string | undefined; readonly isPast: boolean },
-  ports: ReadingPorts,
+  ports: ReadingPorts & LeavingPorts,
 ): Step[] {
   const { selection, entity } = ports
   const view = entity(change.id)
@@ -99,12 +115,10 @@ function stepsOfChange(
   const grave = view === undefined ? ports.graveOf(change.rid) : undefined
   const then = now ?? (grave && (JSON.parse(grave.doc) as Entity))
   const type = change.type ?? then?.type ?? []
-  const head: Head = { id: change.id, type, ...(change.scope == null ? {} : { scope: change.scope }) }
+  const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
+  const head = headOf({ ...change, type }, bornBy, ports)
   if (then === undefined || !selection.takes(then)) return []
-  const came = {
-    heard,
-    isOwn: (view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined) === undefined,
-  }
+  const came = { heard, isOwn: bornBy === undefined }
   const put = new Map<string, AttributeInstance[]>()
   const past = new Map<string, AttributeInstance[]>()
   const drops: (Step & { kind: 'drop' })[] = []
@@ -121,18 +135,47 @@ function stepsOfChange(
       now === undefined ? [] : drops.filter(({ name, dataset }) => !hasInstance(now, name, dataset))
     if (put.size === 0) return gone
     const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put)]
-    return [...gone, { kind: 'past', entity: { id: change.id, type }, attributes: past, ...came }, ...back]
+    return [
+      ...gone,
+      { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: past, ...came },
+      ...back,
+    ]
   }
-  if (put.size > 0 || change.kind === 'created' || change.scope !== undefined)
+  if (change.scope === null && head.scope === undefined && !ports.isFromThere(bornBy))
+    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', ...came })
+  if (put.size > 0 || change.kind === 'created' || change.scope != null || head.scope !== undefined)
     return [...drops, { kind: 'put', entity: head, attributes: put, ...came }]
   return drops
+}
+
+/** What is told of the past of an entity: one that is gone is created by it, and has the scope that it had. */
+export function headOfPast(
+  { id, type }: Head,
+  { entity, gravesAfter, isFromThere, placing }: Omit<LeavingPorts, 'selection'>,
+): Head {
+  const grave = entity(id) === undefined ? gravesAfter(id, 0).at(-1) : undefined
+  if (grave === undefined) return { id, type }
+  const was = JSON.parse(grave.doc) as Entity
+  const scope = placing.scope(was.scope, isFromThere(grave.heard ?? undefined))
+  return { id, type, ...(scope === undefined ? {} : { scope }) }
+}
+
+/** What an entity is, as a change says it: its scope only where that was touched. */
+function headOf(
+  { id, type, kind, scope }: Pick<FollowedChange, 'id' | 'kind' | 'scope'> & Pick<Head, 'type'>,
+  bornBy: string | undefined,
+  { placing, isFromThere }: Pick<ReadingPorts, 'placing' | 'isFromThere'>,
+): Head {
+  const isTold = kind === 'created' || scope !== undefined
+  const placed = isTold ? placing.scope(scope ?? undefined, isFromThere(bornBy)) : undefined
+  return { id, type, ...(placed === undefined ? {} : { scope: placed }) }
 }
 
 /** What was not observed gets the time of its writing. */
 const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
   instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
 
-export interface LeavingPorts extends Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere'> {
+export interface LeavingPorts extends Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere' | 'placing'> {
   readonly gravesAfter: Following['gravesAfter']
 }
 
@@ -226,7 +269,7 @@ const hasInstance = (entity: Entity, name: string, dataset: string): boolean =>
 export function stepsOfEntity(
   view: EntityView,
   since: number,
-  { selection, isFromThere }: Pick<ReadingPorts, 'selection' | 'isFromThere'>,
+  { selection, isFromThere, placing }: Pick<ReadingPorts, 'selection' | 'isFromThere' | 'placing'>,
 ): readonly Step[] {
   const times = view.times()
   if (times.modified < since) return []
@@ -247,7 +290,8 @@ export function stepsOfEntity(
   }
   // Types and scopes have no times of their own.
   if (byWay.size === 0 && bornBy === undefined) byWay.set(undefined, new Map())
-  const { id, type, scope } = entity
+  const { id, type } = entity
+  const scope = placing.scope(entity.scope, isFromThere(bornBy))
   const head = { id, type, ...(scope === undefined ? {} : { scope }) }
   return [...byWay].map(([heard, attributes]) => ({
     ...{ kind: 'put', entity: head, attributes, heard, isOwn: bornBy === undefined },

@@ -16,6 +16,7 @@ import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
 import { idParts } from './id-parts.ts'
 import { isTransient, type Outcome } from './outcome.ts'
+import { isBelow, isSameScope } from './placing.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
 import { keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 
@@ -25,7 +26,9 @@ export interface ReconcileTask {
   /** The bucket or the row of the last entity that was compared. */
   after: number
   readonly isDry: boolean
-  readonly reason: 'asked' | 'long-cut' | 'restored'
+  readonly reason: 'asked' | 'long-cut' | 'restored' | 'scope'
+  /** Where all stood over there before the settings said otherwise. */
+  readonly placedBefore?: string | undefined
   readonly startedAt: number
   endedAt?: number
   compared: number
@@ -43,8 +46,13 @@ export interface ReconcileTask {
 
 export const newTask = (
   now: number,
-  { isDry = false, reason }: { readonly isDry?: boolean; readonly reason: ReconcileTask['reason'] },
+  {
+    isDry = false,
+    reason,
+    placedBefore,
+  }: { readonly isDry?: boolean } & Pick<ReconcileTask, 'reason' | 'placedBefore'>,
 ): ReconcileTask => ({
+  ...(placedBefore === undefined ? {} : { placedBefore }),
   ...{ phase: 'buckets', after: -1, isDry, reason, startedAt: now },
   ...{ compared: 0, missing: 0, different: 0, surplus: 0, unknown: 0, days: 0, observations: 0 },
 })
@@ -99,7 +107,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     )
     if (answer === undefined) return false
     const theirs = answer.json?.buckets
-    const ours = theirs && (await digests.buckets(isOurs))
+    const ours = theirs && (await digests.buckets(isOurs, reading.placing.entity))
     const differing = ours?.flatMap(([count, sum], i) =>
       theirs![i]?.[0] === count && theirs![i][1] === sum ? [] : [i],
     )
@@ -125,7 +133,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     )
     if (answer === undefined) return false
     const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
-    const ours = await digests.bucket(bucket, isOurs)
+    const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
     const steps: Step[] = []
@@ -153,7 +161,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
       const steps = part.flatMap((view) => {
         const one = there.get(view.id)
-        const all = differenceOf(stepsOfEntity(view, 0, reading), one)
+        const all = differenceOf(stepsOfEntity(view, 0, reading), one, task.placedBefore)
         if (one === undefined) task.missing++
         else if (all.length > 0) task.different++
         return all
@@ -230,7 +238,11 @@ const dayMs = 86_400_000
 const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
 
 /** What of the steps of an entity is not over there; what is newer there stays as it is. */
-function differenceOf(steps: readonly Step[], there: Entity | undefined): readonly Step[] {
+function differenceOf(
+  steps: readonly Step[],
+  there: Entity | undefined,
+  placedBefore: string | undefined,
+): readonly Step[] {
   if (there === undefined) return steps
   return steps.flatMap((step) => {
     if (step.kind !== 'put') return []
@@ -243,7 +255,14 @@ function differenceOf(steps: readonly Step[], there: Entity | undefined): readon
       })
       if (others.length > 0) attributes.set(name, others)
     }
-    return attributes.size === 0 ? [] : [{ ...step, attributes }]
+    const { entity } = step
+    const isPlaced = entity.scope === undefined || isSameScope(entity.scope, there.scope)
+    const stays = entity.scope === undefined && placedBefore !== undefined && there.scope !== undefined
+    const lifts: readonly Step[] =
+      stays && isBelow(there.scope, placedBefore)
+        ? [{ kind: 'drop', entity, name: 'scope', dataset: '' }]
+        : []
+    return attributes.size === 0 && isPlaced ? lifts : [...lifts, { ...step, attributes }]
   })
 }
 

@@ -41,6 +41,8 @@ export interface UplinkState {
   reconcile?: ReconcileTask
   /** The number of the last change over there, as it was told last. */
   centreAt?: number
+  /** Below which scope all stands over there, as it was told last; left out, where it stands here. */
+  scope?: string
   /** What the other broker calls itself in Via; left out where it does not say. */
   pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */

@@ -9,7 +9,6 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
-import { chainOf } from '#ngsi-ld/via.ts'
 import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
 import type { Centre } from './centre.ts'
@@ -21,15 +20,9 @@ import type { Losses } from './losses.ts'
 import type { Measure, Waits } from './measure.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
+import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
-import {
-  endsOf,
-  instanceKeys,
-  type LeavingPorts,
-  type ReadingPorts,
-  stepsOf,
-  stepsOfEntity,
-} from './reading.ts'
+import { endsOf, instanceKeys, readingOf, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
@@ -86,10 +79,23 @@ export interface Uplink {
   close(): Promise<void>
 }
 
+/** What goes up, how often, and where it stands there. */
+export interface UplinkRule {
+  readonly selection: UplinkSelection
+  readonly throttling: number | undefined
+  readonly placing: Placing
+}
+
+/** Whether a name in Via is that of this gateway, or of the other broker as far as it is known. */
+const isThere =
+  (alias: string, state: UplinkState) =>
+  (name: string): boolean =>
+    name === alias || name === state.pseudonym
+
 export function createUplink(
   id: string,
   state: UplinkState,
-  { selection, throttling }: { selection: UplinkSelection; throttling: number | undefined },
+  { selection, throttling, placing }: UplinkRule,
   ports: UplinkPorts,
 ): Uplink {
   const { following, centres, gate, link, losses, measure, log } = ports
@@ -105,7 +111,7 @@ export function createUplink(
   let knowsCentre = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
-  const reading = readingOf(following, selection, (name) => name === ports.alias || name === state.pseudonym)
+  const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
   const comparing = createComparing({ ...ports, id, state, reading, deliver: fill })
@@ -383,15 +389,3 @@ export function createUplink(
     },
   } satisfies Uplink)
 }
-
-/** What is read of what happened, for an uplink of a selection. */
-const readingOf = (
-  following: Following,
-  selection: UplinkSelection,
-  isThere: (name: string) => boolean,
-): ReadingPorts & LeavingPorts => ({
-  isFromThere: (heard) => chainOf(heard).some(isThere),
-  ...{ selection, streamOf: following.streamOf, instanceOf: following.instanceOf },
-  ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
-  gravesAfter: following.gravesAfter,
-})

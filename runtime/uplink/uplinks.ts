@@ -22,6 +22,7 @@ import { createMeasure } from './measure.ts'
 import { createOperations, type Operated } from './operations.ts'
 import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
+import { createPlacing } from './placing.ts'
 import { selectionOf } from './selection.ts'
 import { newState, readState, type UplinkState } from './state.ts'
 import { createUplink, type Uplink } from './uplink.ts'
@@ -100,12 +101,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   }
 
   /** A new one begins with all there is. */
-  function stateOf(id: string): UplinkState {
+  function stateOf(id: string, scope: string | undefined): UplinkState {
     const text = uplinkStates.get(id)
     if (text !== undefined) return readState(text)
     const here = following.position()
     const state = newState(here, { since: 0, graves: here.n, rid: 0 })
     state.spans.push({ from: 0, to: here.at + 1 })
+    if (scope !== undefined) state.scope = scope
     return state
   }
 
@@ -114,7 +116,8 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
     const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
-    const state = stateOf(id)
+    const state = stateOf(id, wishes.scope)
+    const placing = createPlacing(wishes.scope)
     const windows = await openWindows(wishes.windows)
     const { gate, link } = wayOf(
       { ...ports, peer: one.peer ?? ports.peer, state, windows, isHeld: following.isHeld },
@@ -124,13 +127,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const measure = createMeasure({ state, backlog: tenant.backlog, clock }, wishes)
     const losses = createLosses(
       { state, following, backlog: tenant.backlog, selection },
-      { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000 },
+      { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
     )
     const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings)
     return createUplink(
       id,
       state,
-      { selection, throttling },
+      { selection, throttling, placing },
       {
         following,
         digests: tenant.digests,

@@ -1,0 +1,171 @@
+/**
+ * Two gateways and one centre: each puts a scope of its own before what it sends, into a tenant of the centre, so that sites are
+ * told apart there. What stands elsewhere is no difference when both are compared, and goes there when the setting changes.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+
+const v1 = '/ngsi-ld/v1'
+const tenant = { 'NGSILD-Tenant': 'sites' }
+const withinMs = { timeout: 15_000, interval: 100 }
+const at = (minute: number): string =>
+  new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString().replace('.000', '')
+
+interface Shown {
+  readonly id: string
+  readonly scope?: string | readonly string[]
+}
+
+describe('two gateways and one centre', () => {
+  let folders: string
+  let sites: GatewayInside[]
+  let centre: GatewayInside
+
+  const send = async (to: GatewayInside, method: string, path: string, body?: unknown): Promise<void> => {
+    const answer = await to.send(method, path, body)
+    if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
+  }
+  const pairsOf = (scope: string | undefined) => [
+    { key: 'selvedge:mode', value: 'uplink' },
+    ...(scope === undefined ? [] : [{ key: 'selvedge:scope', value: scope }]),
+  ]
+  const endpoint = (scope: string | undefined) => ({
+    uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
+    receiverInfo: [{ key: 'NGSILD-Tenant', value: 'sites' }],
+    notifierInfo: pairsOf(scope),
+  })
+  const feed = (from: GatewayInside, scope: string | undefined): Promise<void> =>
+    send(from, 'POST', `${v1}/subscriptions`, {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      ...{ notification: { endpoint: endpoint(scope) } },
+    })
+  const move = (from: GatewayInside, scope: string | undefined): Promise<void> =>
+    send(from, 'PATCH', `${v1}/subscriptions/urn:up`, { notification: { endpoint: endpoint(scope) } })
+  const level = (value: number) => ({ level: { type: 'Property', value, observedAt: at(value) } })
+  const tank = (id: string, more: object = {}) => ({
+    id: `urn:tank:${id}`,
+    type: 'Tank',
+    ...level(1),
+    ...more,
+  })
+  const scopesIn = async (query = ''): Promise<Record<string, Shown['scope']>> => {
+    const answer = await centre.get(`${v1}/entities?type=Tank&limit=1000${query}`, tenant)
+    const all: readonly Shown[] = answer.json()
+    return Object.fromEntries(all.map(({ id, scope }) => [id.slice('urn:tank:'.length), scope]))
+  }
+  const expectScopes = (expected: Record<string, unknown>, query?: string): Promise<void> =>
+    vi.waitFor(async () => expect(await scopesIn(query)).toEqual(expected), withinMs)
+  const reportOf = async (of: GatewayInside): Promise<Record<string, unknown> | undefined> =>
+    ((await of.get('/selvedge/v1/uplinks/urn:up')).json() as { reconcile?: Record<string, unknown> })
+      .reconcile
+  const done = (of: GatewayInside, what: object): Promise<void> =>
+    vi.waitFor(async () => expect(await reportOf(of)).toMatchObject({ phase: 'done', ...what }), withinMs)
+
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-many-'))
+    const all = ['centre', 'one', 'two'].map((name) => startGatewayInside(join(folders, name)))
+    ;[centre, ...sites] = (await Promise.all(all)) as [GatewayInside, ...GatewayInside[]]
+  })
+  afterEach(async () => {
+    await Promise.all([centre, ...sites].map((one) => one.close()))
+    rmSync(folders, { recursive: true })
+  })
+
+  it('tell their sites apart by scopes in a tenant', async () => {
+    const [one, two] = sites as [GatewayInside, GatewayInside]
+    await send(one, 'POST', `${v1}/entities`, tank('a', { scope: '/floor/1' }))
+    await send(one, 'POST', `${v1}/entities`, tank('b'))
+    await feed(one, '/site-1')
+    await feed(two, '/site-2')
+    await send(two, 'POST', `${v1}/entities`, tank('c', { scope: ['/floor/1', '/cold'] }))
+    await send(two, 'POST', `${v1}/entities`, tank('d'))
+    const all = {
+      ...{ a: '/site-1/floor/1', b: '/site-1' },
+      ...{ c: ['/site-2/floor/1', '/site-2/cold'], d: '/site-2' },
+    }
+    await expectScopes(all)
+    expect(Object.keys(await scopesIn('&scopeQ=/site-1/%23'))).toEqual(['a', 'b'])
+    expect(Object.keys(await scopesIn('&scopeQ=/%2B/floor/1'))).toEqual(['a', 'c'])
+    const untouched = await centre.get(`${v1}/entities?type=Tank`)
+    expect(untouched.text).toBe('[]')
+
+    // Values leave the scope as it is; scopes that change here change there, and one that goes leaves the prefix.
+    await send(one, 'PATCH', `${v1}/entities/urn:tank:a/attrs`, level(2))
+    await send(one, 'POST', `${v1}/entities/urn:tank:b/attrs`, { scope: '/roof' })
+    await send(two, 'DELETE', `${v1}/entities/urn:tank:c/attrs/scope`)
+    await expectScopes({ ...all, b: '/site-1/roof', c: '/site-2' })
+    await vi.waitFor(async () => {
+      const seen = await centre.get(`${v1}/entities/urn:tank:a`, tenant)
+      expect(seen.json()).toMatchObject({ scope: '/site-1/floor/1', level: { value: 2 } })
+    }, withinMs)
+    expect((await one.get(`${v1}/entities/urn:tank:a`)).json()).toMatchObject({ scope: '/floor/1' })
+
+    // Compared, nothing differs.
+    for (const each of sites) {
+      await send(each, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
+      await done(each, { reason: 'asked', compared: 2, missing: 0, different: 0, surplus: 0, days: 0 })
+    }
+  }, 40_000)
+
+  it('move when the setting changes, and nothing else is sent', async () => {
+    const [one, two] = sites as [GatewayInside, GatewayInside]
+    await feed(one, '/site-1')
+    await feed(two, '/site-2')
+    for (let i = 0; i < 5; i++) await send(one, 'POST', `${v1}/entities`, tank(`a${i}`))
+    await send(one, 'POST', `${v1}/entities`, tank('a5', { scope: '/floor/1' }))
+    await send(two, 'POST', `${v1}/entities`, tank('b', { scope: '/x' }))
+    const many = (scope: string | undefined, floor: string) =>
+      Object.fromEntries([
+        ...Array.from({ length: 5 }, (_, i) => [`a${i}`, scope] as const),
+        ['a5', floor],
+        ['b', '/site-2/x'],
+      ])
+    await expectScopes(many('/site-1', '/site-1/floor/1'))
+    await move(one, '/plant/7')
+    await expectScopes(many('/plant/7', '/plant/7/floor/1'))
+    await done(one, { reason: 'scope', placedBefore: '/site-1', missing: 0, different: 6, days: 0 })
+    await move(one, undefined)
+    await expectScopes(many(undefined, '/floor/1'))
+    await done(one, { reason: 'scope', placedBefore: '/plant/7', different: 6 })
+    await send(one, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
+    await done(one, { reason: 'asked', compared: 6, missing: 0, different: 0 })
+  }, 40_000)
+
+  it('have histories of what is gone told apart, too', async () => {
+    const [one] = sites as [GatewayInside]
+    await send(one, 'POST', `${v1}/entities`, tank('a', { scope: '/floor/1' }))
+    await send(one, 'PATCH', `${v1}/entities/urn:tank:a/attrs`, level(2))
+    await send(one, 'DELETE', `${v1}/entities/urn:tank:a`)
+    await feed(one, '/site-1')
+    await vi.waitFor(async () => {
+      const seen = await centre.get(
+        `${v1}/temporal/entities?type=Tank&scopeQ=/site-1/floor/1&options=temporalValues&timerel=after&timeAt=2025-01-01T00:00:00Z`,
+        tenant,
+      )
+      expect(seen.json()).toMatchObject([
+        {
+          id: 'urn:tank:a',
+          level: {
+            values: [
+              [1, at(1)],
+              [2, at(2)],
+            ],
+          },
+        },
+      ])
+    }, withinMs)
+    await expectScopes({})
+  }, 40_000)
+
+  it('are refused a scope that is none, by its name', async () => {
+    const answer = await sites[0]!.send('POST', `${v1}/subscriptions`, {
+      ...{ type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: { endpoint: endpoint('/site 1') },
+    })
+    expect(answer.status).toBe(400)
+    expect(answer.text).toContain('selvedge:scope')
+  })
+})
