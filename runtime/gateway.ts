@@ -40,6 +40,7 @@ import { type Downward, openDownward } from '#downward/downward.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
 import { guard } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
@@ -309,10 +310,11 @@ interface Ways {
 function openWays(
   opened: AsyncDisposableStack,
   { clock, log, metrics }: { clock: Clock; log: Log; metrics: Metrics },
-  { outbound: { allowLoopback, caFile } }: Settings,
+  { data, outbound: { allowLoopback, caFile } }: Settings,
 ): Ways {
   const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
-  const tunnels = createTunnels({ clock, log, metrics })
+  const names = createTunnelNames(tunnelNamesFile(data), clock)
+  const tunnels = createTunnels({ clock, log, metrics, names })
   const peer = createPeer({ ...sending, tunnels })
   const tunnel: SenderPorts['tunnel'] = async (request) => ways.downward?.send(request) ?? notYet
   const ways: Ways = { send: openSender(opened, { clock, tunnel }, sending), peer, tunnels }

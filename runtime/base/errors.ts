@@ -66,6 +66,12 @@ export const errorRegister = {
   'http.body-too-large': entry('caller', 'never', 413, 'Split the request.'),
   'http.busy': entry('resource', 'later', 503, 'Repeat after the Retry-After time.'),
   'http.unauthorized': entry('caller', 'never', 401, 'Send the token of the data folder as Bearer token.'),
+  'tunnel.name-taken': entry(
+    'caller',
+    'never',
+    403,
+    'Another gateway has this name. If it is the same gateway with a new data folder, release the name at the centre: selvedge tunnels release NAME.',
+  ),
   'http.forbidden': entry('caller', 'never', 403, 'The gateway behind the tunnel decides what it allows.'),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference/api.md for the paths there are.'),
   // Store

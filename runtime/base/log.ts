@@ -78,6 +78,8 @@ export const logEvents = {
   'registration.failed': 'A registration at another broker could not be made or renewed; it is tried again.',
   'tunnel.up': 'A tunnel is open: that of a gateway to here, or ours to a centre.',
   'tunnel.down': 'A tunnel was closed, or cannot be opened.',
+  'tunnel.refused':
+    'A gateway came with a name that another one has, and was refused; a name is released by `selvedge tunnels`.',
   'tunnel.displaced': 'Another connection with our name took the place of our tunnel.',
   'tunnel.taken-over':
     'Another process with the same name took the place of a tunnel; two gateways may have one identity.',

@@ -158,6 +158,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./queue.ts')).queue,
   },
   {
+    name: 'tunnels',
+    summary: 'List the gateways that have a name here, release a name',
+    words: { form: 'ls|release [NAME]', least: 1, most: 2 },
+    details:
+      'A gateway that opens a tunnel to this one has its name from then on, and proves it by the secret in its data\nfolder. release gives the name to the next who comes with it: a gateway with a new data folder.',
+    options: [...settingsOptions, json],
+    load: async () => (await import('./tunnels.ts')).tunnels,
+  },
+  {
     name: 'users',
     summary: 'List, add and remove MQTT users',
     details:

@@ -3,8 +3,9 @@
  * with the rights it has here, and notifications for a centre go through the tunnel to it.
  */
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { limits } from '#base/limits.ts'
-import { requireSecretFile, trustedWith } from '#config/access.ts'
+import { readOrCreateToken, requireSecretFile, trustedWith } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import { retryAfterMs } from '#delivery/backoff.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
@@ -18,10 +19,12 @@ import { createTunnel, type Tunnel } from './tunnel.ts'
 /** @throws config.invalid when the file of a token cannot be read. */
 export function openTunnels(
   { app, alias, peer, clock, dice, log }: DownwardPorts,
-  { tunnels, outbound }: Settings,
+  { tunnels, outbound, data }: Settings,
 ): readonly Tunnel[] {
+  if (tunnels.length === 0) return []
   const name = alias('')
   const instance = randomUUID()
+  const secret = readOrCreateToken(join(data, 'gateway-secret')).token
   return tunnels.map(({ url, tokenFile, allow, keepAliveSeconds }) => {
     if (tokenFile !== undefined) requireSecretFile(tokenFile)
     const centre = createCentre({ peer, clock, alias: name }, { url, tokenFile })
@@ -31,6 +34,7 @@ export function openTunnels(
         url,
         alias: name,
         instance,
+        secret,
         beatMs: keepAliveSeconds * 1000,
         allowsLoopback: outbound.allowLoopback,
         ca: trustedWith(outbound.caFile),

@@ -4,6 +4,7 @@
  * has lasted. A centre that cannot be reached is probed by connecting.
  */
 
+import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
@@ -36,6 +37,8 @@ export interface TunnelSettings {
   readonly alias: string
   /** Of this process. */
   readonly instance: string
+  /** By which the centre knows that the name is ours. */
+  readonly secret: string
   readonly beatMs: number
   readonly allowsLoopback: boolean
   readonly ca: readonly string[] | undefined
@@ -66,7 +69,7 @@ interface Ended {
 
 export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunnel {
   const { centre, clock, dice, log } = ports
-  const { url, alias, instance, beatMs, allowsLoopback, ca } = settings
+  const { url, alias, instance, secret, beatMs, allowsLoopback, ca } = settings
   const facts = { centre: shownUri(url), alias }
   const address = originOf(url)?.address
   const pauses = createPauses()
@@ -90,6 +93,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
             'user-agent': productToken,
             'selvedge-alias': alias,
             'selvedge-instance': instance,
+            'selvedge-secret': secret,
           },
           handshakeTimeout: limits.downwardTimeoutMs.value,
           maxPayload: limits.tunnelMessageBytesMax.value,
@@ -105,9 +109,11 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
         theirs = String(headers['selvedge-alias'] ?? '')
       })
       socket.on('unexpected-response', (request, response) => {
-        failed = { reason: `answered ${response.statusCode}`, isUnreachable: false }
-        request.destroy()
-        socket.terminate()
+        void refusalOf(response).then((reason) => {
+          failed = { reason, isUnreachable: false }
+          request.destroy()
+          socket.terminate()
+        })
       })
       socket.on('error', (error) => {
         failed ??= { reason: error.message, isUnreachable: begunAt === undefined }
@@ -172,4 +178,23 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   } satisfies Tunnel)
 }
 
+/** Why a connection is refused, with what the centre says about it. */
+async function refusalOf(response: IncomingMessage): Promise<string> {
+  const answered = `answered ${response.statusCode}`
+  const chunks: Buffer[] = []
+  let room = limits.tunnelRefusalBytesMax.value
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      room -= chunk.length
+      if (room < 0) return answered
+    }
+    const { detail } = JSON.parse(Buffer.concat(chunks).toString()) as { detail?: unknown }
+    return typeof detail === 'string' ? `${answered}: ${detail.slice(0, detailCharacters)}` : answered
+  } catch {
+    return answered
+  }
+}
+
+const detailCharacters = 300
 const firstPauseMs = 500

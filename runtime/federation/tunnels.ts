@@ -18,6 +18,7 @@ import {
   type TunnelSocket,
   type TunnelWire,
 } from './tunnel-end.ts'
+import type { TunnelNames } from './tunnel-names.ts'
 
 /** Who holds a tunnel open. */
 export interface Visitor {
@@ -39,8 +40,11 @@ export interface TunnelStatus {
 }
 
 export interface Tunnels {
-  /** @throws http.busy when there is no room for another gateway. */
-  admit(alias: string): void
+  /**
+   * Whether a gateway may have its name, which is its own from then on.
+   * @throws http.busy when there is no room for another gateway; tunnel.name-taken when the name is that of another one.
+   */
+  admit(visitor: Pick<Visitor, 'alias' | 'from'>, secret: string): void
   /** `serve` answers what the gateway asks. */
   take(socket: TunnelSocket, visitor: Visitor, serve: TunnelEndPorts['serve']): void
   /** Asks the gateway whose name the address holds. Never rejects. */
@@ -53,6 +57,7 @@ export interface TunnelsPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  readonly names: TunnelNames
 }
 
 interface Open {
@@ -61,15 +66,23 @@ interface Open {
   readonly since: number
 }
 
-export function createTunnels({ clock, log, metrics }: TunnelsPorts): Tunnels {
+export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tunnels {
   const open = new Map<string, Open>()
   const requests = metrics.counter('selvedge_tunnel_requests_total')
   metrics.gauge('selvedge_tunnels', () => open.size)
 
   return Object.freeze({
-    admit(alias) {
-      if (open.has(alias) || open.size < limits.tunnelsMax.value) return
-      throw new GatewayError('http.busy', `${open.size} gateways hold a tunnel open`)
+    admit({ alias, from }, secret) {
+      if (!open.has(alias) && open.size >= limits.tunnelsMax.value)
+        throw new GatewayError('http.busy', `${open.size} gateways hold a tunnel open`)
+      const owner = names.prove(alias, secret, from)
+      if (owner === undefined) return
+      const { since } = owner
+      log.warn('tunnel.refused', { alias, from, since, owner: owner.from })
+      throw new GatewayError(
+        'tunnel.name-taken',
+        `the name ${alias} belongs to another gateway since ${since}`,
+      )
     },
     take(socket, visitor, serve) {
       const { alias, instance, from, wire } = visitor

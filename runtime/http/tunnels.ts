@@ -31,9 +31,15 @@ export function createTunnelTable({ tunnels, serve, alias }: TunnelRoutePorts) {
         if (name === undefined || !isTunnelled(tunnelUri(name)))
           throw badRequestData('is needed: what the gateway calls itself in Via', 'Selvedge-Alias')
         if (name === alias('')) throw badRequestData('is what this gateway calls itself', 'Selvedge-Alias')
-        tunnels.admit(name)
+        const secret = headerOf(c, 'selvedge-secret') ?? ''
+        if (!/^[\x21-\x7e]{16,256}$/.test(secret))
+          throw badRequestData(
+            'is needed: 16 to 256 characters that only the gateway knows',
+            'Selvedge-Secret',
+          )
         const instance = headerOf(c, 'selvedge-instance') ?? ''
         const from = incoming.socket.remoteAddress ?? 'unknown'
+        tunnels.admit({ alias: name, from }, secret)
         upgrade.accept(
           (socket) => tunnels.take(socket, { alias: name, instance, from, wire: incoming.socket }, serve),
           {

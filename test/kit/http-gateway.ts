@@ -21,6 +21,7 @@ import { createSender } from '#delivery/sender.ts'
 import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels } from '#federation/tunnels.ts'
 import { guard } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
@@ -136,7 +137,8 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
     { allowsLoopback: true },
   )
-  const tunnels = createTunnels({ clock: systemClock, log, metrics })
+  const names = createTunnelNames(tunnelNamesFile(dataFolder), systemClock)
+  const tunnels = createTunnels({ clock: systemClock, log, metrics, names })
   const peer = createPeer({ allowsLoopback: options.allowLoopback ?? true, tunnels })
   const sources = createSources({ peer, clock: systemClock, resolve: contexts.resolve })
   const alias = (tenant: string): string =>

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
+import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -54,7 +55,10 @@ describe('a tunnel', () => {
 
   beforeEach(async () => {
     folders = mkdtempSync(join(tmpdir(), 'selvedge-tunnel-'))
-    centre = await startGatewayProcess({ env: { SELVEDGE_MQTT_PORT: 'off' } })
+    centre = await startGatewayProcess({
+      dataFolder: join(folders, 'centre'),
+      env: { SELVEDGE_MQTT_PORT: 'off' },
+    })
   })
   afterEach(async () => {
     await Promise.all([...edges.splice(0), centre].map((gateway) => gateway.stop()))
@@ -141,23 +145,55 @@ describe('a tunnel', () => {
     const edge = await startEdge(centre.httpUrl)
     await reached()
     await vi.waitFor(async () => expect((await status(centre)).connected).toHaveLength(1), within)
-    cpSync(join(folders, 'edge', 'gateway-id'), join(folders, 'twin', 'gateway-id'))
+    for (const file of ['gateway-id', 'gateway-secret'])
+      cpSync(join(folders, 'edge', file), join(folders, 'twin', file))
     await startEdge(centre.httpUrl, {}, 'twin')
     await centre.event('tunnel.taken-over')
     await edge.event('tunnel.displaced')
   }, 30_000)
 
-  it('is refused without the token, and without a name', async () => {
+  it('is refused to who takes the name of another gateway, until that name is released', async () => {
+    const edge = await startEdge(centre.httpUrl)
+    await vi.waitFor(async () => expect((await status(centre)).connected).toHaveLength(1), within)
+    const [{ alias }] = (await status(centre)).connected as [{ alias: string }]
+    await edge.stop()
+    // Also where its owner is away and the centre began anew.
+    const { dataFolder } = centre
+    await centre.kill()
+    centre = await startGatewayProcess({ dataFolder, env: { SELVEDGE_MQTT_PORT: 'off' } })
+    cpSync(join(folders, 'edge', 'gateway-id'), join(folders, 'other', 'gateway-id'))
+    const other = await startEdge(centre.httpUrl, {}, 'other')
+    expect(await centre.event('tunnel.refused')).toMatchObject({ alias, from: '127.0.0.1' })
+    const { reason } = await other.event('tunnel.down')
+    expect(reason).toMatch(new RegExp(`^answered 403: the name ${alias} belongs to another gateway since 20`))
+    expect((await status(centre)).connected).toEqual([])
+    const first = await startEdge(centre.httpUrl)
+    await centre.event('tunnel.up')
+    await first.stop()
+
+    expect(readTunnelNames(tunnelNamesFile(dataFolder))).toMatchObject([{ alias, from: '127.0.0.1' }])
+    expect(releaseTunnelName(tunnelNamesFile(dataFolder), alias)).toBe(true)
+    await vi.waitFor(async () => expect((await status(centre)).connected).toMatchObject([{ alias }]), within)
+    await startEdge(centre.httpUrl)
+    await vi.waitFor(() => expect(centre.output().split('tunnel.refused').length).toBeGreaterThan(2), within)
+    expect((await status(other)).tunnels).toMatchObject([{ state: 'open' }])
+  }, 60_000)
+
+  it('is refused without the token, without a name, and without a secret', async () => {
     const address = `ws://127.0.0.1:${centre.httpPort}/selvedge/v1/tunnel`
     const nameless = new WebSocket(address)
     const refusal = await new Promise((resolve) => nameless.on('error', ({ message }) => resolve(message)))
     expect(refusal).toContain('400')
+    const bare = new WebSocket(address, { headers: { 'selvedge-alias': 'selvedge-1' } })
+    expect(await new Promise((resolve) => bare.on('error', ({ message }) => resolve(message)))).toContain(
+      '400',
+    )
     expect((await client(centre).get('/selvedge/v1/tunnel')).status).toBe(406)
 
     const closed = await startGatewayProcess({ env: { SELVEDGE_HOST: '0.0.0.0', SELVEDGE_MQTT_PORT: 'off' } })
     edges.push(closed)
     const edge = await startEdge(closed.httpUrl)
-    expect(await edge.event('tunnel.down')).toMatchObject({ reason: 'answered 401' })
+    expect(await edge.event('tunnel.down')).toMatchObject({ reason: 'answered 401: a token is needed' })
     await edge.stop()
     const token = join(folders, 'token')
     cpSync(join(closed.dataFolder, 'http-token'), token)
