@@ -52,6 +52,8 @@ export async function startGateway(
       SELVEDGE_DATA: folder,
       SELVEDGE_MQTT_PORT: String(port),
       SELVEDGE_HTTP_PORT: String(httpPort),
+      SELVEDGE_RANKING_PORT: 'off',
+      SELVEDGE_SEARCH_PORT: 'off',
       // As systemd's CacheDirectory= does.
       CACHE_DIRECTORY: join(command, '../../cache'),
       ...env,

@@ -32,7 +32,6 @@ import {
 } from '#config/access.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import type { Settings } from '#config/schema.ts'
-import type { Frame } from '#contract'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender, type SenderPorts } from '#delivery/sender.ts'
 import type { Failure } from '#delivery/verdict.ts'
@@ -42,6 +41,7 @@ import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
+import { openHost } from '#host/open.ts'
 import { guard } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
@@ -50,7 +50,7 @@ import { createAdmission } from '#intake/admission.ts'
 import { type ChannelsPorts, createChannels } from '#intake/channels.ts'
 import { createClaims } from '#intake/claims.ts'
 import { createIntake, type Intake, type IntakePorts } from '#intake/intake.ts'
-import type { SourceAddress } from '#intake/site-model.ts'
+import { sourceAddresses } from '#intake/source-addresses.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
@@ -59,6 +59,7 @@ import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import { isUplink } from '#ngsi-ld/subscription.ts'
+import { plugins } from '#plugins/registry.ts'
 import type { Database } from '#store/database.ts'
 import type { Delivery } from '#store/deliveries.ts'
 import { formatVersion } from '#store/schema.ts'
@@ -78,6 +79,8 @@ export interface GatewayPorts {
 export interface Gateway {
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
+  /** Ports of plugins that have listeners of their own, by name. */
+  readonly pluginPorts: Readonly<Record<string, number>>
   close(): Promise<void>
 }
 
@@ -123,10 +126,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
-  const others = { sources, passing, tunnels }
+  const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, clock, log, metrics }
+  const host = openHost({ ...main, ...hosting }, settings, plugins)
+  const others = { sources, passing, tunnels, components: host }
   const standing = {
     complaints: () =>
-      [tenants, backups, room, ...[...uplinks.values()].map(({ operations }) => operations)].flatMap(
+      [tenants, backups, room, host, ...[...uplinks.values()].map(({ operations }) => operations)].flatMap(
         (part) => [...part.complaints()],
       ),
     uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
@@ -136,7 +141,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { broker, contexts, snapshots, ...inside, ...others, ...standing, clock, log, metrics },
     appSettings(settings),
   )
-  const http = await openHttp(app, { settings, isLocal, log })
+  const http = await openHttp(app, { settings, isLocal, log, isOpen: host.isOpen })
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
@@ -146,6 +151,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     settings,
   )
   opened.defer(ways.downward.close)
+  opened.defer(host.close)
+  await host.listen(http?.port)
 
   isReady = true
   passing.start(tenants.all().map(({ name }) => name))
@@ -153,6 +160,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   return Object.freeze({
     httpPort: http?.port,
     mqttPort: mqtt?.port,
+    pluginPorts: host.ports(),
     close: () => closing.disposeAsync(),
   })
 }
@@ -266,7 +274,12 @@ function notificationId(tenant: string, { sub, at, d }: Delivery): string {
 
 async function openHttp(
   app: App,
-  { settings, isLocal, log }: { settings: Settings; isLocal: boolean; log: Log },
+  {
+    settings,
+    isLocal,
+    log,
+    isOpen,
+  }: { settings: Settings; isLocal: boolean; log: Log; isOpen: (path: string) => boolean },
 ): Promise<HttpServer | undefined> {
   const { port, tokenFile } = settings.http
   if (port === 'off') return undefined
@@ -274,7 +287,7 @@ async function openHttp(
   if (!isLocal) {
     const { token, created } = readOrCreateToken(tokenFile)
     if (created) log.warn('access.token-created', { file: tokenFile })
-    fetch = guard(app.fetch, token, app.refuse)
+    fetch = guard(app.fetch, token, app.refuse, isOpen)
   }
   const server = await createHttpServer(
     { fetch, refuse: app.refuse, closing: app.end, log },
@@ -374,16 +387,5 @@ async function openBridgesIn(
   )
   return async () => {
     await Promise.all(bridgesIn.map((bridgeIn) => bridgeIn.close(limits.drainMs.value)))
-  }
-}
-
-/** How the source of a frame is reached, as the entities tell it. */
-function sourceAddresses({ host, http, mqtt }: Settings): (frame: Frame, format: string) => SourceAddress {
-  return (frame, format) => {
-    if (frame.transport === 'http') {
-      return { endpoint: `http://${host}:${http.port}`, interfaceType: 'HTTP', topic: frame.topic, format }
-    }
-    const endpoint = frame.transport === 'mqtt' ? `mqtt://${host}:${mqtt.port}` : (frame.source ?? 'mqtt')
-    return { endpoint, interfaceType: 'MQTT', topic: frame.topic, format }
   }
 }

@@ -3,7 +3,7 @@
  * setting with its default. In the example, `# ` begins words, and a `#` right before a setting can be taken away.
  */
 import { variableOf } from '#config/environment.ts'
-import { absentSections, ambiguousVariables, foreignVariables } from '#config/foreign-names.ts'
+import { absentSections, ambiguousVariables, foreignVariables, partNames } from '#config/foreign-names.ts'
 import { settingsSchema } from '#config/schema.ts'
 import { allSettings, type Setting } from '#config/settings-tree.ts'
 
@@ -110,13 +110,13 @@ export function settingsPage(): string {
     '\n## Names of parts that are not built\n',
     'These are accepted, have no effect, and are told by the log event `config.absent-part`: the sections',
     `${Object.keys(absentSections).map(code).join(', ')}, variables that begin with their names`,
-    `(such as \`${variableOf('search.port')}\`), and the variables of the interface specification and of the components it`,
+    `(such as \`${variableOf('orchestrator.port')}\`), and the variables of the interface specification and of the components it`,
     'describes:\n',
     table(
       ['Variable', 'Belongs to'],
       Object.entries(foreignVariables).map(([name, parts]) => [
         code(name),
-        parts.map((part) => absentSections[part]).join(', '),
+        parts.map((part) => partNames[part]).join(', '),
       ]),
     ),
     '\nThese are refused without a prefix, because several components read them with different meanings:\n',

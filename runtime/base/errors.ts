@@ -144,6 +144,13 @@ export const errorRegister = {
     'Another process listens there, or the address is not of this machine.',
   ),
   // Anything that is a bug of ours
+  // Plugins
+  'plugin.unavailable': entry(
+    'ourselves',
+    'later',
+    503,
+    'The component starts, or failed; /health/ready and the log say why.',
+  ),
   'gateway.internal': entry('ourselves', 'later', 500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>
 

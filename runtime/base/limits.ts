@@ -7,6 +7,7 @@ import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
 import { type Limit, limit } from './limit.ts'
+import { pluginLimits } from './plugin-limits.ts'
 import { uplinkLimits } from './uplink-limits.ts'
 
 export const limits = {
@@ -393,4 +394,5 @@ export const limits = {
   ...diskLimits,
   ...uplinkLimits,
   ...downwardLimits,
+  ...pluginLimits,
 } as const satisfies Record<string, Limit>

@@ -89,6 +89,12 @@ export const logEvents = {
   'copies.stream-ended': 'Another broker stopped telling of changes; copies are loaded again.',
   'downward.undone': 'What the settings do not want any more was removed at another broker.',
   'downward.not-undone': 'That could not be removed now; it is tried again.',
+  'plugin.started': 'A plugin runs.',
+  'plugin.failed': 'Something failed in a plugin and is tried again.',
+  'plugin.quarantined': 'A plugin failed too often, or could not be started; it rests until the next start.',
+  'plugin.no-listener': 'A plugin has no port of its own, because it cannot be opened.',
+  'plugin.file-renewed':
+    'The file of a plugin was damaged; it was set aside, and what it held is derived again.',
   'context.fetched': 'A user @context was fetched and kept.',
   'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',
   'access.token-created': 'A new HTTP token was written to the data folder.',

@@ -74,6 +74,7 @@ export const metricRegister = {
   selvedge_deliveries_failed_total: ['counter', 'Attempts that failed.'],
   selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],
   selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
+  selvedge_plugins_quarantined: ['gauge', 'Plugins that failed and rest until the next start.'],
   selvedge_tunnels: ['gauge', 'Gateways that hold a tunnel open to this one.'],
   selvedge_tunnels_held: ['gauge', 'Tunnels that this gateway holds open.'],
   selvedge_tunnel_requests_total: ['counter', 'Requests through tunnels of gateways to them.'],

@@ -27,6 +27,8 @@ export interface Door {
   status(): { waiting: number; number: number; full: boolean; fails: boolean }
   /** Sets a group going even without a work, for upkeep that is due. */
   nudge(): void
+  /** Calls back after each commit, when it is readable, until what it returns is called. A listener does little and throws nothing. */
+  onCommit(listener: () => void): () => void
   /** Refuses what comes from now on, and settles when all that is queued is on disk and answered. */
   close(): Promise<void>
 }
@@ -88,8 +90,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let diskFails = false
   let upkeepPausedUntil = 0
   let lingerTimer: NodeJS.Timeout | undefined
-  const roomWaiters: (() => void)[] = []
-  const idleWaiters: (() => void)[] = []
+  const [roomWaiters, idleWaiters] = [[] as (() => void)[], [] as (() => void)[]]
+  const listeners = new Set<() => void>()
   let lastNumber = ports.number
   let lastAt = ports.at
   /** Works to be tried one by one after a failed group; they come before the queue. */
@@ -231,6 +233,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     for (const error of group.publish()) log.error('gateway.fault', { error, during: 'publish' })
     failpoint('door:before-answer')
     answer(works, refused)
+    for (const listener of listeners) listener()
   }
 
   function undo(group: Group): void {
@@ -281,9 +284,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   return Object.freeze({
     submit,
     whenRoom(action) {
-      if (closed) return
-      if (waiting() === 0) setImmediate(action)
-      else roomWaiters.push(action)
+      if (!closed && waiting() === 0) setImmediate(action)
+      else if (!closed) roomWaiters.push(action)
     },
     commit,
     status: () => ({
@@ -296,6 +298,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       if (closed) return
       nudged = true
       schedule()
+    },
+    onCommit(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
     },
     close() {
       closed = true

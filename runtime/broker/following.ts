@@ -144,9 +144,10 @@ export function createFollowing(ports: FollowingPorts) {
     return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone, bornBy }
   }
 
-  function read(row: LogRow): Followed {
+  function read(row: LogRow, observes: boolean): Followed {
     const { n, at } = row
-    if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: observationsOf(row.body) }
+    if (isOfObservations(row))
+      return { n, at, heard: row.heard ?? undefined, what: observes ? observationsOf(row.body) : [] }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
     return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
   }
@@ -213,6 +214,11 @@ export function createFollowing(ports: FollowingPorts) {
     return { id: owner.id, type, instances }
   }
 
+  function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {
+    const row = entities.byId(id)
+    return row && { rid: row.rid, view: createView(row, live.entity(row.rid)) }
+  }
+
   const foldedOf = (s: number): number => history.stream(s)?.folded ?? 0
 
   return Object.freeze({
@@ -221,13 +227,16 @@ export function createFollowing(ports: FollowingPorts) {
       const { number } = ports.door.status()
       return { n: number, at: records.logAt(number)?.at ?? 0 }
     },
-    /** Rows after a number, in order; undefined when the log does not reach back that far. */
-    after(n: number, limit: number): readonly Followed[] | undefined {
+    /**
+     * Rows after a number, in order; undefined when the log does not reach back that far. Who does not observe gets rows of
+     * observations without any.
+     */
+    after(n: number, limit: number, observes = true): readonly Followed[] | undefined {
       const last = ports.door.status().number
       if (last <= n) return []
       const rows = records.logAfter(n, limit)
       if (rows[0] === undefined || rows[0].n > n + 1) return undefined
-      return rows.filter((row) => row.n <= last).map(read)
+      return rows.filter((row) => row.n <= last).map((row) => read(row, observes))
     },
     streamOf,
     isHeld: ports.isHeld,
@@ -241,10 +250,8 @@ export function createFollowing(ports: FollowingPorts) {
     },
     /** What an entity was when it was deleted. */
     graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
-    entity(id: string): EntityView | undefined {
-      const row = entities.byId(id)
-      return row === undefined ? undefined : createView(row, live.entity(row.rid))
-    },
+    entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
+    entityWithRid,
     /** Of which entity there is, or was, a document of this number. */
     idOf: (rid: number): string | undefined => (entities.byRid(rid) ?? entities.graveOf(rid))?.id,
     /** The first entities behind a rid, as they are now. */

@@ -184,8 +184,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     records,
     documents,
     streams,
-    observer,
-    outside,
+    ...{ observer, following, outside },
     /** For gauges. */
     status: () => ({
       entities: documents.count(),

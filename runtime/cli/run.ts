@@ -48,7 +48,13 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   if (typeof gateway === 'string') process.exit(exitCodes.ok)
   clock.start()
   markVersion(settings.data)
-  log.info('gateway.ready', { version, httpPort: gateway.httpPort, mqttPort: gateway.mqttPort })
+  const { httpPort, mqttPort, pluginPorts } = gateway
+  log.info('gateway.ready', {
+    version,
+    httpPort,
+    mqttPort,
+    ...(Object.keys(pluginPorts).length > 0 ? { pluginPorts } : {}),
+  })
   const signal = await ending
   log.info('gateway.stopping', { signal })
   setTimeout(() => onFault('closing took too long'), limits.closeMs.value + 1000).unref()

@@ -3,7 +3,15 @@
  * the interface specification and of the components it describes are known by name. An empty variable is not set.
  * Variables of anybody else are not looked at.
  */
-import { type AbsentSection, absentSections, ambiguousVariables, foreignVariables } from './foreign-names.ts'
+import {
+  type AbsentSection,
+  absentSections,
+  aliasVariables,
+  ambiguousVariables,
+  foreignVariables,
+  idleVariables,
+  partNames,
+} from './foreign-names.ts'
 import type { Mistake } from './mistakes.ts'
 import { nearest } from './nearest.ts'
 import { fixedSettings, placeOf, type Setting } from './settings-tree.ts'
@@ -26,6 +34,9 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** Ours, yet no settings: where the settings are, and what tests arm. */
 const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT']
 
+const ownIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
 /** The environment name of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT. */
 export function variableOf(path: string): string {
   return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`
@@ -41,11 +52,12 @@ export function readEnvironment(env: Environment): { given: Given[]; absent: Abs
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || text === '') continue
     const source = `environment ${name}`
-    const setting = ours.get(name)
+    const setting = ours.get(name) ?? ours.get(variableOf(ownIn(aliasVariables, name) ?? ''))
     const parts = Object.hasOwn(foreignVariables, name) ? foreignVariables[name]! : sectionOf(name)
     if (setting !== undefined) given.push({ setting, value: fromText(setting, text), source })
+    else if (Object.hasOwn(idleVariables, name)) absent.push({ setting: name, part: idleVariables[name]! })
     else if (parts.length > 0)
-      absent.push({ setting: name, part: parts.map((part) => absentSections[part]).join(', ') })
+      absent.push({ setting: name, part: parts.map((part) => partNames[part]).join(', ') })
     else if (Object.hasOwn(ambiguousVariables, name)) mistakes.push(ambiguous(name, source))
     else if (name === 'NODE_TLS_REJECT_UNAUTHORIZED' && text === '0') mistakes.push({ ...tlsOff, source })
     else if (name.startsWith('SELVEDGE_') && !otherVariables.includes(name)) {

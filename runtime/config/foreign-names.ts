@@ -7,9 +7,6 @@
 /** Sections of the settings whose part this version does not have; accepted whole, and reported. */
 export const absentSections = {
   orchestrator: 'orchestrator',
-  ranking: 'ranking',
-  indexing: 'indexing',
-  search: 'search enabler',
   quality: 'quality analyser',
   patterns: 'pattern extractor',
   faults: 'fault detection',
@@ -19,8 +16,23 @@ export const absentSections = {
 
 export type AbsentSection = keyof typeof absentSections
 
+/** What the parts are called that variables of the originals belong to. */
+export const partNames = {
+  ...absentSections,
+  ranking: 'ranking',
+  indexing: 'indexing',
+  search: 'search enabler',
+} as const
+
+export type Part = keyof typeof partNames
+
 /** Variables that belong to one part, or mean the same in each of several. */
-export const foreignVariables: Readonly<Record<string, readonly AbsentSection[]>> = {
+export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
+  VERSION: ['orchestrator', 'search'],
+  PLATFORM_ORCHESTRATOR_URL: ['search'],
+  IOTCRAWLER_ORCHESTRATOR_URL: ['search'],
+  INDEXER_URL: ['ranking'],
+  INDEXER_HOST: ['indexing'],
   PLATFORM_AMQP_HOST: ['orchestrator'],
   IOTCRAWLER_RABBIT_HOST: ['orchestrator'],
   PLATFORM_CACHE_HOST: ['orchestrator'],
@@ -30,21 +42,6 @@ export const foreignVariables: Readonly<Record<string, readonly AbsentSection[]>
   HTTP_SERVER_HOST: ['orchestrator'],
   HTTP_REFERENCE_URL: ['orchestrator'],
   RANKING_COMPONENT_URL: ['orchestrator'],
-  CUT_TYPE_URIS: ['orchestrator', 'search'],
-  VERSION: ['orchestrator', 'search'],
-  PLATFORM_ORCHESTRATOR_URL: ['search'],
-  IOTCRAWLER_ORCHESTRATOR_URL: ['search'],
-  GRAPHQL_ENDPOINT_URL: ['search'],
-  TRACK_EXECUTION_TIMES: ['search'],
-  INDEXER_URL: ['ranking'],
-  LOG_LEVEL: ['ranking'],
-  REQUEST_LIMIT: ['ranking'],
-  SESSION_SECRET: ['ranking'],
-  OPENAPI_SPEC: ['ranking'],
-  APP_ID: ['ranking'],
-  INDEXER_HOST: ['indexing'],
-  INDEXER_IDM_USER: ['indexing'],
-  INDEXER_IDM_PASS: ['indexing'],
   NGSI_ADDRESS: ['quality', 'faults'],
   SE_HOST: ['quality'],
   SE_PORT: ['quality'],
@@ -63,15 +60,38 @@ export const foreignVariables: Readonly<Record<string, readonly AbsentSection[]>
   CALLBACK_ADDRESS: ['virtualSensors'],
 }
 
-/** Variables that several originals read, each with a meaning of its own: the bare name says too little. */
-export const ambiguousVariables: Readonly<Record<string, readonly AbsentSection[]>> = {
+/** Variables of the originals that mean a setting of ours. */
+export const aliasVariables: Readonly<Record<string, string>> = {
+  PLATFORM_ORCHESTRATOR_URL: 'search.backend',
+  IOTCRAWLER_ORCHESTRATOR_URL: 'search.backend',
+  VERSION: 'search.version',
+  INDEXER_URL: 'ranking.backend',
+  INDEXER_HOST: 'indexing.callbackUrl',
+}
+
+/** Variables of parts that are built, which mean nothing here; accepted, and reported. */
+export const idleVariables: Readonly<Record<string, string>> = {
+  CUT_TYPE_URIS: 'names are shortened by the @context of the request',
+  GRAPHQL_ENDPOINT_URL: 'the IDE asks the address it came from',
+  TRACK_EXECUTION_TIMES: 'times are in /metrics',
+  LOG_LEVEL: 'there is one log, log.level',
+  REQUEST_LIMIT: 'bodies have the bound of docs/reference/limits.md',
+  SESSION_SECRET: 'there are no sessions',
+  OPENAPI_SPEC: 'the description is at /spec',
+  APP_ID: 'log lines name the plugin',
+  INDEXER_IDM_USER: 'credentials belong to each broker',
+  INDEXER_IDM_PASS: 'credentials belong to each broker',
+}
+
+/** Variables that several originals read, each with a meaning of its own: the bare name says too little. Named are the parts that they mean something for here. */
+export const ambiguousVariables: Readonly<Record<string, readonly Part[]>> = {
   PORT: ['ranking', 'indexing', 'patterns'],
-  BROKER_HOST: ['indexing', 'patterns'],
-  IDM_HOST: ['indexing', 'patterns'],
-  CPM_HOST: ['indexing', 'patterns'],
-  ENABLE_AUTH: ['indexing', 'patterns'],
-  MONGO_HOST: ['indexing', 'patterns'],
-  MONGO_DB: ['indexing', 'patterns'],
-  MONGO_USER: ['indexing', 'patterns'],
-  MONGO_PASSWORD: ['indexing', 'patterns'],
+  BROKER_HOST: ['patterns'],
+  IDM_HOST: ['patterns'],
+  CPM_HOST: ['patterns'],
+  ENABLE_AUTH: ['patterns'],
+  MONGO_HOST: ['patterns'],
+  MONGO_DB: ['patterns'],
+  MONGO_USER: ['patterns'],
+  MONGO_PASSWORD: ['patterns'],
 }

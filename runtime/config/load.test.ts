@@ -30,6 +30,9 @@ describe('settings that stand', () => {
       tunnels: [],
       uplinks: [],
       copies: [],
+      indexing: { enabled: true, port: 'off' },
+      ranking: { enabled: true, port: 3003 },
+      search: { enabled: true, port: 8080 },
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: {
         schedule: '17 3 * * *',
@@ -131,7 +134,7 @@ describe('settings that stand', () => {
   it('accepts and reports what belongs to parts that are not built', async () => {
     const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
     const names = { ...Object.fromEntries(Object.keys(foreignVariables).map((name) => [name, 'x'])) }
-    const env = { ...names, SELVEDGE_SEARCH_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
+    const env = { ...names, SELVEDGE_QUALITY_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
     const { absent } = await settingsOf({ yaml, env })
     expect(absent.slice(0, 2)).toEqual([
       { setting: 'orchestrator', part: 'orchestrator' },

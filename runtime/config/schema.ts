@@ -8,6 +8,7 @@ import { limits } from '#base/limits.ts'
 import { backup, disk } from './disk-schema.ts'
 import { copies, register, tunnels } from './downward-schema.ts'
 import * as kind from './kinds.ts'
+import { indexing, ranking, search } from './plugin-schema.ts'
 import { type About, about, maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
 
@@ -252,6 +253,9 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   disk,
   tunnels,
   copies,
+  indexing,
+  ranking,
+  search,
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {

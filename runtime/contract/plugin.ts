@@ -47,8 +47,10 @@ export interface RemoteBroker {
   readonly tenant?: string | undefined
   /** Sent with each request; a function where it may change, such as a token that expires. */
   readonly headers?: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
-  /** Certificates, in PEM, of those who vouch for it, beside those of the settings and the system. */
-  readonly ca?: readonly string[] | undefined
+  /** File of a token sent as Bearer; read again for each request. Mode 0600. */
+  readonly tokenFile?: string | undefined
+  /** PEM file of those who vouch for it, beside those of the settings and the system. */
+  readonly caFile?: string | undefined
 }
 
 /** An entity as it is now: core-compacted, normalized, with the newest values. */
@@ -61,9 +63,14 @@ export interface EntityState {
   entity(): Entity
   /** The same as JSON text; cheap where nothing is newer than the document. */
   text(): string
-  /** createdAt and modifiedAt, ms. */
-  readonly created: number
-  readonly modified: number
+  /** createdAt and modifiedAt, ms; of attribute instances by `name` or `name datasetId`. */
+  times(): {
+    readonly created: number
+    readonly modified: number
+    readonly attributes: Readonly<
+      Record<string, readonly [created: number, modified: number, heard?: string | undefined]>
+    >
+  }
 }
 
 /** A value that became current, or a late one. */
@@ -149,7 +156,10 @@ export interface PluginDatabase {
 export interface Capabilities {
   /** This gateway's own broker by its NGSI-LD interface. */
   readonly mdr: BrokerPort
-  /** Opens another broker. Loopback addresses are refused where the settings refuse them. */
+  /**
+   * Opens another broker. Loopback addresses are refused where the settings refuse them.
+   * @throws GatewayError config.invalid for an address that is none, or a file that cannot be read.
+   */
   readonly remote: (broker: RemoteBroker) => BrokerPort & { close(): void }
   /** Another plugin by its routes, in process; unreachable while it does not run. */
   readonly component: (name: string) => BrokerPort
@@ -169,8 +179,8 @@ export interface HostBase<Settings> {
   readonly metrics: Metrics
   /** Aborted when the plugin is to end. */
   readonly signal: AbortSignal
-  /** The context of the platform (sosa, iot-stream, qoi, geo, rdfs, ...) over the core context. */
-  readonly context: Context
+  /** The context of the platform (sosa, iot-stream, qoi, geo, rdfs, ...) over the core context; compiled at the first call. */
+  readonly context: () => Context
   /** Addresses under which the routes of this plugin are reached, known once the listeners are open; empty before. */
   readonly addresses: () => readonly string[]
   /** Whether an address (URL) is one of this gateway itself. */
@@ -184,7 +194,7 @@ export interface RouteEnvironment {
   /** The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. @throws GatewayError */
   body(): Promise<Buffer>
   /** There when the request asks for WebSocket: takes the connection (a `WebSocket` of the library ws). */
-  readonly upgrade?: ((use: (socket: WebSocketLike) => void, protocol?: string) => void) | undefined
+  readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
   /** Aborted when the client went away. */
   readonly signal: AbortSignal
 }

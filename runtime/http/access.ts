@@ -15,15 +15,22 @@ const bearer = /^bearer\s+(.+)$/i
 
 /**
  * Puts a guard before `fetch`. The token is taken from `Authorization: Bearer` or `X-Auth-Token` and compared in
- * constant time. Refusals leave by `refuse`, as http.unauthorized.
+ * constant time. Refusals leave by `refuse`, as http.unauthorized. Paths of components that check a secret of their own are
+ * open, too.
  */
-export function guard(fetch: Fetch, token: string, refuse: (error: GatewayError) => Response): Fetch {
+export function guard(
+  fetch: Fetch,
+  token: string,
+  refuse: (error: GatewayError) => Response,
+  isOpenElsewhere: (path: string) => boolean = () => false,
+): Fetch {
   const expected = digest(token)
   return (request, env) => {
     const { headers, url } = request
     const given = bearer.exec(headers.get('authorization') ?? '')?.[1] ?? headers.get('x-auth-token')
     if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
-    if (isOpen(url)) return fetch(request, env)
+    const path = pathOf(url)
+    if (isOpen(path) || isOpenElsewhere(path)) return fetch(request, env)
     return refuse(
       new GatewayError(
         'http.unauthorized',
@@ -37,8 +44,11 @@ function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-function isOpen(url: string): boolean {
+function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
-  const path = url.slice(start).split('?', 1)[0]!
+  return url.slice(start).split('?', 1)[0]!
+}
+
+function isOpen(path: string): boolean {
   return path === openPath || path === `${openPath}/` || path.startsWith(`${sourceNotificationsPath}/`)
 }

@@ -24,6 +24,7 @@ import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
 import { backupsPath, createBackupRoutes } from './backups.ts'
 import { createBodies, type HttpContext, headerOf } from './body.ts'
+import { type ComponentRoutes, type Components, createComponentRoutes } from './components.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
 import { createDigestRoutes, digestsPath } from './digests.ts'
@@ -70,6 +71,7 @@ export interface AppPorts {
   readonly passing: PassingOn
   readonly uplinks: UplinkRoutePorts['uplinks']
   readonly tunnels: Tunnels
+  readonly components: Components
   /** How this gateway stands with other brokers that it is registered at; undefined before that is known. */
   readonly downward: () => object | undefined
   readonly clock: Clock
@@ -92,6 +94,8 @@ export interface App {
   /** Ends streams, which would stay open. */
   end(): void
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+  /** The routes of one component, as a listener of its own has them. */
+  component(name: string): (request: Request, env: HttpEnv) => Promise<Response>
   /** The answer to an error from outside the routes. */
   refuse(error: unknown, tenant?: string): Response
 }
@@ -133,6 +137,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const admin = createAdminRoutes({ ...ports, answers }, settings)
   const backups = createBackupRoutes({ ...ports, answers })
 
+  const components = createComponentRoutes(ports.components, bodies)
   const app = serve(
     {
       ...entityTable({ entities, writes, operations, purge, snapshot }, distribution, mapped),
@@ -167,13 +172,20 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       ...adminTable(admin),
       [backupsPath]: { GET: backups.list, POST: backups.make },
     },
-    problems.answer,
+    { ...problems, ...components },
     metrics,
   )
   // Gateways bring what was asked of them; whatever else they want, they ask by themselves.
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
   return Object.freeze({
     ...app,
+    component: (name: string) => async (request: Request, env: HttpEnv) => {
+      try {
+        return await components.of(name, request, env)
+      } catch (error) {
+        return problems.answer(error)
+      }
+    },
     end() {
       streams.end()
       tunnels.close()
@@ -317,7 +329,11 @@ function entityTable(
   }
 }
 
-function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App, 'end'> {
+function serve(
+  table: Table,
+  { answer: refuse, under }: { readonly answer: App['refuse'] } & Pick<ComponentRoutes, 'under'>,
+  metrics: Metrics,
+): Omit<App, 'end' | 'component'> {
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
   // Apart from the rest, because the fastest router takes no paths with an empty segment.
@@ -335,6 +351,8 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App,
   const elsewhere = (c: HttpContext): Response | Promise<Response> => {
     const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined
     if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
+    const answer = under(c.req.raw, c.env)
+    if (answer !== undefined) return answer
     return refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`))
   }
   idless.notFound(elsewhere)
@@ -353,7 +371,7 @@ function serve(table: Table, refuse: App['refuse'], metrics: Metrics): Omit<App,
       }
       return hono.fetch(request, env)
     },
-  } satisfies Omit<App, 'end'>)
+  } satisfies Omit<App, 'end' | 'component'>)
 }
 
 /** Path as it was sent, still encoded: decoding comes after the path is cut into segments. */

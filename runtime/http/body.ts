@@ -27,7 +27,7 @@ export interface Bodies {
    * @throws GatewayError http.unsupported-media-type for another content coding, http.body-too-large, http.busy; before
    *   more than the limits are held.
    */
-  raw(c: HttpContext, most?: number): Promise<Buffer>
+  raw(c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer>
   /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
   json(c: HttpContext): Promise<Json>
   /** The body of a batch: as `json`, but as texts of its items where it is larger than other bodies may be. */
@@ -41,7 +41,7 @@ export function createBodies(): Bodies {
   const state = { held: 0, large: 0 }
   /** Requests whose body counts as large already, whoever reads it once more. */
   const entered = new WeakSet<IncomingMessage>()
-  const raw = (c: HttpContext, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
+  const raw = (c: Pick<HttpContext, 'env'>, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
     c.env.body === undefined ? readIncoming(c.env.incoming, state, most) : Promise.resolve(c.env.body)
   /** A large body is in memory until it is answered. */
   const enter = ({ incoming, outgoing }: HttpEnv): void => {

@@ -9,6 +9,9 @@ import { loadSettings } from '#config/load.ts'
 import { createGateway } from '#gateway'
 import { type HttpClient, httpClient } from './http-gateway.ts'
 
+/** Plugins are reached under the main port; a test that wants another one says so. */
+export const noPluginPorts = { SELVEDGE_RANKING_PORT: 'off', SELVEDGE_SEARCH_PORT: 'off' }
+
 export interface GatewayInside extends HttpClient {
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
@@ -21,7 +24,13 @@ export async function startGatewayInside(
   env: Readonly<Record<string, string>> = {},
 ): Promise<GatewayInside> {
   const loaded = await loadSettings({
-    env: { SELVEDGE_DATA: dataFolder, SELVEDGE_HTTP_PORT: '0', SELVEDGE_MQTT_PORT: 'off', ...env },
+    env: {
+      SELVEDGE_DATA: dataFolder,
+      SELVEDGE_HTTP_PORT: '0',
+      SELVEDGE_MQTT_PORT: 'off',
+      ...noPluginPorts,
+      ...env,
+    },
     folder: dataFolder,
   })
   if (loaded.mistakes !== undefined) {

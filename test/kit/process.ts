@@ -63,6 +63,8 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     SELVEDGE_DATA: dataFolder,
     SELVEDGE_HTTP_PORT: '0',
     SELVEDGE_MQTT_PORT: '0',
+    SELVEDGE_RANKING_PORT: 'off',
+    SELVEDGE_SEARCH_PORT: 'off',
     ...options.env,
   }
   if (options.config !== undefined) {

@@ -1,0 +1,16 @@
+/**
+ * The ceilings of plugins, whatever they do; part of the table in limits.ts.
+ */
+import { limit } from './limit.ts'
+
+export const pluginLimits = {
+  pluginCacheKib: limit(2048, 'KiB', 'Pages of its file that a plugin keeps in memory', 'read again'),
+  pluginRequestMs: limit(30_000, 'ms', 'What a plugin asks of a broker', 'told as a timeout'),
+  pluginBatchRows: limit(2048, 'log rows', 'What a follower takes at once', 'the next batch'),
+  pluginBatchEntities: limit(256, 'entities', 'Read and derived from without a pause', 'the next batch'),
+  pluginRestMs: limit(20, 'ms', 'Between two batches, so that changes come together', 'the next batch'),
+  pluginAttemptsMax: limit(10, 'attempts', 'Of a batch that throws, over about a minute', 'quarantined'),
+  pluginRetryMs: limit(10_000, 'ms', 'Between two attempts, doubling up to this', 'the next attempt'),
+  pluginStartMs: limit(30_000, 'ms', 'What a plugin takes to start', 'told, and waited for'),
+  pluginTimetableMs: limit(15_000, 'ms', 'A timetable goes by the minute', 'the next look'),
+} as const

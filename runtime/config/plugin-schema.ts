@@ -1,0 +1,30 @@
+/**
+ * Settings of the plugins. They are in the one schema, so that all mistakes are told at once and one page has all of them; a
+ * plugin gets its own section and no other. A section is called what its plugin is called.
+ */
+import * as kind from './kinds.ts'
+import { section, setting } from './setting.ts'
+
+const enabled = (part: string) =>
+  setting(kind.flag(), true, { title: 'Whether it runs', description: `false: there is no ${part} here.` })
+
+const port = (byDefault: number | 'off', serves: string) =>
+  setting(kind.listenPort(), byDefault, {
+    title: 'Port of its own',
+    description: `${serves} Also reached under its name on the main port, whatever this says.`,
+  })
+
+export const ranking = section('Ranking', {
+  enabled: enabled('ranking'),
+  port: port(3003, 'Serves /ngsi-ld/v1/entities with weights.'),
+})
+
+export const indexing = section('Indexing', {
+  enabled: enabled('indexing'),
+  port: port('off', 'Serves /ngsi-ld/v1/entities from the index, and /api/broker.'),
+})
+
+export const search = section('Search enabler', {
+  enabled: enabled('search enabler'),
+  port: port(8080, 'Serves GraphQL at /graphql and its IDE at /.'),
+})

@@ -1,0 +1,154 @@
+/**
+ * The log as plugins follow it: what became of entities, each named once per batch as it is now, so that a follower that is
+ * behind does less for it and not more. A follower keeps its cursor with what it derives; nothing is pinned for it, and
+ * where the log does not reach back any more it reads everything anew.
+ */
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Followed, Following } from '#broker/following.ts'
+import type { EntityView } from '#broker/types.ts'
+import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
+
+export interface ChangesPorts {
+  readonly following: Following
+  /** Calls back after each commit; returns what ends that. */
+  readonly onCommit: (listener: () => void) => () => void
+  readonly log: Log
+}
+
+/** Of whom the followers are. */
+export interface Owner {
+  readonly name: string
+  /** A follower failed too often. */
+  quarantine(error: unknown): void
+}
+
+export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
+  const { following } = ports
+  return Object.freeze({
+    position: () => following.position().n,
+    entities: (behind, limit) =>
+      following
+        .entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
+        .map(([rid, view]) => stateOf(rid, view)),
+    entity(id) {
+      const found = following.entityWithRid(id)
+      return found && stateOf(found.rid, found.view)
+    },
+    follow: (from, follower) => follow(ports, owner, from, follower),
+  } satisfies ChangesPort)
+}
+
+function stateOf(rid: number, view: EntityView): EntityState {
+  let types: readonly string[] | undefined
+  return {
+    rid,
+    id: view.id,
+    get types() {
+      types ??= [view.entity().type].flat()
+      return types
+    },
+    entity: view.entity,
+    text: view.text,
+    times: view.times,
+  }
+}
+
+/** Takes batches one after the other, resting between them, until it is closed or failed too often. */
+function follow(
+  { following, onCommit, log }: ChangesPorts,
+  owner: Owner,
+  from: number,
+  follower: Follower,
+): { close(): void } {
+  let cursor = from
+  let failures = 0
+  let isBusy = false
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+
+  const isBehind = (): boolean => following.position().n > cursor
+  const wake = (delay: number): void => {
+    if (isClosed || isBusy || timer !== undefined) return
+    timer = setTimeout(() => {
+      timer = undefined
+      void step()
+    }, delay)
+  }
+
+  async function step(): Promise<void> {
+    isBusy = true
+    let rest = limits.pluginRestMs.value
+    try {
+      const rows = following.after(cursor, limits.pluginBatchRows.value, follower.observes === true)
+      if (rows === undefined) cursor = await follower.readAnew()
+      else if (rows.length > 0) {
+        const batch = batchOf(rows, following, follower)
+        if (batch.changed.length > 0 || batch.deleted.length > 0 || batch.observed.length > 0)
+          await follower.take(batch)
+        cursor = batch.through
+      }
+      failures = 0
+    } catch (error) {
+      failures++
+      rest = Math.min(limits.pluginRestMs.value * 2 ** failures, limits.pluginRetryMs.value)
+      log.error('plugin.failed', {
+        plugin: owner.name,
+        during: 'a batch of changes',
+        attempt: failures,
+        error,
+      })
+      if (failures >= limits.pluginAttemptsMax.value) {
+        close()
+        owner.quarantine(error)
+      }
+    }
+    isBusy = false
+    if (failures > 0 || isBehind()) wake(rest)
+  }
+
+  function close(): void {
+    isClosed = true
+    unwatch()
+    clearTimeout(timer)
+  }
+
+  const unwatch = onCommit(() => wake(limits.pluginRestMs.value))
+  if (isBehind()) wake(0)
+  return { close }
+}
+
+/** At most so many entities that the next batch comes soon; the rows beyond wait. */
+function batchOf(rows: readonly Followed[], following: Following, follower: Follower): ChangeBatch {
+  const touched = new Set<string>()
+  const observed: ObservedValue[] = []
+  let last = rows[0]!
+  for (const row of rows) {
+    if (touched.size >= limits.pluginBatchEntities.value) break
+    last = row
+    if (!isObservations(row.what)) touched.add(row.what.id)
+    else if (follower.observes === true)
+      for (const { s, time, value, isLate } of row.what) {
+        const stream = following.streamOf(s)
+        if (stream !== undefined) observed.push({ id: stream.id, name: stream.name, time, value, isLate })
+      }
+  }
+  const changed: EntityState[] = []
+  const deleted: string[] = []
+  for (const id of touched) {
+    const found = following.entityWithRid(id)
+    if (found === undefined) {
+      deleted.push(id)
+      continue
+    }
+    const state = stateOf(found.rid, found.view)
+    if (follower.types === undefined || state.types.some((type) => follower.types!.has(type)))
+      changed.push(state)
+    // It may have been one of those, and is not any more.
+    else deleted.push(id)
+  }
+  return { through: last.n, at: last.at, changed, deleted, observed }
+}
+
+const isObservations = (what: Followed['what']): what is Exclude<Followed['what'], { readonly id: string }> =>
+  Array.isArray(what)

@@ -1,0 +1,154 @@
+/**
+ * Opens the plugins of the settings with their listeners: who runs, under which address each is reached, and which addresses are
+ * ours. Plugins start beside the gateway, which is ready without them.
+ */
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '#base/clock.ts'
+import { toGatewayError } from '#base/errors.ts'
+import type { Log } from '#base/log.ts'
+import { isLoopback } from '#base/loopback.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Following } from '#broker/following.ts'
+import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/access.ts'
+import type { Settings } from '#config/schema.ts'
+import type { Capability, Json, Plugin } from '#contract'
+import { guard } from '#http/access.ts'
+import type { App } from '#http/app.ts'
+import type { Components } from '#http/components.ts'
+import { createHttpServer, type HttpServer } from '#http/server.ts'
+import { type Context, compileContext } from '#ngsi-ld/context.ts'
+import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
+import { createPlugins, type Wanted } from './plugins.ts'
+
+/** Sections of the settings that are plugins. */
+type Name = 'indexing' | 'ranking' | 'search'
+
+/** How each is loaded; what is missing here is not built. */
+export type Loaders = {
+  readonly [N in Name]?: () => Promise<Plugin<Settings[N], Capability>>
+}
+
+export interface HostPorts {
+  /** The routes of this gateway. */
+  readonly app: () => App
+  /** The context of requests that name none. */
+  readonly core: Context
+  readonly following: Following
+  readonly onCommit: (listener: () => void) => () => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface PluginHost extends Components {
+  /** Whether a path of the main listener needs no token. */
+  isOpen(path: string): boolean
+  /** Opens listeners, and starts what runs there. @param httpPort of the main listener, where it is open. */
+  listen(httpPort: number | undefined): Promise<void>
+  status(): object
+  complaints(): readonly string[]
+  /** Ports that are open, by name. */
+  ports(): Readonly<Record<string, number>>
+  close(): Promise<void>
+}
+
+export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders): PluginHost {
+  const { host, http } = settings
+  const isLocal = isLoopbackListener(host)
+  const servers = new Map<string, HttpServer>()
+  let mainPort: number | undefined
+  /** Why listeners are not open. */
+  const unopened: string[] = []
+  const wanted: Wanted[] = (Object.entries(loaders) as [Name, NonNullable<Loaders[Name]>][])
+    .filter(([name]) => settings[name].enabled)
+    .map(([name, load]) => ({ name, load: load as Wanted['load'], settings: settings[name] }))
+
+  const main = (): string[] =>
+    mainPort === undefined ? [] : [http.publicUrl ?? `http://${authority(host, mainPort)}`]
+  const addresses = (name: string): readonly string[] => [
+    ...[servers.get(name)?.url ?? []].flat(),
+    ...main().map((url) => `${url}/${name}`),
+  ]
+  const { allowLoopback, caFile } = settings.outbound
+  const plugins = createPlugins(
+    {
+      ...ports,
+      serve: async (request, env) => ports.app().fetch(request, env),
+      address: () => main()[0] ?? 'mdr',
+      addresses,
+      isOwn: (url) => isOwn(url, { ports: portsOf(mainPort, servers), publicUrl: http.publicUrl }),
+      context: platformContext(ports.core),
+    },
+    { allowsLoopback: allowLoopback, ca: trustedWith(caFile), folder: join(settings.data, 'plugins') },
+    wanted,
+  )
+
+  async function open(name: Name): Promise<void> {
+    const { port } = settings[name]
+    if (port === 'off' || !plugins.has(name)) return
+    const app = ports.app()
+    const serve = app.component(name)
+    const fetch = isLocal
+      ? serve
+      : guard(serve, readOrCreateToken(http.tokenFile).token, app.refuse, (path) =>
+          plugins.isOpen(name, path),
+        )
+    try {
+      servers.set(name, await createHttpServer({ fetch, refuse: app.refuse, log: ports.log }, { host, port }))
+    } catch (error) {
+      // Devices are served all the same, and so is this under the main port.
+      const { message } = toGatewayError(error)
+      unopened.push(`${name} has no port of its own: ${message}`)
+      ports.log.error('plugin.no-listener', { plugin: name, error: message })
+    }
+  }
+
+  return Object.freeze({
+    has: plugins.has,
+    fetch: plugins.fetch,
+    isOpen(path) {
+      const [, name, rest] = /^\/([a-z-]+)(\/.*)$/.exec(path) ?? []
+      return name !== undefined && rest !== undefined && plugins.isOpen(name, rest)
+    },
+    async listen(httpPort) {
+      mainPort = httpPort
+      for (const { name } of wanted) await open(name as Name)
+      void plugins.start()
+    },
+    status: plugins.status,
+    complaints: () => [...unopened, ...plugins.complaints()],
+    ports: () => Object.fromEntries([...servers].map(([name, { port }]) => [name, port])),
+    async close() {
+      await Promise.all([...servers.values()].map((server) => server.close()))
+      await plugins.close()
+    },
+  } satisfies PluginHost)
+}
+
+/** The context of the platform over the core context, compiled when somebody needs it. */
+function platformContext(core: Context): () => Context {
+  const { '@context': own } = platformContextDocument as { readonly '@context': Json }
+  let compiled: Context | undefined
+  return () => (compiled ??= compileContext(own, () => undefined, core) as Context)
+}
+
+const authority = (host: string, port: number): string =>
+  `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
+
+const portsOf = (main: number | undefined, servers: ReadonlyMap<string, HttpServer>): ReadonlySet<number> =>
+  new Set([...(main === undefined ? [] : [main]), ...[...servers.values()].map(({ port }) => port)])
+
+/** Whether an address leads back here: one of our ports at an address of this machine, or the one we are known by. */
+function isOwn(
+  url: string,
+  { ports, publicUrl }: { ports: ReadonlySet<number>; publicUrl: string | undefined },
+): boolean {
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname, port, host } = new URL(url)
+  if (publicUrl !== undefined && new URL(publicUrl).host === host) return true
+  if (!ports.has(Number(port || (protocol === 'https:' ? 443 : 80)))) return false
+  const bare = hostname.replace(/^\[|\]$/g, '')
+  if (isLoopback(bare)) return true
+  return Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === bare))
+}

@@ -1,0 +1,245 @@
+/**
+ * The life of plugins: each is loaded, given what its manifest names, and started beside the others. One that cannot be started, or
+ * fails too often, is quarantined: its routes answer 503, health says why, and the gateway lives.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '#base/clock.ts'
+import { GatewayError, toGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type {
+  BrokerPort,
+  Capabilities,
+  Capability,
+  Host,
+  HostBase,
+  Plugin,
+  RouteEnvironment,
+  Running,
+} from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
+import { type ChangesPorts, createChanges } from './changes.ts'
+import { createOwnBroker, type Serve } from './own-broker.ts'
+import { openRemoteBroker, type RemoteSettings } from './remote-broker.ts'
+import { createTimetable } from './timetable.ts'
+
+export interface PluginsPorts extends ChangesPorts {
+  /** Requests to this gateway from within. */
+  readonly serve: Serve
+  /** Where people reach it. */
+  readonly address: () => string
+  /** Addresses of a plugin. */
+  readonly addresses: (name: string) => readonly string[]
+  readonly isOwn: (url: string) => boolean
+  readonly context: () => Context
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface PluginsSettings extends RemoteSettings {
+  /** Folder of their files. */
+  readonly folder: string
+}
+
+/** One to be run: loaded when it starts. */
+export interface Wanted {
+  readonly name: string
+  load(): Promise<Plugin<never, Capability>>
+  readonly settings: unknown
+}
+
+export type PluginState = 'starting' | 'running' | 'quarantined' | 'closed'
+
+export interface Plugins {
+  /** Starts all, beside whatever else happens. Settles when each runs or is quarantined. */
+  start(): Promise<void>
+  has(name: string): boolean
+  /** The answer of a plugin to a request of a path of its own. @throws http.unavailable while it does not run. */
+  fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
+  /** Whether a path of a plugin needs no token. */
+  isOpen(name: string, path: string): boolean
+  status(): object
+  complaints(): readonly string[]
+  close(): Promise<void>
+}
+
+/** A plugin as it stands. */
+interface Kept {
+  readonly wanted: Wanted
+  state: PluginState
+  reason: string
+  running: Running | undefined
+  /** Ends what it was given. */
+  readonly given: AsyncDisposableStack
+  readonly abort: AbortController
+}
+
+export function createPlugins(
+  ports: PluginsPorts,
+  settings: PluginsSettings,
+  wanted: readonly Wanted[],
+): Plugins {
+  const { log } = ports
+  const all = new Map(wanted.map((one) => [one.name, keep(one)]))
+  ports.metrics.gauge('selvedge_plugins_quarantined', () => count('quarantined'))
+  const count = (state: PluginState): number => [...all.values()].filter((one) => one.state === state).length
+
+  async function quarantine(one: Kept, error: unknown): Promise<void> {
+    if (one.state === 'quarantined' || one.state === 'closed') return
+    one.state = 'quarantined'
+    one.reason = toGatewayError(error).message
+    log.error('plugin.quarantined', { plugin: one.wanted.name, error })
+    await end(one)
+  }
+
+  async function end(one: Kept): Promise<void> {
+    one.abort.abort()
+    try {
+      await one.running?.close?.()
+    } catch (error) {
+      log.error('plugin.failed', { plugin: one.wanted.name, during: 'its end', error })
+    }
+    await one.given.disposeAsync()
+  }
+
+  async function startOne(one: Kept): Promise<void> {
+    const { name } = one.wanted
+    const late = setTimeout(
+      () => log.warn('plugin.failed', { plugin: name, during: 'a start that takes long' }),
+      limits.pluginStartMs.value,
+    )
+    try {
+      const plugin = await one.wanted.load()
+      const host = hostOf(plugin, one, ports, settings, {
+        quarantine: (error) => void quarantine(one, error),
+        component: (other) => component(other),
+      })
+      const running = await plugin.start(host as never)
+      one.running = running
+      if (one.state === 'closed') return await end(one)
+      if (one.state === 'starting') one.state = 'running'
+      log.info('plugin.started', { plugin: name, version: plugin.version })
+    } catch (error) {
+      await quarantine(one, error)
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Another plugin as a broker. */
+  const component = (name: string): BrokerPort =>
+    createOwnBroker(
+      () => ports.addresses(name)[0] ?? name,
+      (request, { body }) =>
+        answer(name, request, { body: async () => body, signal: new AbortController().signal }),
+    )
+
+  function answer(
+    name: string,
+    request: Request,
+    environment: RouteEnvironment,
+  ): Response | Promise<Response> {
+    const one = all.get(name)
+    if (one?.state === 'running' && one.running?.fetch !== undefined)
+      return one.running.fetch(request, environment)
+    if (one === undefined || one.state === 'running')
+      throw new GatewayError('http.no-route', `there is no ${name}`)
+    const why = one.state === 'quarantined' ? `failed: ${one.reason}` : `is ${one.state}`
+    throw new GatewayError('plugin.unavailable', `${name} ${why}`, { retryAfterSeconds: 1 })
+  }
+
+  return Object.freeze({
+    start: async () => void (await Promise.all([...all.values()].map(startOne))),
+    has: (name) => all.has(name),
+    fetch: answer,
+    isOpen: (name, path) =>
+      all.get(name)?.running?.open?.some((open) => path === open || path.startsWith(`${open}/`)) === true,
+    status: () =>
+      Object.fromEntries(
+        [...all].map(([name, { state, reason, running }]) => [
+          name,
+          { state, ...(reason === '' ? {} : { reason }), ...running?.status?.() },
+        ]),
+      ),
+    complaints: () =>
+      [...all].flatMap(([name, { state, reason, running }]) =>
+        state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? []),
+      ),
+    async close() {
+      for (const one of all.values()) {
+        const { state } = one
+        one.state = 'closed'
+        if (state === 'running' || state === 'starting') await end(one)
+      }
+    },
+  } satisfies Plugins)
+}
+
+const keep = (wanted: Wanted): Kept => ({
+  wanted,
+  state: 'starting',
+  reason: '',
+  running: undefined,
+  given: new AsyncDisposableStack(),
+  abort: new AbortController(),
+})
+
+interface Whole {
+  quarantine(error: unknown): void
+  component(name: string): BrokerPort
+}
+
+/** What a plugin gets: the base and the capabilities it names, each made when it is named. */
+function hostOf(
+  plugin: Plugin<never, Capability>,
+  { wanted, given, abort }: Kept,
+  ports: PluginsPorts,
+  settings: PluginsSettings,
+  whole: Whole,
+): HostBase<unknown> & Partial<Capabilities> {
+  const { name } = wanted
+  const { clock, log, metrics, isOwn } = ports
+  const make: { readonly [name in Capability]: () => Capabilities[name] } = {
+    mdr: () => createOwnBroker(ports.address, ports.serve),
+    component: () => whole.component,
+    remote: () => (broker) => openRemoteBroker(broker, settings),
+    changes: () => followed(createChanges(ports, { name, quarantine: whole.quarantine }), given),
+    database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
+    schedule() {
+      const timetable = given.adopt(createTimetable(name, ports), (one) => one.close())
+      return timetable.add
+    },
+  }
+  const base: HostBase<unknown> = {
+    settings: wanted.settings,
+    ...{ clock, log, metrics, isOwn },
+    context: ports.context,
+    signal: abort.signal,
+    addresses: () => ports.addresses(name),
+  }
+  const named = plugin.needs.map((need) => [need, make[need]()] as const)
+  return Object.freeze({ ...base, ...Object.fromEntries(named) }) satisfies Host<unknown, never>
+}
+
+/** Whatever follows ends with the plugin. */
+function followed(changes: Capabilities['changes'], given: AsyncDisposableStack): Capabilities['changes'] {
+  return {
+    ...changes,
+    follow: (from, follower) => given.adopt(changes.follow(from, follower), (one) => one.close()),
+  }
+}
+
+function openFile(
+  { name, tables = [] }: Plugin<never, Capability>,
+  { folder }: PluginsSettings,
+  { log }: PluginsPorts,
+): PluginFile {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const file = openPluginFile(join(folder, `${name}.db`), tables)
+  if (file.isRenewed) log.error('plugin.file-renewed', { plugin: name })
+  return file
+}

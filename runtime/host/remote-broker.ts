@@ -1,0 +1,71 @@
+/**
+ * Another broker by HTTP, as plugins have it: with its tenant, its credentials and who vouches for it. Answers are bounded in
+ * time and size, and it never rejects.
+ */
+import { getCACertificates } from 'node:tls'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { readAuthorities, requireSecretFile } from '#config/access.ts'
+import type { BrokerPort, RemoteBroker } from '#contract'
+import { createPeer } from '#federation/peer.ts'
+
+export interface RemoteSettings {
+  readonly allowsLoopback: boolean
+  /** Certificates, in PEM, of those who vouch for others; undefined: those of the system. */
+  readonly ca?: readonly string[] | undefined
+}
+
+/** @throws GatewayError config.invalid for an address that is none, or a file that cannot be read. */
+export function openRemoteBroker(
+  { url, tenant, headers, tokenFile, caFile }: RemoteBroker,
+  settings: RemoteSettings,
+): BrokerPort & { close(): void } {
+  const address = addressOf(url)
+  const ca = caFile === undefined ? [] : readAuthorities(caFile)
+  const peer = createPeer({
+    allowsLoopback: settings.allowsLoopback,
+    ca: ca.length === 0 ? settings.ca : [...(settings.ca ?? getCACertificates()), ...ca],
+  })
+  return Object.freeze({
+    address,
+    async exchange(request) {
+      let known: Readonly<Record<string, string>>
+      try {
+        known = { ...bearer(tokenFile), ...(await headers?.()) }
+      } catch (error) {
+        return { failure: 'unreachable', reason: (error as Error).message }
+      }
+      const answer = await peer.exchange({
+        method: request.method,
+        url: address + request.path,
+        headers: {
+          ...(tenant === undefined ? {} : { 'NGSILD-Tenant': tenant }),
+          ...known,
+          ...request.headers,
+        },
+        body: request.body,
+        timeoutMs: request.timeoutMs ?? limits.pluginRequestMs.value,
+      })
+      if ('failure' in answer) return answer
+      return { status: answer.status, headers: flat(answer.headers), text: answer.text }
+    },
+    close: peer.close,
+  } satisfies BrokerPort & { close(): void })
+}
+
+/** Without `/ngsi-ld/v1`, which paths of requests begin with. */
+function addressOf(url: string): string {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new GatewayError('config.invalid', `${url} is no http or https address`)
+  return new URL(url).href.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')
+}
+
+const bearer = (file: string | undefined): Record<string, string> =>
+  file === undefined ? {} : { Authorization: `Bearer ${requireSecretFile(file)}` }
+
+const flat = (headers: NodeJS.Dict<string | string[]>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, Array.isArray(value) ? value.join(', ') : value]],
+    ),
+  )

@@ -1,0 +1,48 @@
+/**
+ * Jobs of a plugin that come again at times of cron expressions. A job that still runs is not begun again; one that throws is
+ * told and comes again at its next time.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import { cronWords, isCron, openSchedule, type Schedule } from '#base/schedule.ts'
+
+export interface Timetable {
+  /** @throws GatewayError config.invalid for a text that is no cron expression. */
+  add(cron: string, job: () => void | Promise<void>): void
+  close(): void
+}
+
+const minuteMs = 60_000
+
+export function createTimetable(name: string, { clock, log }: { clock: Clock; log: Log }): Timetable {
+  const timers: NodeJS.Timeout[] = []
+  return Object.freeze({
+    add(cron, job) {
+      if (!isCron(cron)) throw new GatewayError('config.invalid', `"${cron}" is not ${cronWords}`)
+      let schedule: Schedule | undefined
+      let minute = Math.floor(clock.now() / minuteMs)
+      let isBusy = false
+      const look = async (): Promise<void> => {
+        schedule ??= await openSchedule(cron)
+        const now = Math.floor(clock.now() / minuteMs)
+        if (isBusy || now === minute) return
+        minute = now
+        if (!schedule.isTime(now * minuteMs)) return
+        isBusy = true
+        try {
+          await job()
+        } catch (error) {
+          log.error('plugin.failed', { plugin: name, during: cron, error })
+        } finally {
+          isBusy = false
+        }
+      }
+      timers.push(setInterval(() => void look(), limits.pluginTimetableMs.value).unref())
+    },
+    close() {
+      for (const timer of timers) clearInterval(timer)
+    },
+  } satisfies Timetable)
+}

@@ -1,0 +1,50 @@
+/**
+ * Components beside the broker: each has its paths under its own name on the main listener, and may have a listener of its own,
+ * where the same paths begin at the root. What a component throws becomes a problem as everywhere.
+ */
+import type { RouteEnvironment } from '#contract'
+import type { Bodies } from './body.ts'
+import type { HttpEnv } from './server.ts'
+
+/** Components by name, as the host of plugins runs them. */
+export interface Components {
+  has(name: string): boolean
+  fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
+}
+
+export interface ComponentRoutes {
+  /** Answers a path under the name of a component; undefined when it is none. */
+  under(request: Request, env: HttpEnv): Promise<Response> | undefined
+  /** Answers a path of one component. */
+  of(name: string, request: Request, env: HttpEnv): Promise<Response>
+}
+
+export function createComponentRoutes(components: Components, bodies: Pick<Bodies, 'raw'>): ComponentRoutes {
+  const of = async (name: string, request: Request, env: HttpEnv): Promise<Response> =>
+    components.fetch(name, request, environmentOf(env, bodies))
+  return Object.freeze({
+    of,
+    under(request, env) {
+      const { url } = request
+      const start = url.indexOf('/', url.indexOf('://') + 3)
+      const [, name, rest] = /^\/([a-z-]+)(\/[^?]*)?/.exec(url.slice(start)) ?? []
+      if (name === undefined || !components.has(name)) return undefined
+      // Its pages name what they need relative to their own folder.
+      if (rest === undefined)
+        return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
+      const path = url.slice(start + name.length + 1)
+      return of(name, new Request(url.slice(0, start) + path, request), env)
+    },
+  } satisfies ComponentRoutes)
+}
+
+function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
+  const { outgoing, upgrade } = env
+  const gone = new AbortController()
+  outgoing?.once('close', () => gone.abort())
+  return {
+    body: () => bodies.raw({ env }),
+    upgrade: upgrade && ((use) => upgrade.accept(use)),
+    signal: gone.signal,
+  }
+}

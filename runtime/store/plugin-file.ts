@@ -1,0 +1,88 @@
+/**
+ * The SQLite file of one plugin: what it derived, with the cursor up to which it did, and what it was told. It commits with
+ * NORMAL, because the log has what a power cut takes away; cursor and what was derived go back together. A file that
+ * is damaged is set aside and begun anew.
+ */
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import BetterSqlite3 from 'better-sqlite3'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { PluginDatabase } from '#contract'
+
+export interface PluginFile extends PluginDatabase {
+  /** Whether a damaged file was set aside. */
+  readonly isRenewed: boolean
+  close(): void
+}
+
+const endings = ['', '-wal', '-shm']
+
+/**
+ * Opens the file and brings it to the last of the steps, making it where it is absent.
+ * @throws GatewayError store.newer when it has more steps than these, store.failed when it cannot be used.
+ */
+export function openPluginFile(file: string, steps: readonly string[]): PluginFile {
+  let isRenewed = false
+  let database: BetterSqlite3.Database
+  try {
+    database = open(file, steps)
+  } catch (error) {
+    if (!isDamage(error)) throw storeError(file, error)
+    for (const ending of endings)
+      if (existsSync(file + ending)) renameSync(file + ending, `${file}.damaged${ending}`)
+    isRenewed = true
+    database = open(file, steps)
+  }
+  const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return Object.freeze({
+    isRenewed,
+    prepare: (sql) => database.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
+    transaction: (work) => database.transaction(work as never) as never,
+    bytes: () => sizeOf(file) + sizeOf(`${file}-wal`),
+    reset() {
+      database.close()
+      for (const ending of endings) rmSync(file + ending, { force: true })
+      database = open(file, steps)
+    },
+    close: () => void database.close(),
+  } satisfies PluginFile)
+}
+
+function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
+  const database = new BetterSqlite3(file, { timeout: 10_000 })
+  try {
+    database.pragma('journal_mode = WAL')
+    database.pragma('synchronous = NORMAL')
+    database.pragma(`cache_size = -${limits.pluginCacheKib.value}`)
+    database.pragma('temp_store = MEMORY')
+    const from = database.pragma('user_version', { simple: true }) as number
+    if (from > steps.length)
+      throw new GatewayError('store.newer', `${file} has format ${from}; this version knows ${steps.length}`)
+    for (const [i, step] of steps.entries()) {
+      if (i < from) continue
+      database.transaction(() => {
+        database.exec(step)
+        database.pragma(`user_version = ${i + 1}`)
+      })()
+    }
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function isDamage(error: unknown): boolean {
+  const { code = '' } = error as { readonly code?: string }
+  return code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+}
+
+function storeError(file: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  return new GatewayError(
+    'store.failed',
+    `${file} cannot be used: ${(error as Error).message}`,
+    { file },
+    error,
+  )
+}
