@@ -6,6 +6,7 @@
 import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
+import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
 import { pluginLimits } from './plugin-limits.ts'
 import { uplinkLimits } from './uplink-limits.ts'
@@ -392,6 +393,7 @@ export const limits = {
 
   ...clockLimits,
   ...diskLimits,
+  ...indexingLimits,
   ...uplinkLimits,
   ...downwardLimits,
   ...pluginLimits,
