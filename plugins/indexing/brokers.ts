@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
 import type { PluginDatabase } from '#contract'
+import { prepareBrokerStatements } from './statements.ts'
 
 /** Number of the gateway's own broker. */
 export const ownBroker = 1
@@ -59,38 +60,28 @@ interface StoredRow {
 export type Brokers = ReturnType<typeof createBrokers>
 
 export function createBrokers(database: PluginDatabase, now: () => number) {
-  const columns = 'b, key, host, origin, state, since, position, load, facts'
-  const all = (): BrokerRow[] =>
-    (database.prepare(`SELECT ${columns} FROM broker ORDER BY b`).all() as StoredRow[]).map(rowOf)
-  const get = (b: number): BrokerRow | undefined => {
-    const row = database.prepare(`SELECT ${columns} FROM broker WHERE b = ?`).get(b) as StoredRow | undefined
-    return row && rowOf(row)
-  }
-  const byHost = (host: string): BrokerRow | undefined => {
-    const row = database.prepare(`SELECT ${columns} FROM broker WHERE host = ?`).get(host) as
-      | StoredRow
-      | undefined
-    return row && rowOf(row)
-  }
+  let sql = prepareBrokerStatements(database)
+  const one = (row: unknown): BrokerRow | undefined =>
+    row === undefined ? undefined : rowOf(row as StoredRow)
+  const all = (): BrokerRow[] => (sql.all.all() as StoredRow[]).map(rowOf)
+  const get = (b: number): BrokerRow | undefined => one(sql.get.get(b))
+  const byHost = (host: string): BrokerRow | undefined => one(sql.byHost.get(host))
 
   return Object.freeze({
     all,
     get,
     byHost,
-    byKey: (key: string): BrokerRow | undefined => all().find((one) => one.key === key),
+    byKey: (key: string): BrokerRow | undefined => one(sql.byKey.get(key)),
 
     /** @throws ngsi-ld.already-exists where the address is known. */
     add(host: string, origin: Origin, facts: BrokerRow['facts'] = {}): BrokerRow {
       if (byHost(host) !== undefined)
         throw new GatewayError('ngsi-ld.already-exists', `${host} is registered already`, { host })
       const key = randomBytes(12).toString('hex')
-      // The first one is the gateway's own, whoever comes first.
-      const b = origin === 'own' ? ownBroker : Math.max(ownBroker, ...all().map((one) => one.b)) + 1
-      database
-        .prepare(
-          'INSERT INTO broker (b, key, host, origin, state, since, facts) VALUES (?, ?, ?, ?, ?, ?, ?)',
-        )
-        .run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
+      // The number 1 is kept for the gateway's own, whoever comes first.
+      const last = (sql.last.get() as number | null) ?? ownBroker
+      const b = origin === 'own' ? ownBroker : Math.max(ownBroker, last) + 1
+      sql.add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
       return get(b)!
     },
 
@@ -101,26 +92,20 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       const next = { ...row, ...change }
       const since = next.state === row.state ? row.since : now()
       const load = next.load === null ? null : JSON.stringify(next.load)
-      database
-        .prepare(
-          'UPDATE broker SET host = ?, state = ?, since = ?, position = ?, load = ?, facts = ? WHERE b = ?',
-        )
-        .run(next.host, next.state, since, next.position, load, JSON.stringify(next.facts), b)
+      sql.set.run(next.host, next.state, since, next.position, load, JSON.stringify(next.facts), b)
     },
 
     /** Forgets a broker. Its entries have to be gone: `catalogue.removeAll`. */
     remove(b: number): void {
-      database.prepare('DELETE FROM tally WHERE b = ?').run(b)
-      database.prepare('DELETE FROM broker WHERE b = ?').run(b)
+      sql.forgetTally.run(b)
+      sql.remove.run(b)
     },
 
     /** Rows written back as they were, into an index that was emptied. */
     restore(rows: readonly BrokerRow[]): void {
-      const add = database.prepare(
-        'INSERT INTO broker (b, key, host, origin, state, since, facts) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      )
+      sql = prepareBrokerStatements(database)
       for (const { b, key, host, origin, facts } of rows)
-        add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
+        sql.add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
     },
   })
 }

@@ -1,9 +1,13 @@
+/**
+ * The index as entities come and go: in any order, from one broker or several, and taken back whole.
+ */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { createPluginDatabase, type TestPluginDatabase } from '#test/kit/plugin-database.ts'
 import { createBrokers, ownBroker } from './brokers.ts'
-import { createCatalogue, type ToldEntity } from './catalogue.ts'
+import { createCatalogue } from './catalogue.ts'
+import type { ToldEntity } from './entries.ts'
 import { tables } from './tables.ts'
 
 const sosa = 'http://www.w3.org/ns/sosa/'
@@ -21,7 +25,7 @@ const told = (entity: Entity): ToldEntity => ({
   types: listOf(entity.type),
   entity: () => entity,
   text: () => JSON.stringify(entity),
-  created: 1000,
+  times: () => ({ created: 1000 }),
 })
 const point = (x: number, y: number) => ({
   type: 'GeoProperty',

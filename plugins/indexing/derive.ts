@@ -18,6 +18,8 @@ interface Said {
 
 const silent: Said = { words: '', places: '[]' }
 
+export type Deriving = ReturnType<typeof createDeriving>
+
 export function createDeriving(sql: Statements, naming: Naming) {
   const saidBy = (n: number): Said => (sql.own.get(n) as Said | undefined) ?? silent
   const targets = (n: number, name: string): readonly number[] => {

@@ -5,8 +5,14 @@ import type { PluginDatabase } from '#contract'
 
 export type Statements = ReturnType<typeof prepareStatements>
 
+export type BrokerStatements = ReturnType<typeof prepareBrokerStatements>
+
 export function prepareStatements(database: PluginDatabase) {
   const sql = (text: string) => database.prepare(text)
+  return { ...entries(sql), ...derivedRows(sql) }
+}
+
+function entries(sql: PluginDatabase['prepare']) {
   return {
     name: sql('SELECT k FROM name WHERE text = ?').pluck(),
     addName: sql('INSERT INTO name (text) VALUES (?)'),
@@ -44,7 +50,11 @@ export function prepareStatements(database: PluginDatabase) {
     dropLink: sql('DELETE FROM link WHERE n = ? AND k = ? AND target = ?'),
     targets: sql('SELECT target FROM link WHERE n = ? AND k = ?').pluck(),
     linking: sql('SELECT DISTINCT n FROM link WHERE target = ? AND n > ? ORDER BY n LIMIT ?').pluck(),
+  }
+}
 
+function derivedRows(sql: PluginDatabase['prepare']) {
+  return {
     own: sql('SELECT words, places FROM own WHERE n = ?'),
     putOwn: sql('INSERT OR REPLACE INTO own (n, words, places) VALUES (?, ?, ?)'),
     dropOwn: sql('DELETE FROM own WHERE n = ?'),
@@ -74,5 +84,24 @@ export function prepareStatements(database: PluginDatabase) {
     putSpan: sql('INSERT OR REPLACE INTO span (n, begins, ends, seen) VALUES (?, ?, ?, ?)'),
     see: sql('UPDATE span SET seen = ? WHERE n = ?'),
     dropSpan: sql('DELETE FROM span WHERE n = ?'),
+  }
+}
+
+const brokerColumns = 'b, key, host, origin, state, since, position, load, facts'
+
+export function prepareBrokerStatements(database: PluginDatabase) {
+  const sql = (text: string) => database.prepare(text)
+  return {
+    all: sql(`SELECT ${brokerColumns} FROM broker ORDER BY b`),
+    get: sql(`SELECT ${brokerColumns} FROM broker WHERE b = ?`),
+    byHost: sql(`SELECT ${brokerColumns} FROM broker WHERE host = ?`),
+    byKey: sql(`SELECT ${brokerColumns} FROM broker WHERE key = ?`),
+    last: sql('SELECT max(b) FROM broker').pluck(),
+    add: sql('INSERT INTO broker (b, key, host, origin, state, since, facts) VALUES (?, ?, ?, ?, ?, ?, ?)'),
+    set: sql(
+      'UPDATE broker SET host = ?, state = ?, since = ?, position = ?, load = ?, facts = ? WHERE b = ?',
+    ),
+    forgetTally: sql('DELETE FROM tally WHERE b = ?'),
+    remove: sql('DELETE FROM broker WHERE b = ?'),
   }
 }

@@ -66,8 +66,8 @@ const bans: readonly Ban[] = [
   },
   {
     what: '.prepare',
-    instead: 'a named statement of the store',
-    atHome: /^runtime\/store\//,
+    instead: 'a named statement of the store, or of statements.ts in a plugin',
+    atHome: /^runtime\/store\/|^plugins\/[^/]+\/statements\.ts$/,
     matches: (node) =>
       node.type === 'CallExpression' &&
       isNode(node['callee']) &&

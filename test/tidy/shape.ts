@@ -42,7 +42,7 @@ export function unfoundTests(files: readonly TreeFile[]): string[] {
     .filter(({ path }) => /\.(test|spec)\.[a-z]+$/.test(path))
     .filter(
       ({ path }) =>
-        !/^(runtime|firmware-bridges|test\/(spec|property|tidy|kit|smoke|crash|judge|interop|power-cut))\/.*\.test\.ts$/.test(
+        !/^(runtime|firmware-bridges|plugins|test\/(spec|property|tidy|kit|smoke|crash|judge|interop|power-cut))\/.*\.test\.ts$/.test(
           path,
         ),
     )
