@@ -83,7 +83,7 @@ export const limits = {
     'kept as it is',
   ),
   tailAgeMs: limit(30 * 60_000, 'ms', 'Bounds the replay after a crash', 'the stream folds at any size'),
-  entityRecordsUnfoldedMax: limit(32_768, 'records', 'Entity changes in memory', 'oldest fold early'),
+  entityRecordsUnfoldedMax: limit(65_536, 'records', 'Entity changes in memory', 'oldest fold early'),
   foldedPerGroup: limit(
     1024,
     'observations',

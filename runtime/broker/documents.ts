@@ -290,9 +290,9 @@ export function createDocuments(ports: DocumentsPorts) {
     const { scope } = what
     const heard = times === undefined ? undefined : heardOfGone(times, changes)
     const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances, scope, heard }
-    const number = stage.record(rid, body)
-    streams.recorded(stage, rid, number)
-    return number
+    const logged = stage.record(rid, body)
+    streams.recorded(stage, rid, logged)
+    return logged.number
   }
 
   /** An entity write on an observed attribute changes the stream behind it: its current value, shape, or its end. */

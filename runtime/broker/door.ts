@@ -50,6 +50,8 @@ export interface DoorPorts {
   readonly number: number
   /** Latest commit time on disk at start, ms; commit times never decrease. */
   readonly at: number
+  /** Runs the decisions of a group, which see one state of the database; left out, each read sees the newest. */
+  readonly snapshot?: (<T>(decide: () => T) => T) | undefined
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
   /** Left out, there is always room. */
@@ -73,7 +75,7 @@ interface Decided {
 }
 
 export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Door {
-  const { clock, log, metrics, room } = ports
+  const { clock, log, metrics, room, snapshot = (decide) => decide() } = ports
   const now = clock.monotonic
   const commits = metrics.counter('selvedge_commits_total')
   const retries = metrics.counter('selvedge_commit_retries_total')
@@ -141,7 +143,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const next = singly.shift()
     const works = next === undefined ? queue.take() : [next]
     if (queue.length() > 0) firstAt = now()
-    send(decide(works))
+    send(snapshot(() => decide(works)))
   }
 
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */

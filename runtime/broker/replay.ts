@@ -37,7 +37,7 @@ export function replay(ports: ReplayPorts): { rows: number; observations: number
       else if (row.rid !== null) {
         const rid = row.rid
         if (!foldedRecords.has(rid)) foldedRecords.set(rid, history.lastEntityChanges(rid)?.n1 ?? 0)
-        if (row.n > foldedRecords.get(rid)!) ports.streams.remember(rid, row.n)
+        if (row.n > foldedRecords.get(rid)!) ports.streams.remember(rid, { number: row.n, bytes: row.bytes })
       }
       rows++
     }

@@ -30,8 +30,8 @@ export interface Stage {
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
   /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
   observation(stream: number, time: number, value: Json, late: boolean): number
-  /** Adds a change record of an entity to the log and returns its number, which the record gets as its member `n`. */
-  record(rid: number, body: object): number
+  /** Adds a change record of an entity to the log, which gets its number as its member `n`. */
+  record(rid: number, body: object): Recorded
   /** Packs the tail of a stream into chunks within this commit. */
   foldStream(fold: StreamFold): void
   /** Runs when the group is on disk, before the answers: publish in-memory state here. */
@@ -40,6 +40,12 @@ export interface Stage {
   undone(action: () => void): void
   /** Values kept for the length of one group, so that later works see what earlier ones staged. */
   readonly scratch: Map<string, unknown>
+}
+
+/** A change record that was logged, and about how large it is. */
+export interface Recorded {
+  readonly number: number
+  readonly bytes: number
 }
 
 export interface Group {
@@ -85,8 +91,6 @@ interface Unset {
   readonly times: ReadonlySet<number>
 }
 
-const encoder = new TextEncoder()
-
 export function createGroup(start: { at: number; number: number }): Group {
   let number = start.number
   let rows: Row[] = []
@@ -130,13 +134,12 @@ export function createGroup(start: { at: number; number: number }): Group {
     record(rid, body) {
       staged++
       open = undefined
-      // Not a Buffer: those share memory, all of which would travel to the writer.
       const text = JSON.stringify({ n: ++number, ...body })
       const told = unset === undefined ? text : withUnset(text, unset)
       if (told !== text) unsettledRows++
       const kind = told === text ? 2 : unsettled + 2
-      rows.push(['log.insert', number, start.at, kind, rid, encoder.encode(told), null])
-      return number
+      rows.push(['log.change', number, start.at, kind, rid, told])
+      return { number, bytes: told.length }
     },
     foldStream(fold) {
       staged++

@@ -160,9 +160,9 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   function log(stage: Stage, rid: number, body: object): number {
-    const number = stage.record(rid, { at: stage.at, instances: [], ...body })
-    streams.recorded(stage, rid, number)
-    return number
+    const record = stage.record(rid, { at: stage.at, instances: [], ...body })
+    streams.recorded(stage, rid, record)
+    return record.number
   }
 
   function existing(id: string): readonly number[] {

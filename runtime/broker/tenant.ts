@@ -9,7 +9,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { createContextSources } from '#store/context-sources.ts'
-import { migrate, openReader, type Synchronous } from '#store/database.ts'
+import { createSnapshot, migrate, openReader, type Synchronous } from '#store/database.ts'
 import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
 import { createEntities } from '#store/entities.ts'
 import { createShapes } from '#store/entity-shape.ts'
@@ -303,7 +303,7 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const door = createDoor(
     {
       ...{ tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
-      room,
+      ...{ room, snapshot: createSnapshot(parts.database) },
       onDamage: (error) => ports.onDamage(tenant, ports.file, error),
     },
     settings,

@@ -4,11 +4,10 @@
  * is on disk already, so nothing here is ever waited for; a group that fails simply leaves it due.
  */
 import type { Clock } from '#base/clock.ts'
-import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
-import type { LogRow, Records } from '#store/records.ts'
+import type { Records } from '#store/records.ts'
 import type { DiskRoom } from './disk-room.ts'
 import type { Documents } from './documents.ts'
 import type { Expiry } from './expiry.ts'
@@ -133,27 +132,15 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     let room: number = limits.writebacksPerGroup.value
     // What is folded is on the disk twice until the log is trimmed.
     let bytes = isShort() ? limits.groupBytesMax.value / 4 : limits.groupBytesMax.value
-    for (const [rid, numbers] of streams.unfoldedEntities()) {
+    for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
       // The map keeps the order of first records, so the first young one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
-      const rows: LogRow[] = []
-      for (const number of numbers) {
-        const row = records.logAt(number)
-        assert(row !== undefined, 'the log keeps what is not folded')
-        rows.push(row)
-        bytes -= row.body.length
-        if (bytes <= 0) break
-      }
-      const last = rows.at(-1)!
-      group.foldEntity({
-        rid,
-        n0: rows[0]!.n,
-        n1: last.n,
-        t0: rows[0]!.at,
-        t1: last.at,
-        records: rows.map((row) => Buffer.from(row.body).toString()),
-      })
-      group.stage.published(() => streams.forget(rid, rows.length))
+      // Of more than a group may hold, about as many as it may.
+      const share = Math.min(1, bytes / size)
+      const folded = numbers.slice(0, Math.ceil(numbers.length * share))
+      bytes -= size * share
+      group.foldEntity({ rid, numbers: folded })
+      group.stage.published(() => streams.forget(rid, folded.length))
     }
   }
 
@@ -229,7 +216,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
         if (stream.dirtyAt >= 0) number = Math.min(number, stream.number - 1)
       }
     }
-    for (const numbers of streams.unfoldedEntities().values()) number = Math.min(number, numbers[0]! - 1)
+    for (const { numbers } of streams.unfoldedEntities().values()) number = Math.min(number, numbers[0]! - 1)
     return number
   }
 

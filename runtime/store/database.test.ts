@@ -7,7 +7,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type Database, migrate, openReader, openWriter } from './database.ts'
+import { createSnapshot, type Database, migrate, openReader, openWriter } from './database.ts'
 import { indexRows } from './entity-index.ts'
 import { formatVersion, type Migration, migrations } from './schema.ts'
 
@@ -30,6 +30,33 @@ function codeOf(action: () => unknown): string {
   }
   return 'accepted'
 }
+
+describe('a snapshot', () => {
+  it('sees one state whatever is committed meanwhile, and ends also where reading it fails', () => {
+    migrate(file)
+    const [writer, reader] = [openWriter(file, 'NORMAL'), openReader(file)]
+    const snapshot = createSnapshot(reader)
+    const count = (): unknown => reader.prepare('SELECT count(*) FROM meta').pluck().get()
+    const put = (key: string): void => void writer.prepare('INSERT INTO meta VALUES (?, 1)').run(key)
+    const before = count() as number
+    const seen = snapshot(() => {
+      const first = count()
+      put('a')
+      return [first, count()]
+    })
+    expect(seen).toEqual([before, before])
+    expect(count()).toBe(before + 1)
+    expect(() =>
+      snapshot(() => {
+        throw new TypeError('unreadable')
+      }),
+    ).toThrow('unreadable')
+    put('b')
+    expect(snapshot(count)).toBe(before + 2)
+    reader.close()
+    writer.close()
+  })
+})
 
 describe('the connection that writes', () => {
   it('flushes every commit, and leaves checkpoints to the writer thread', () => {

@@ -25,6 +25,24 @@ export function openReader(file: string): Database {
   })
 }
 
+/**
+ * Runs what reads a connection as of one instant: what is committed meanwhile is not seen, and no read has to begin by
+ * finding out. Nothing in it may wait.
+ */
+export function createSnapshot(database: Database): <T>(read: () => T) => T {
+  const begin = database.prepare('BEGIN')
+  const end = database.prepare('COMMIT')
+  return (read) => {
+    begin.run()
+    try {
+      return read()
+    } finally {
+      // A disk that fails may have ended it.
+      if (database.inTransaction) end.run()
+    }
+  }
+}
+
 /** The connection that writes. Checkpoints are its own business: `wal_autocheckpoint` is off. */
 export function openWriter(file: string, synchronous: Synchronous): Database {
   return open(file, {}, (database) => {

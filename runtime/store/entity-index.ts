@@ -62,10 +62,8 @@ export function diffIndexRows(
   const names = new Set([...attributeNames(before), ...attributeNames(after)])
   // An attribute that is the same object has the same rows: most writes change one of many.
   const touched = [...names].filter((name) => before[name] !== after[name])
-  return {
-    add: difference(rowsOf(after, touched), rowsOf(before, touched)),
-    remove: difference(rowsOf(before, touched), rowsOf(after, touched)),
-  }
+  const [old, next] = [rowsOf(before, touched), rowsOf(after, touched)]
+  return { add: difference(next, old), remove: difference(old, next) }
 }
 
 function rowsOf(entity: Entity, names: readonly string[]): IndexRows {

@@ -3,6 +3,7 @@
  * history. It runs in the writer thread inside the commit that carries it. After it, chunks of the stream are still
  * disjoint in time: late instances are merged into the chunk whose span they fall into.
  */
+import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
@@ -26,15 +27,10 @@ export interface StreamFold {
   readonly shapeOf?: readonly number[] | undefined
 }
 
-/** Log records of one entity, oldest first, as JSON texts. */
+/** Change records of one entity by their log numbers, oldest first. They are read where they are folded. */
 export interface EntityFold {
   readonly rid: number
-  readonly n0: number
-  readonly n1: number
-  /** Commit times of the first and the last, ms. */
-  readonly t0: number
-  readonly t1: number
-  readonly records: readonly string[]
+  readonly numbers: readonly number[]
 }
 
 interface Instance {
@@ -143,14 +139,22 @@ function foldAnyhow(
 }
 
 /** Appends the records of one entity to its change history, joining the last part while that is open. */
-export function foldEntity(fold: EntityFold, history: History, run: Run): void {
-  const last = history.lastEntityChanges(fold.rid)
-  const joins = last !== undefined && isOpen(last)
-  if (joins) run(['entity-history.delete', fold.rid, last.n0])
-  const records = joins ? [...decodeEntityChanges(last), ...fold.records] : fold.records
-  const { n0, t0 } = joins ? last : fold
-  const body = encodeEntityChanges(records)
-  run(['entity-history.insert', fold.rid, n0, fold.n1, t0, fold.t1, records.length, body])
+export function foldEntity({ rid, numbers }: EntityFold, history: History, run: Run): void {
+  const logged = numbers.map((number) => {
+    const change = history.loggedChange(number)
+    assert(change !== undefined, 'the log keeps what is not folded')
+    return change
+  })
+  const last = history.lastEntityChanges(rid)
+  const texts = logged.map(({ text }) => text)
+  const [n1, t1] = [numbers.at(-1)!, logged.at(-1)!.at]
+  if (last !== undefined && isOpen(last)) {
+    const records = [...decodeEntityChanges(last), ...texts]
+    run(['entity-history.extend', n1, t1, records.length, encodeEntityChanges(records), rid, last.n0])
+    return
+  }
+  const [n0, t0] = [numbers[0]!, logged[0]!.at]
+  run(['entity-history.insert', rid, n0, n1, t0, t1, texts.length, encodeEntityChanges(texts)])
 }
 
 /** Cuts at shape changes, codec changes (number or not) and the ceilings of a chunk; slots stay unique. */

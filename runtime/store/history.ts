@@ -18,6 +18,8 @@ export const historyWrites = {
   'chunk.delete': `DELETE FROM chunk WHERE k = ${keySql('?', '?')}`,
   'entity-history.insert':
     'INSERT INTO entity_history (rid, n0, n1, t0, t1, count, body) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'entity-history.extend':
+    'UPDATE entity_history SET n1 = ?, t1 = ?, count = ?, body = ? WHERE rid = ? AND n0 = ?',
   'entity-history.delete': 'DELETE FROM entity_history WHERE rid = ? AND n0 = ?',
 } as const
 
@@ -47,6 +49,12 @@ export interface ChunkRow {
 
 /** A chunk without what is in it. */
 export type ChunkSummary = Omit<ChunkRow, 'codec' | 'shapes' | 'body'>
+
+/** A change record of the log, as it is folded: what it says, and when it was committed. */
+export interface LoggedChange {
+  readonly at: number
+  readonly text: string
+}
 
 export interface EntityHistoryRow {
   readonly n0: number
@@ -98,6 +106,9 @@ export function createHistory(database: Database) {
   const lastChanges = database.prepare<[number], EntityHistoryRow>(
     'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1',
   )
+  const loggedChange = database.prepare<[number], LoggedChange>(
+    'SELECT at, CAST(body AS TEXT) AS text FROM log WHERE n = ?',
+  )
   return Object.freeze({
     stream: (s: number) => byNumber.get(s),
     streamsOf: (rid: number) => ofEntity.all(rid),
@@ -139,6 +150,7 @@ export function createHistory(database: Database) {
     },
     entityChanges: (rid: number) => changes.all(rid),
     lastEntityChanges: (rid: number) => lastChanges.get(rid),
+    loggedChange: (n: number) => loggedChange.get(n),
   })
 }
 

@@ -14,7 +14,8 @@ export const recordWrites = {
   'meta.put':
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
-  'log.insert': 'INSERT INTO log (n, at, kind, rid, body, heard) VALUES (?, ?, ?, ?, ?, ?)',
+  'log.blob': 'INSERT INTO log (n, at, kind, body, heard) VALUES (?, ?, ?, ?, ?)',
+  'log.change': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
   'log.rewrite': 'UPDATE log SET kind = ?, body = ? WHERE n = ?',
   // The last row stays, because it says which numbers and commit times are taken
   'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
@@ -44,6 +45,11 @@ export interface LogRow {
   readonly body: Uint8Array
   /** Of observations, through which other brokers they came. */
   readonly heard: string | null
+}
+
+/** A log row whose body was left in the file where it is a change. */
+export interface LogHead extends LogRow {
+  readonly bytes: number
 }
 
 export interface SubscriptionRow {
@@ -90,8 +96,9 @@ export function createRecords(database: Database) {
     'SELECT value FROM meta WHERE key = ?',
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
-  const logAfter = database.prepare<[number, number], LogRow>(
-    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, heard FROM log WHERE n > ? ORDER BY n LIMIT ?`,
+  const logAfter = database.prepare<[number, number], LogHead>(
+    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, heard, length(body) AS bytes
+     FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
   const logAt = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',

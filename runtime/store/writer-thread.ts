@@ -98,10 +98,10 @@ function write(group: GroupMessage): void {
       const body = encodeObservations(batch)
       logBytes += body.length
       const kind = batch.unset === undefined ? 1 : unsettled + 1
-      tenant.run(['log.insert', n, at, kind, null, body, heard ?? null])
+      tenant.run(['log.blob', n, at, kind, body, heard ?? null])
     }
     for (const row of group.rows) {
-      if (row[0] === 'log.insert') logBytes += (row[5] as Uint8Array).length
+      if (row[0] === 'log.change') logBytes += Buffer.byteLength(row[5] as string)
       tenant.run(row)
     }
     for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)

@@ -162,9 +162,11 @@ test('records of an entity stay in order, in parts that are neither many nor hug
         const { history, run, close } = openHistory()
         let n = 0
         for (const texts of folds) {
-          const records = texts.map((text) => JSON.stringify({ n: ++n, text }))
-          const [n0, n1] = [n - records.length + 1, n]
-          foldEntity({ rid: 3, n0, n1, t0: n0, t1: n1, records }, history, run)
+          const numbers = texts.map((text) => {
+            run(['log.change', ++n, n * 1000, 2, 3, JSON.stringify({ n, text })])
+            return n
+          })
+          foldEntity({ rid: 3, numbers }, history, run)
         }
         const parts = history.entityChanges(3)
         const records = parts
@@ -173,6 +175,7 @@ test('records of an entity stay in order, in parts that are neither many nor hug
         expect(records).toEqual(Array.from({ length: n }, (_, i) => i + 1))
         expect(parts.length).toBeLessThanOrEqual(1 + n / 64)
         expect(parts.at(-1)?.n1 ?? 0).toBe(n)
+        expect(parts.map(({ t0, n0 }) => t0 - n0 * 1000).every((apart) => apart === 0)).toBe(true)
         // A part that took all it may is closed, or each fold would write all of it again.
         for (const part of parts.slice(0, -1)) expect(isOpen(part)).toBe(false)
         expect(parts.filter((part) => isOpen(part) && part.count >= 64)).toEqual([])

@@ -206,6 +206,28 @@ describe('folding', () => {
   })
 })
 
+describe('changes of an entity', () => {
+  const folded = (): number =>
+    open.main.database.prepare<[], number>('SELECT sum(count) FROM entity_history').pluck().get() ?? 0
+
+  it('that are too many bytes for one group are folded group by group', async () => {
+    const told = Array.from({ length: 12 }, (_, i) => `${i} ${'long '.repeat(40)}`)
+    for (const name of told) await rename(name)
+    setLimit('groupBytesMax', 1500)
+    setLimit('entityRecordsUnfoldedMax', 0)
+    const sizes = [folded()]
+    while (sizes.at(-1)! < 13 && sizes.length < 20) {
+      await open.main.door.commit((stage) => stage.write('meta.put', 'a', 1))
+      sizes.push(folded())
+    }
+    expect(sizes.length).toBeGreaterThan(3)
+    expect(sizes.at(-1)).toBe(13)
+    expect(names()).toEqual(['start', ...told])
+    await restart()
+    expect(names()).toEqual(['start', ...told])
+  })
+})
+
 describe('what is on disk and not published yet', () => {
   /** Holds this thread, which would publish, until the writer thread has made a first row in a table. */
   async function onDisk(table: string): Promise<void> {
