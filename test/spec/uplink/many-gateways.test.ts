@@ -160,6 +160,81 @@ describe('two gateways and one centre', () => {
     await expectScopes({})
   }, 40_000)
 
+  it.each([
+    [
+      'one by one',
+      async (to: GatewayInside, ids: readonly string[]) => {
+        for (const id of ids) await send(to, 'DELETE', `${v1}/entities/${id}`)
+      },
+    ],
+    [
+      'by a batch',
+      (to: GatewayInside, ids: readonly string[]) => send(to, 'POST', `${v1}/entityOperations/delete`, ids),
+    ],
+    ['by a purge', (to: GatewayInside) => send(to, 'DELETE', `${v1}/entities?type=Tank`)],
+  ] as const)(
+    'delete nothing at the centre that others wrote, when they delete %s',
+    async (_, remove) => {
+      const [one, two] = sites as [GatewayInside, GatewayInside]
+      const text = (value: string) => ({ type: 'Property', value })
+      const told = (of: GatewayInside, id: string, more: object) =>
+        send(of, 'POST', `${v1}/entities`, { id: `urn:tank:${id}`, type: 'Tank', ...more })
+      await feed(one, undefined)
+      await feed(two, undefined)
+      // Two that are all its own, one that the other has a part in, one with a note of somebody at the centre.
+      await told(one, 'a', { ...level(1), name: text('a') })
+      await told(one, 'b', { name: text('b') })
+      await told(one, 'shared', { ...level(1), name: text('shared') })
+      await told(one, 'noted', { name: text('noted') })
+      await told(two, 'shared', { pressure: text('of the other') })
+      await expectScopes({ a: undefined, b: undefined, noted: undefined, shared: undefined })
+      const note = { note: text('of the centre') }
+      await vi.waitFor(async () => {
+        const seen = await centre.get(`${v1}/entities/urn:tank:shared?options=keyValues`, tenant)
+        expect(seen.json()).toMatchObject({ level: 1, pressure: 'of the other' })
+      }, withinMs)
+      const noted = await centre.send('POST', `${v1}/entities/urn:tank:noted/attrs`, note, tenant)
+      expect(noted.status).toBe(204)
+      await remove(
+        one,
+        ['a', 'b', 'shared', 'noted'].map((id) => `urn:tank:${id}`),
+      )
+      await vi.waitFor(async () => {
+        const left = await centre.get(`${v1}/entities?type=Tank&options=keyValues`, tenant)
+        expect((left.json() as Shown[]).toSorted((x, y) => x.id.localeCompare(y.id))).toEqual([
+          { id: 'urn:tank:noted', type: 'Tank', note: 'of the centre' },
+          { id: 'urn:tank:shared', type: 'Tank', pressure: 'of the other' },
+        ])
+      }, withinMs)
+      // Comparing does not end what they are now.
+      await send(one, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
+      await done(one, { reason: 'asked' })
+      await expectScopes({ noted: undefined, shared: undefined })
+    },
+    40_000,
+  )
+
+  it.each([
+    ['drop', 'drop=name,note'],
+    ['keep', 'keep=level'],
+  ])(
+    'purge of attributes (%s) only what is theirs at the centre',
+    async (_, query) => {
+      const [one] = sites as [GatewayInside]
+      await feed(one, undefined)
+      await send(one, 'POST', `${v1}/entities`, tank('a', { name: { type: 'Property', value: 'a' } }))
+      await expectScopes({ a: undefined })
+      const note = { note: { type: 'Property', value: 'of the centre' } }
+      await centre.send('POST', `${v1}/entities/urn:tank:a/attrs`, note, tenant)
+      await send(one, 'DELETE', `${v1}/entities?type=Tank&${query}`)
+      await vi.waitFor(async () => {
+        const left = await centre.get(`${v1}/entities/urn:tank:a?options=keyValues`, tenant)
+        expect(left.json()).toEqual({ id: 'urn:tank:a', type: 'Tank', level: 1, note: 'of the centre' })
+      }, withinMs)
+    },
+    40_000,
+  )
+
   it('are refused a scope that is none, by its name', async () => {
     const answer = await sites[0]!.send('POST', `${v1}/subscriptions`, {
       ...{ type: 'Subscription', entities: [{ type: 'Tank' }] },
