@@ -268,6 +268,8 @@ export function createFollowing(ports: FollowingPorts) {
       ),
     /** Entities deleted within from <= ms < to, in order. */
     gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
+    /** The first that were deleted after a log number, in order. */
+    gravesBehind: (n: number, limit: number) => entities.gravesBehind(n, limit),
     /** What was deleted under an id with a log number. */
     graveAt: (id: string, n: number): TombstoneRow | undefined =>
       entities.tombstones(id).find((grave) => grave.n === n),

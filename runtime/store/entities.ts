@@ -181,10 +181,15 @@ function createGraves(database: Database) {
   const graves = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE id = ? ORDER BY n',
   )
+  const gravesBehind = database.prepare<[number, number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
+  )
   return {
     tombstones: (id: string) => graves.all(id),
     /** Entities deleted within from <= ms < to, in order. */
     gravesWithin: (from: number, to: number): readonly TombstoneRow[] => gravesWithin.all(from, to),
+    /** The first that were deleted after a log number, in order. */
+    gravesBehind: (n: number, limit: number): readonly TombstoneRow[] => gravesBehind.all(n, limit),
     graveOf: (rid: number) => graveOf.get(rid),
   }
 }

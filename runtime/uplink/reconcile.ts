@@ -14,16 +14,17 @@ import { covers, type Digest } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
+import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
 import { isTransient, type Outcome } from './outcome.ts'
 import { isBelow, isSameScope } from './placing.ts'
-import { type Layer, layersOf, type Step } from './plan.ts'
-import { keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { type Head, type Layer, layersOf, type Step } from './plan.ts'
+import { headOfPast, keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
-  phase: 'buckets' | 'pages' | 'histories' | 'done'
-  /** The bucket or the row of the last entity that was compared. */
+  phase: 'buckets' | 'pages' | 'histories' | 'graves' | 'done'
+  /** The row of the last entity that was compared, or the number by which the last one was deleted. */
   after: number
   readonly isDry: boolean
   readonly reason: 'asked' | 'long-cut' | 'restored' | 'scope'
@@ -69,6 +70,8 @@ export interface ReconcilePorts {
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
+  /** Has go what telling of the past brought back over there; false when the uplink was closed. */
+  readonly settle: Ghosts['settle']
 }
 
 export interface Reconciler {
@@ -185,28 +188,73 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 
   async function histories(task: ReconcileTask): Promise<boolean> {
     const page = following.entities(task.after, limits.reconcileHistories.value)
-    const ours: (readonly [id: string, HistoryDigests])[] = []
-    for (const [, view] of page)
-      if (isOurs(view)) ours.push([view.id, await digests.history(view.id, allTimes)])
-    for (const part of idParts(ours, ([id]) => id)) {
-      const query = `id=${part.map(([id]) => encodeURIComponent(id)).join(',')}`
-      const answer = await told<{ histories: Readonly<Record<string, HistoryDigests>> }>(() =>
-        centre.look(`/selvedge/v1/digests?${query}`),
-      )
-      if (answer === undefined) return false
-      for (const [id, own] of part)
-        if (!(await fill(task, { id, own, there: answer.json?.histories[id] ?? {} }))) return false
-    }
+    const ours = page.flatMap(([, view]) => (isOurs(view) ? [{ id: view.id, type: view.entity().type }] : []))
+    if (!(await historiesOf(task, ours))) return false
+    if (task.phase === 'done') return true
+    const last = page.at(-1)
+    const isLast = last === undefined || page.length < limits.reconcileHistories.value
+    task.after = isLast ? 0 : last[0]
+    if (isLast) task.phase = 'graves'
+    return true
+  }
+
+  /** Histories of what was deleted here stay, and are compared as those of what is here. */
+  async function graves(task: ReconcileTask): Promise<boolean> {
+    const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
+    const ours = page.flatMap((grave): Head[] => {
+      const isLater = following.entity(grave.id) !== undefined
+      if (isLater || following.gravesAfter(grave.id, grave.n).length > 0) return []
+      const [gone] = stepsOfGrave(grave, undefined, reading)
+      return gone === undefined ? [] : [headOfPast(gone.entity, reading)]
+    })
+    if (!(await historiesOf(task, ours))) return false
+    if (task.phase === 'done') return true
     const last = page.at(-1)
     if (last === undefined || page.length < limits.reconcileHistories.value) task.phase = 'done'
-    else task.after = last[0]
+    else task.after = last.n
+    return true
+  }
+
+  const digestsThere = (ids: readonly string[]) =>
+    told<{ histories: Readonly<Record<string, HistoryDigests>> }>(() =>
+      centre.look(`/selvedge/v1/digests?id=${ids.map(encodeURIComponent).join(',')}`),
+    )
+
+  /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
+  async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
+    const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
+    for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
+    for (const part of idParts(ours, ({ head }) => head.id)) {
+      const answer = await digestsThere(part.map(({ head }) => head.id))
+      if (answer === undefined) return false
+      if (answer.json === undefined) {
+        task.phase = 'done'
+        return true
+      }
+      for (const { head, own } of part) {
+        const there = answer.json.histories[head.id] ?? {}
+        if (!(await fill(task, { head, own, there }))) return false
+        const isNew = Object.keys(there).length === 0 && Object.keys(own).length > 0
+        if (task.phase !== 'graves' || task.isDry || !isNew) continue
+        // Who lets histories go with their entities is not told them all.
+        const after = await digestsThere([head.id])
+        if (after === undefined) return false
+        if (Object.keys(after.json?.histories[head.id] ?? {}).length > 0) continue
+        task.phase = 'done'
+        return true
+      }
+    }
     return true
   }
 
   /** Sends the days of a history that are not over there as they are here. */
   async function fill(
     task: ReconcileTask,
-    { id, own, there }: { readonly id: string; readonly own: HistoryDigests; readonly there: HistoryDigests },
+    {
+      head,
+      own,
+      there,
+    }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
@@ -217,20 +265,20 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         task.days++
         if (task.isDry) continue
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        for await (const instances of digests.observed(id, key, { from, to: from + dayMs })) {
-          const entity = following.entity(id)?.entity()
-          if (entity === undefined || instances.length === 0) continue
+        for await (const instances of digests.observed(head.id, key, { from, to: from + dayMs })) {
+          if (instances.length === 0) continue
           task.observations += instances.length
-          const head = { id, type: entity.type }
-          const step: Step = { kind: 'past', entity: head, attributes: new Map([[name, instances]]) }
+          const attributes = new Map([[name, instances]])
+          const step: Step = { kind: 'past', entity: head, attributes }
           if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
+          if (!(await ports.settle(head, attributes))) return false
         }
       }
     }
     return true
   }
 
-  const phases = { buckets, pages, histories, done: () => Promise.resolve(true) }
+  const phases = { buckets, pages, histories, graves, done: () => Promise.resolve(true) }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
 }
 

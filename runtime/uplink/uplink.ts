@@ -114,7 +114,7 @@ export function createUplink(
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-  const comparing = createComparing({ ...ports, id, state, reading, deliver: fill })
+  const comparing = createComparing({ ...ports, id, state, reading, deliver: fill, settle: ghosts.settle })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { createLesserBroker } from '#test/kit/lesser-broker.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const temporal = '/ngsi-ld/v1/temporal/entities'
@@ -126,6 +127,79 @@ describe('an uplink that compares', () => {
     await expectSame('urn:tank:5')
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 0 })
   }, 60_000)
+
+  it('compares histories of what was deleted, which stay, and brings nothing back by that', async () => {
+    for (let hour = 5; hour < 8; hour++)
+      await send(site, 'PATCH', `${entities}/urn:tank:6/attrs`, level(hour, 2))
+    await send(site, 'DELETE', `${entities}/urn:tank:6`)
+    await send(site, 'DELETE', `${entities}/urn:tank:8/attrs/level`)
+    await expectSame()
+    const gone = await levels(site, 'urn:tank:6')
+    expect(gone).toMatchObject({ level: { values: { length: 4 } } })
+    await vi.waitFor(async () => expect(await levels(centre, 'urn:tank:6')).toEqual(gone), withinMs)
+    expect(await reconcile()).toMatchObject({ compared: 11, missing: 0, different: 0, surplus: 0, days: 0 })
+
+    await send(centre, 'DELETE', `${temporal}/urn:tank:6`)
+    await send(centre, 'DELETE', `${temporal}/urn:tank:8/attrs/level`)
+    expect(await reconcile('?dryRun=true')).toMatchObject({ days: 3, observations: 0 })
+    expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 3, observations: 5 })
+    await vi.waitFor(async () => expect(await levels(centre, 'urn:tank:6')).toEqual(gone), withinMs)
+    await expectSame()
+    expect(await reconcile()).toMatchObject({ missing: 0, different: 0, surplus: 0, days: 0 })
+  }, 60_000)
+
+  it.each([
+    ['keeps histories', {}],
+    ['keeps none', { '/ngsi-ld/v1/temporal': 501 }],
+  ])(
+    'compares page by page with a broker that tells no digests and %s',
+    async (_, unknown) => {
+      const other = await createLesserBroker(port, {
+        ...{ '/selvedge': 404, '/ngsi-ld/v1/info': 404 },
+        ...unknown,
+      })
+      await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
+        notification: {
+          endpoint: {
+            uri: `${other.url}/ngsi-ld/v1`,
+            notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+          },
+        },
+      })
+      await vi.waitFor(() => expect(other.asked().length).toBeGreaterThan(0), withinMs)
+      await send(centre, 'DELETE', `${entities}/urn:tank:5`)
+      await send(centre, 'DELETE', `${entities}/urn:tank:9/attrs/name`)
+      await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, {
+        name: { type: 'Property', value: 'wrong' },
+      })
+      // Newer over there, and of somebody else: both stay.
+      await send(centre, 'PATCH', `${entities}/urn:tank:3/attrs`, level(9, 9))
+      await send(centre, 'POST', entities, { id: 'urn:other:1', type: 'Tank' })
+
+      expect(await reconcile('?dryRun=true')).toMatchObject({ compared: 12, missing: 1, different: 2 })
+      expect((await centre.get(`${entities}/urn:tank:5`)).status).toBe(404)
+      const found = { reason: 'asked', compared: 12, missing: 1, different: 2, surplus: 0, days: 0 }
+      expect(await reconcile()).toMatchObject(found)
+      await send(centre, 'DELETE', `${entities}/urn:other:1`)
+      const [there, here] = [await tanks(centre), await tanks(site)]
+      const isOther = ({ id }: { id: string }): boolean => id === 'urn:tank:3'
+      expect(there.filter((one) => !isOther(one))).toEqual(here.filter((one) => !isOther(one)))
+      expect(there.find(isOther)).toMatchObject({ level: { value: 9 } })
+
+      other.asked()
+      expect(await reconcile()).toMatchObject({ compared: 12, missing: 0, different: 0 })
+      const asked = other.asked()
+      expect(asked.filter((one) => one.startsWith('POST'))).toEqual([])
+      // It was looked for a gateway, and then asked for entities and for nothing else.
+      expect(asked.filter((one) => !one.startsWith('GET /ngsi-ld/v1/entities?id='))).toEqual(
+        asked.filter((one) => one.startsWith('GET /selvedge/v1/digests')),
+      )
+      await site.close()
+      await other.close()
+      site = await startGatewayInside(join(folders, 'site'))
+    },
+    60_000,
+  )
 
   it('notices a centre that was restored from an older copy', async () => {
     await centre.close()
