@@ -14,6 +14,7 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesEntity } from '#ngsi-ld/selection.ts'
 import {
   isActive,
+  isFollower,
   isUplink,
   type NotificationTrigger,
   type Subscription,
@@ -100,9 +101,11 @@ export function createMatcher(ports: MatcherPorts) {
   function restore(registered: Registered): void {
     unregister(registered.i)
     all.set(registered.i, registered)
-    // Time alone makes periodic ones speak, and uplinks follow the log.
+    // Time alone makes periodic ones speak; uplinks and components follow the log.
     const { subscription } = registered
-    if (subscription.timeInterval === undefined && !isUplink(subscription)) index.add(registered)
+    const { timeInterval } = subscription
+    if (timeInterval === undefined && !isUplink(subscription) && !isFollower(subscription))
+      index.add(registered)
   }
 
   /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */

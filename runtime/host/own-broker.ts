@@ -10,7 +10,7 @@ import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
 /** What answers a request; it never rejects. */
 export type Serve = (
   request: Request,
-  env: { readonly incoming: IncomingMessage; readonly body: Buffer },
+  env: { readonly incoming: IncomingMessage; readonly body: Buffer; readonly isWithin: true },
 ) => Response | Promise<Response>
 
 /** A broker whose answers come from `serve`. */
@@ -37,7 +37,7 @@ async function answerOf(
   })
   try {
     const request = new Request(`http://localhost${path}`, { method, headers: incoming.headers as never })
-    const response = await serve(request, { incoming, body: bytes })
+    const response = await serve(request, { incoming, body: bytes, isWithin: true })
     return {
       status: response.status,
       headers: Object.fromEntries(response.headers),

@@ -17,6 +17,8 @@ export interface AdminPorts {
   /** What an operator should look at although everything is served. */
   readonly complaints: () => readonly string[]
   readonly downward: () => object | undefined
+  /** Plugins by name, and how they are. */
+  readonly components: { status(): object }
 }
 
 export interface AdminSettings {
@@ -28,7 +30,7 @@ export interface AdminSettings {
 }
 
 export function createAdminRoutes(
-  { metrics, answers, clock, unreadiness, complaints, downward }: AdminPorts,
+  { metrics, answers, clock, unreadiness, complaints, downward, components }: AdminPorts,
   settings: AdminSettings,
 ) {
   const noStore = { 'Cache-Control': 'no-store' }
@@ -56,6 +58,8 @@ export function createAdminRoutes(
       }),
 
     downward: () => answers.json(downward() ?? {}, 200, noStore),
+
+    plugins: () => answers.json(components.status(), 200, noStore),
 
     info: () =>
       answers.json({

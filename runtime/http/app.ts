@@ -212,6 +212,7 @@ const adminTable = (admin: ReturnType<typeof createAdminRoutes>): Table => ({
   '/metrics': { GET: admin.metrics },
   '/selvedge/v1/info': { GET: admin.info },
   '/selvedge/v1/downward': { GET: admin.downward },
+  '/selvedge/v1/plugins': { GET: admin.plugins },
 })
 
 /** Paths of what is known of types and attributes. */

@@ -9,6 +9,7 @@ import type { HttpEnv } from './server.ts'
 /** Components by name, as the host of plugins runs them. */
 export interface Components {
   has(name: string): boolean
+  status(): object
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
 }
 

@@ -13,6 +13,7 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'GET /selvedge/v1/downward': op('Operation', 'Where this gateway is registered, and how it stands there', {
     200: 'Object',
   }),
+  'GET /selvedge/v1/plugins': op('Operation', 'Plugins that run here, and how each is', { 200: 'Object' }),
   'GET /selvedge/v1/tunnel': op(
     'Operation',
     'Opens the tunnel of a gateway behind NAT, as WebSocket; Selvedge-Alias says whose',

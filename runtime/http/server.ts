@@ -26,6 +26,8 @@ export interface HttpEnv {
   readonly broker?: TenantBroker
   /** Whether that broker is the snapshot that the request names. */
   readonly isSnapshot?: boolean
+  /** Whether it was asked by a component of this gateway, without a socket. */
+  readonly isWithin?: boolean
   /** There when an entity map has a part in the request. */
   readonly map?: MapUse
   /** There when the request asks for WebSocket. */

@@ -4,8 +4,10 @@
  */
 import type { Contexts } from '#broker/contexts.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import type { Json } from '#contract'
 import type { PassingOn } from '#federation/passing-on.ts'
 import { isObject } from '#ngsi-ld/json.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
 import { type BodyAsk, nameable, originOf } from './ask.ts'
@@ -45,6 +47,7 @@ export function createSubscriptionTable({
       renderSubscription(subscription, { ...options, statistics: stats }),
     async check(ask, c) {
       refuseLoop(c, alias(ask.tenant))
+      if (c.env.isWithin !== true && wishesToFollow(ask.body)) throw followersAreOurs()
       await checkContext(contexts, ask)
     },
     async complete(c, subscription, of) {
@@ -55,6 +58,23 @@ export function createSubscriptionTable({
     },
     changed: passing.subscriptionChanged,
   })
+}
+
+const followersAreOurs = (): Error =>
+  badRequestData(
+    'follower is for components of this gateway; leave it out to be notified',
+    'notification.endpoint.notifierInfo selvedge:mode',
+  )
+
+/** Whether a body, of a new subscription or of a change, asks for what only components of this gateway may. */
+function wishesToFollow(body: Json | undefined): boolean {
+  const notification = isObject(body) ? body['notification'] : undefined
+  const endpoint = isObject(notification) ? notification['endpoint'] : undefined
+  const pairs = isObject(endpoint) ? endpoint['notifierInfo'] : undefined
+  if (!Array.isArray(pairs)) return false
+  return pairs.some(
+    (pair) => isObject(pair) && pair['key'] === 'selvedge:mode' && pair['value'] === 'follower',
+  )
 }
 
 /** @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when the context to write in cannot be had. */

@@ -117,11 +117,16 @@ export interface KeyValue {
   readonly value: string
 }
 
+type Notifying = Pick<Subscription, 'notification'>
+
 /** Whether its endpoint is another broker, which is to be kept as this one is, rather than a receiver of notifications. */
-export const isUplink = ({ notification }: Pick<Subscription, 'notification'>): boolean =>
-  notification.endpoint.notifierInfo?.some(
-    ({ key, value }) => key === 'selvedge:mode' && value === 'uplink',
-  ) === true
+export const isUplink = (subscription: Notifying): boolean => hasMode(subscription, 'uplink')
+
+/** Whether it tells what a component of this gateway watches, which follows the log instead of being notified. */
+export const isFollower = (subscription: Notifying): boolean => hasMode(subscription, 'follower')
+
+const hasMode = ({ notification: { endpoint } }: Notifying, mode: string): boolean =>
+  endpoint.notifierInfo?.some(({ key, value }) => key === 'selvedge:mode' && value === mode) === true
 
 /** What became of its notifications; times are milliseconds UTC. */
 export interface NotificationStatistics {

@@ -126,8 +126,9 @@ export function checkUplink(
   const pairs = notifierInfo?.filter(({ key }) => key.startsWith(prefix)) ?? []
   if (pairs.length === 0) return
   const mode = pairs.find(({ key }) => key === `${prefix}mode`)?.value
-  if (mode !== 'uplink')
-    throw badRequestData('must be uplink, the only mode there is', `${field}.notifierInfo ${prefix}mode`)
+  // What a follower is, its component knows.
+  if (mode === 'follower') return
+  if (mode !== 'uplink') throw badRequestData('must be uplink', `${field}.notifierInfo ${prefix}mode`)
   if (!/^https?:\/\/[^?#]+\/ngsi-ld\/v1\/*$/i.test(uri))
     throw badRequestData(
       'must be the http or https address of a broker, ending in /ngsi-ld/v1',

@@ -168,7 +168,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       sources,
       uplinks: () => undefined,
       tunnels,
-      components: { has: () => false, fetch: () => new Response() },
+      components: { has: () => false, status: () => ({}), fetch: () => new Response() },
       downward: () => ({ connected: tunnels.statuses() }),
       clock: systemClock,
       log,

@@ -1,0 +1,42 @@
+/** Plugins over a real broker in this process: they get what the host gives, and the log of its main tenant. */
+import { join } from 'node:path'
+import { createLog } from '#base/log.ts'
+import type { Capability, Plugin, RouteEnvironment } from '#contract'
+import { createPlugins, type Plugins } from '#host/plugins.ts'
+import { coreContext } from '#ngsi-ld/context.ts'
+import type { OpenBroker } from './broker.ts'
+
+/** Starts plugins with empty settings; their files are in `folder`. */
+export async function startPlugins(
+  { main, clock, metrics, logged }: OpenBroker,
+  folder: string,
+  plugins: readonly Plugin<never, Capability>[],
+): Promise<Plugins> {
+  const host = createPlugins(
+    {
+      ...main,
+      onCommit: main.door.onCommit,
+      serve: () => new Response('served', { status: 418 }),
+      address: () => 'http://here',
+      addresses: (name) => [`http://here/${name}`],
+      isOwn: () => false,
+      context: () => coreContext,
+      ...{ clock, metrics },
+      log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),
+    },
+    { allowsLoopback: true, folder: join(folder, 'plugins') },
+    plugins.map((plugin) => ({
+      name: plugin.name,
+      load: async () => plugin,
+      settings: {},
+    })),
+  )
+  await host.start()
+  return host
+}
+
+/** A request without a socket. */
+export const environment = (body = ''): RouteEnvironment => ({
+  body: async () => Buffer.from(body),
+  signal: new AbortController().signal,
+})
