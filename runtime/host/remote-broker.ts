@@ -21,10 +21,10 @@ export function openRemoteBroker(
   settings: RemoteSettings,
 ): BrokerPort & { close(): void } {
   const address = addressOf(url)
-  const ca = caFile === undefined ? [] : readAuthorities(caFile)
+  const ca = caFile === undefined ? undefined : readAuthorities(caFile)
   const peer = createPeer({
     allowsLoopback: settings.allowsLoopback,
-    ca: ca.length === 0 ? settings.ca : [...(settings.ca ?? getCACertificates()), ...ca],
+    ca: ca === undefined ? settings.ca : [...(settings.ca ?? getCACertificates()), ca],
   })
   return Object.freeze({
     address,
