@@ -31,6 +31,27 @@ export const diskLimits = {
   checkedMs: limit(2000, 'ms', 'The same, of larger ones: their small tables', 'the rest is not looked at'),
   damagedKeptMax: limit(2, 'files', 'Of each tenant, set aside as they were', 'the oldest goes'),
   diskLookMs: limit(1000, 'ms', 'How soon a filling disk is noticed', 'the next look'),
+  diskLookMsMin: limit(10, 'ms', 'The same, where next to nothing is left', 'the next look'),
+  diskFillBytesPerMs: limit(
+    100_000,
+    'bytes',
+    'How fast a disk fills at most; it is looked at before what is left could be gone',
+    'a commit may find it full',
+  ),
+  diskShedMs: limit(100, 'ms', 'Looking for backups and snapshots to give up takes time', 'the next look'),
+  walLookMs: limit(100, 'ms', 'Asking for the size of the WAL, where there is room', 'the next commit'),
+  walRoomShare: limit(
+    16,
+    'parts',
+    'The WAL has at most one part in so many of the free disk',
+    'PASSIVE checkpoint',
+  ),
+  shortGroupBytes: limit(
+    256 * 1024,
+    'bytes',
+    'Where room is short, what takes it goes in step with what makes it',
+    'next group',
+  ),
   diskLowBytes: limit(
     1024 * 1024,
     'bytes',
@@ -41,7 +62,7 @@ export const diskLimits = {
   shrinkEveryMs: limit(
     50,
     'ms',
-    'Where room is short, the log is folded and trimmed so often',
+    'Where room is short, the log is folded and trimmed so often, and history looked for',
     'the next group',
   ),
   shortTailMs: limit(2000, 'ms', 'Where room is short, tails and log are held no longer', 'folded, trimmed'),

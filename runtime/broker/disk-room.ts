@@ -8,6 +8,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import { walFrameBytes } from '#store/copy-back.ts'
 import { type Reserve, roomOf } from '#store/reserve.ts'
 
 export interface DiskRoomPorts {
@@ -25,8 +26,8 @@ export interface Extent {
   readonly freeBytes: number
   /** Bytes that the file has still to grow by, when its write-ahead log is copied back. */
   readonly owedBytes: number
-  /** Bytes that this log may still grow by. */
-  readonly walOwedBytes: number
+  /** Bytes that this log has on the disk. */
+  readonly walBytes: number
 }
 
 /** What of the gateway takes room, once it stands. */
@@ -50,6 +51,8 @@ export interface DiskRoom {
   isShort(): boolean
   /** Bytes that one who holds so many should let go of; 0 when there is room. */
   shortBytes(ownBytes: number): number
+  /** Bytes that a write-ahead log may have before it is copied back; 0: at once, and it is cut off. */
+  walBytesMax(): number
   /** A write failed for want of room. */
   refused(): void
   /** What an operator should know, in words. */
@@ -57,6 +60,9 @@ export interface DiskRoom {
   watch(holders: Holders | undefined): void
   close(): Promise<void>
 }
+
+/** Where there is room. */
+export const walBytesMax = limits.walPagesMax.value * walFrameBytes
 
 export function createDiskRoom(
   { reserve, shedBackups, clock, log, metrics }: DiskRoomPorts,
@@ -68,12 +74,16 @@ export function createDiskRoom(
   let state: DiskState = 'ample'
   let room = Number.POSITIVE_INFINITY
   let usedBytes = 0
+  /** What a log may have while there is room: the less is left, the sooner it is copied back. */
+  let walBytes = walBytesMax
   /** Bytes of history that should go. */
   let lack = 0
   const toldAt = new Map<DiskState, number>()
   let isRefused = false
   let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
+  let acting = Promise.resolve()
+  let isActing = false
+  let actAt = Number.NEGATIVE_INFINITY
   metrics.gauge('selvedge_disk_room_bytes', () => (Number.isFinite(room) ? room : 0))
 
   /** What may be filled; the reserve that was given up is not for that. */
@@ -83,9 +93,13 @@ export function createDiskRoom(
     const extents = holders?.extents() ?? []
     const inside = extents.reduce((sum, extent) => sum + extent.freeBytes, 0)
     const owed = extents.reduce((sum, extent) => sum + extent.owedBytes, 0)
+    walBytes = Math.min(
+      walBytesMax,
+      Math.max(freeBytes / limits.walRoomShare.value, limits.groupBytesMax.value),
+    )
     // Logs of tenants that nobody writes to do not grow; the one that will grow most is room enough for the others.
-    const walOwed = Math.max(0, ...extents.map((extent) => extent.walOwedBytes))
-    const onDisk = freeBytes - owed - walOwed
+    const walGrowth = walBytes - Math.min(walBytes, ...extents.map((extent) => extent.walBytes))
+    const onDisk = freeBytes - owed - walGrowth
     const inQuota = quotaBytes === undefined ? Number.POSITIVE_INFINITY : quotaBytes - usedBytes - owed
     const spared = reserve.isHeld() ? 0 : reserve.bytes
     const whole = Math.min(onDisk - spared, inQuota) + inside
@@ -116,16 +130,29 @@ export function createDiskRoom(
     else log.error('disk.full', facts)
   }
 
-  async function look(): Promise<void> {
+  /** A disk that is full already needs the room at once, or nothing can be opened. */
+  function look(): void {
     const measured = measure()
     room = measured.room
     turn(next())
+    if (state === 'full') giveReserve()
+    // One at a time, and looking goes on meanwhile.
+    if (isActing || clock.monotonic() < actAt) return
+    isActing = true
+    actAt = clock.monotonic() + limits.diskShedMs.value
+    acting = act(measured.free)
+      .catch((error: unknown) => log.error('gateway.fault', { during: 'disk', error }))
+      .finally(() => {
+        isActing = false
+      })
+  }
+
+  async function act(freeBytes: number): Promise<void> {
     if (state === 'ample') {
-      if (!reserve.isHeld() && measured.free > reserve.bytes + low && (await reserve.make()))
+      if (!reserve.isHeld() && freeBytes > reserve.bytes + low && (await reserve.make()))
         log.info('disk.reserve-made', { bytes: reserve.bytes })
       return
     }
-    if (state === 'full') giveReserve()
     const backups = shedBackups()
     if (backups > 0) log.warn('disk.shed', { backups })
     else if ((await holders?.shedSnapshot()) === true) log.warn('disk.shed', { snapshots: 1 })
@@ -135,29 +162,25 @@ export function createDiskRoom(
     if (reserve.release()) log.warn('disk.reserve-released', { bytes: reserve.bytes })
   }
 
-  const lookAgain = (): void => {
-    looking = looking
-      .then(look)
-      .catch((error: unknown) => log.error('gateway.fault', { during: 'disk', error }))
-  }
-  /** A disk that is full already needs the room at once, or nothing can be opened. */
-  function begin(): void {
-    room = measure().room
-    turn(next())
-    if (state === 'full') giveReserve()
+  /** Before the room that there was can have been filled. */
+  function wait(): void {
+    const ms = Math.max(room / limits.diskFillBytesPerMs.value, limits.diskLookMsMin.value)
+    timer = setTimeout(
+      () => {
+        try {
+          look()
+        } catch (error) {
+          // A disk that cannot be read now.
+          log.error('gateway.fault', { during: 'disk', error })
+        }
+        wait()
+      },
+      Math.min(ms, limits.diskLookMs.value),
+    ).unref()
   }
 
-  begin()
-  /** Where little is left, a second is long. */
-  function wait(): void {
-    const ms = room > low * 32 ? limits.diskLookMs.value : limits.diskLookMs.value / 10
-    timer = setTimeout(() => {
-      lookAgain()
-      wait()
-    }, ms).unref()
-  }
+  look()
   wait()
-  lookAgain()
 
   return Object.freeze({
     hasRoom: () => state !== 'full',
@@ -167,6 +190,7 @@ export function createDiskRoom(
       const share = ownBytes / Math.max(ownBytes, usedBytes, 1)
       return Math.ceil(lack * share)
     },
+    walBytesMax: () => (state === 'ample' ? walBytes : 0),
     refused() {
       if (isRefused) return
       isRefused = true
@@ -180,7 +204,7 @@ export function createDiskRoom(
     },
     async close() {
       clearTimeout(timer)
-      await looking
+      await acting
     },
   } satisfies DiskRoom)
 }

@@ -12,7 +12,7 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
 import { createAnswers } from './answers.ts'
-import type { DiskRoom } from './disk-room.ts'
+import { type DiskRoom, walBytesMax } from './disk-room.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
 import { createWorkQueue, type Work } from './work-queue.ts'
 
@@ -55,7 +55,7 @@ export interface DoorPorts {
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
   /** Left out, there is always room. */
-  readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'refused'> | undefined
+  readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'refused'> | undefined
   /** A group failed because the database is damaged. */
   readonly onDamage: (error: GatewayError) => void
 }
@@ -138,10 +138,14 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     setImmediate(start)
   }
 
+  /** Where room is short, groups are small, so that what makes room goes along with what takes it. */
+  const groupBytesMax = (): number =>
+    room?.isShort() === true ? limits.shortGroupBytes.value : limits.groupBytesMax.value
+
   function start(): void {
     nudged = false
     const next = singly.shift()
-    const works = next === undefined ? queue.take() : [next]
+    const works = next === undefined ? queue.take(groupBytesMax()) : [next]
     if (queue.length() > 0) firstAt = now()
     send(snapshot(() => decide(works)))
   }
@@ -181,7 +185,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const sentAt = now()
     try {
       ports.writer.write(
-        { tenant: ports.tenant, isShort: room?.isShort() ?? false, ...group.message() },
+        { tenant: ports.tenant, walBytesMax: room?.walBytesMax() ?? walBytesMax, ...group.message() },
         (error, outcome) => {
           if (error !== undefined) {
             failed(decided, error)

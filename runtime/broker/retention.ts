@@ -73,8 +73,6 @@ const keptShare = 0.95
 /** How often size and age are looked at, ms. */
 const sizeEveryMs = 1000
 const ageEveryMs = 3_600_000
-/** How soon to look again where the disk is short of room, ms. */
-const shortEveryMs = 1000
 /** How long to leave it when the file is too large and no history is left, ms. */
 const hopelessMs = 600_000
 
@@ -84,7 +82,9 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   const now = ports.clock.monotonic
   const evictedTotal = ports.metrics.counter('selvedge_history_evicted_total')
   let run: Run | undefined
-  let sizeAt = 0
+  /** When the size was found to be right, or nothing could be done about it. */
+  let restedAt = Number.NEGATIVE_INFINITY
+  let restsLong = false
   let ageAt = maxAgeDays === undefined ? Number.POSITIVE_INFINITY : 0
   let isHopeless = false
   let gapCount = retained.gapCount()
@@ -116,11 +116,16 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
 
   function isDue(logBytes: number): boolean {
     if (run !== undefined || now() >= ageAt) return true
-    if (now() < sizeAt) return false
+    if (now() < restedAt + restMs()) return false
     if (retained.usedBytes(logBytes) > maxBytes || shortBytes(logBytes) > 0) return true
-    sizeAt = now() + sizeEveryMs
+    restedAt = now()
+    restsLong = false
     return false
   }
+
+  /** Where the disk fills, what is in the log is soon history that can go. */
+  const restMs = (): number =>
+    ports.room?.isShort() === true ? limits.shrinkEveryMs.value : restsLong ? hopelessMs : sizeEveryMs
 
   function begin(at: number, logBytes: number): Run {
     const used = retained.usedBytes(logBytes)
@@ -220,7 +225,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const before = { gapCount, lastGap }
     stage.undone(() => {
       run = undefined
-      sizeAt = 0
+      restedAt = Number.NEGATIVE_INFINITY
       gapCount = before.gapCount
       lastGap = before.lastGap
     })
@@ -287,7 +292,8 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const wasHopeless = isHopeless
     isHopeless = isExhausted && (usedBytes > maxBytes || shortBytes(logBytes) > 0)
     // What is in the log now may be history soon.
-    sizeAt = now() + (shortBytes(logBytes) > 0 ? shortEveryMs : isHopeless ? hopelessMs : 0)
+    restedAt = isHopeless || shortBytes(logBytes) > 0 ? now() : Number.NEGATIVE_INFINITY
+    restsLong = isHopeless
     if (!isHopeless) return
     if (!wasHopeless) log.warn('history.no-room', { tenant, usedBytes, maxBytes })
   }

@@ -119,8 +119,6 @@ export interface TenantSettings {
   readonly history: RetentionSettings
 }
 
-/** What a write-ahead log grows to before it begins anew, if it can be copied back: its pages with their headers. */
-const walBytesMax = limits.walPagesMax.value * 4120
 /** How often upkeep looks whether a group of its own is due, ms. */
 const upkeepEveryMs = 1000
 
@@ -212,7 +210,7 @@ function extentOf(file: string, { whole, free }: { readonly whole: number; reado
   return {
     freeBytes: free,
     owedBytes: Math.max(0, whole - sizeOf(file)),
-    walOwedBytes: Math.max(0, walBytesMax - sizeOf(`${file}-wal`)),
+    walBytes: sizeOf(`${file}-wal`),
   }
 }
 
@@ -308,20 +306,23 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
     },
     settings,
   )
-  const timer = setInterval(() => {
+  let timer = setTimeout(look, upkeepEveryMs).unref()
+  function look(): void {
     try {
       if (upkeep.isDue()) door.nudge()
     } catch (error) {
       // A disk that cannot be read now.
       log.error('gateway.fault', { error, during: 'upkeep' })
     }
-  }, upkeepEveryMs).unref()
+    const ms = room?.isShort() === true ? limits.shrinkEveryMs.value : upkeepEveryMs
+    timer = setTimeout(look, ms).unref()
+  }
   return {
     door,
     isHeld: unsettled.isHeld,
     status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
     pageBytes: parts.retained.pageBytes,
-    stop: () => clearInterval(timer),
+    stop: () => clearTimeout(timer),
   }
 }
 

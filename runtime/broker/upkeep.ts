@@ -60,6 +60,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let scanAt = 0
   let trimAt = now() + trimEveryMs
   let shrinkAt = 0
+  /** Bytes of log there had been when it was shrunk last. */
+  let shrunkBytes = 0
   let replayFrom = 0
   let logBytes = records.logBytes()
   let trimmedBytes = 0
@@ -69,6 +71,8 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let agedNumber = 0
 
   const isShort = (): boolean => ports.room?.isShort() ?? false
+  const mayShrink = (): boolean =>
+    isShort() && (now() >= shrinkAt || logBytes - shrunkBytes >= limits.shortGroupBytes.value / 4)
   const writebackMs = (): number => (isShort() ? limits.shortTailMs.value : settings.writebackMs)
   /** Where the disk fills, what is in log and memory becomes history at once, which can be given up. */
   const tailAgeMs = (): number => (isShort() ? limits.shortTailMs.value : limits.tailAgeMs.value)
@@ -82,9 +86,9 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     if (!ports.unsettled.attach(group)) {
       findDue()
       foldStreams(group)
-      if (!isShort() || now() >= shrinkAt) foldEntities(group)
+      if (!isShort() || mayShrink()) foldEntities(group)
       writeBack(group)
-      if (isShort() && now() >= shrinkAt) shrink(group)
+      if (mayShrink()) shrink(group)
       else if (now() >= trimAt) trim(group)
       ports.expiry.attach(group)
     }
@@ -131,7 +135,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
     // What is folded is on the disk twice until the log is trimmed.
-    let bytes = isShort() ? limits.groupBytesMax.value / 4 : limits.groupBytesMax.value
+    let bytes = isShort() ? limits.shortGroupBytes.value * 2 : limits.groupBytesMax.value
     for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
       // The map keeps the order of first records, so the first young one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
@@ -184,6 +188,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   /** Where the disk fills, all of the log becomes history that can be given up, and leaves the log at once. */
   function shrink(group: Group): void {
     shrinkAt = now() + limits.shrinkEveryMs.value
+    shrunkBytes = logBytes
     agedNumber = lastNumber(group)
     const settled = settle(group)
     group.stage.write('log.trim', settled)
@@ -228,7 +233,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     isDue(): boolean {
       if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
       if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
-      if (ports.expiry.isDue() || (isShort() && now() >= shrinkAt)) return true
+      if (ports.expiry.isDue() || mayShrink()) return true
       if (live.tailCount() > 0) findDue()
       if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
       const first = live.dirtyEntities().values().next()

@@ -48,8 +48,8 @@ export function createWorkQueue() {
       count(work, 1)
       return true
     },
-    /** The next works that share a group, one at least if there is any. */
-    take(): Work[] {
+    /** The next works that share a group of so many bytes, one at least if there is any. */
+    take(bytesMax: number): Work[] {
       const taken: Work[] = []
       let takenBytes = 0
       let entityWorks = 0
@@ -57,7 +57,7 @@ export function createWorkQueue() {
         const work = works[head]!
         const isFull =
           taken.length >= limits.groupObservationsMax.value ||
-          takenBytes + work.bytes > limits.groupBytesMax.value ||
+          takenBytes + work.bytes > bytesMax ||
           (work.urgent && entityWorks >= limits.groupEntityWorksMax.value)
         if (isFull && taken.length > 0) break
         takenBytes += work.bytes

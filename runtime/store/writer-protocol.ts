@@ -22,8 +22,8 @@ export interface BlobMessage {
 export interface GroupMessage {
   readonly kind: 'group'
   readonly tenant: string
-  /** The disk is short of room: the write-ahead log is copied back at once, so that it need not grow. */
-  readonly isShort?: boolean
+  /** Bytes that the write-ahead log may have before it is copied back; 0 where room is short, and it is cut off, too. */
+  readonly walBytesMax: number
   readonly rows: readonly Row[]
   readonly blobs: readonly BlobMessage[]
   readonly streamFolds: readonly StreamFold[]

@@ -6,7 +6,7 @@
 import { parentPort } from 'node:worker_threads'
 import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
-import { limits } from '#base/limits.ts'
+import { type CopyBack, createCopyBack } from './copy-back.ts'
 import { type Database, openWriter } from './database.ts'
 import { foldEntity, foldStream } from './fold.ts'
 import { createHistory, type History } from './history.ts'
@@ -22,7 +22,7 @@ interface Tenant {
   readonly begin: () => void
   readonly commit: () => void
   readonly rollback: () => void
-  checkpointAt: number
+  readonly copyBack: CopyBack
 }
 
 assert(parentPort !== null, 'the writer runs as a worker thread')
@@ -38,7 +38,7 @@ port.on('message', (message: ToWriter) => {
 
 function open({ tenant, file, synchronous }: OpenMessage): void {
   try {
-    tenants.set(tenant, openTenant(openWriter(file, synchronous)))
+    tenants.set(tenant, openTenant(openWriter(file, synchronous), file))
     say({ kind: 'opened', tenant })
   } catch (error) {
     say(failure(tenant, error))
@@ -50,13 +50,13 @@ function close(name: string): void {
   const tenant = tenants.get(name)
   tenants.delete(name)
   if (tenant !== undefined) {
-    tryCheckpoint(tenant.database, 'TRUNCATE')
+    tenant.copyBack.cutOff()
     tenant.database.close()
   }
   say({ kind: 'closed', tenant: name })
 }
 
-function openTenant(database: Database): Tenant {
+function openTenant(database: Database, file: string): Tenant {
   const prepared = new Map<WriteStatement, (...parameters: SqlValue[]) => unknown>()
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
@@ -83,17 +83,29 @@ function openTenant(database: Database): Tenant {
         // A disk that fails may refuse this, too; SQLite has then ended the transaction by itself.
       }
     },
-    checkpointAt: 0,
+    copyBack: createCopyBack(database, file, () => failpoint('writer:after-checkpoint')),
   }
 }
 
 function write(group: GroupMessage): void {
   const tenant = tenants.get(group.tenant)
   assert(tenant !== undefined, 'groups come for open tenants')
+  // Where room is short, a log that is left from before need not lie there.
+  if (group.walBytesMax === 0) tenant.copyBack.cutOff()
+  let said = commit(tenant, group)
+  // What is copied back need not be written anew, and the failed attempt has left its pages behind the log's end.
+  if (said.kind === 'failed' && tenant.copyBack.cutOff() && said.code === 'SQLITE_FULL')
+    said = commit(tenant, group)
+  say(said)
+  if (said.kind === 'written') tenant.copyBack.after(group.walBytesMax)
+}
+
+function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly kind: 'written' | 'failed' } {
   let chunks = 0
   let logBytes = 0
   try {
     tenant.begin()
+    tenant.copyBack.begin()
     for (const { n, at, heard, ...batch } of group.blobs) {
       const body = encodeObservations(batch)
       logBytes += body.length
@@ -106,45 +118,18 @@ function write(group: GroupMessage): void {
     }
     for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
     for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
+    tenant.copyBack.assertRoom()
     failpoint('writer:before-commit')
     tenant.commit()
     failpoint('writer:after-commit')
   } catch (error) {
     tenant.rollback()
-    // What a checkpoint copies back need not be written anew.
-    tryCheckpoint(tenant.database, 'PASSIVE')
-    say(failure(group.tenant, error))
-    return
+    return failure(group.tenant, error)
   }
-  say({ kind: 'written', tenant: group.tenant, chunks, logBytes })
-  if (group.isShort === true) tryCheckpoint(tenant.database, 'PASSIVE')
-  else checkpoint(tenant)
+  return { kind: 'written', tenant: group.tenant, chunks, logBytes }
 }
 
-function failure(tenant: string, error: unknown): FromWriter {
+function failure(tenant: string, error: unknown): FromWriter & { readonly kind: 'failed' } {
   const { code = 'UNKNOWN', message } = error as { code?: string; message: string }
   return { kind: 'failed', tenant, code, message }
-}
-
-/** Copies the WAL back when it has grown enough; PASSIVE never waits for readers. */
-function checkpoint(tenant: Tenant): void {
-  const now = performance.now()
-  if (now < tenant.checkpointAt) return
-  tenant.checkpointAt = now + 100
-  const pages = tryCheckpoint(tenant.database, 'NOOP')
-  if (pages < limits.walPagesMax.value) return
-  tryCheckpoint(tenant.database, 'PASSIVE')
-  failpoint('writer:after-checkpoint')
-}
-
-/**
- * Returns the pages in the WAL. A checkpoint that fails loses nothing and is tried again with a later commit; on a
- * full disk the commits fail too, and those are told.
- */
-function tryCheckpoint(database: Database, mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): number {
-  try {
-    return (database.pragma(`wal_checkpoint(${mode})`) as { log: number }[])[0]?.log ?? 0
-  } catch {
-    return 0
-  }
 }

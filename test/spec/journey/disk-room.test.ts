@@ -5,14 +5,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, expect, it, vi } from 'vitest'
 import { failingDiskObstacle, makeFailingDisk } from '#test/kit/failing-disk.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
-import { connectRaw, publishPacket } from '#test/kit/mqtt.ts'
+import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
 import { describeAllowed } from '#test/kit/peers.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { openSmallDisk, type SmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
-import { reading } from './observations.ts'
+import { observationId, publishAll, reading, result } from './observations.ts'
 
 const path = '/ngsi-ld/v1/entities'
 const note = (id: string): object => ({ id: `urn:ngsi-ld:Note:${id}`, type: 'Note' })
@@ -37,6 +38,32 @@ const bodyOf = async (client: HttpClient) =>
 const isAlive = async (gateway: GatewayProcess): Promise<boolean> =>
   (await httpClient(gateway.httpUrl).get('/health/live')).status === 200
 
+/** Publishes numbers at QoS 1, 20 at a time, and returns how many were acknowledged. */
+async function publishUntil(device: RawClient, isOver: () => boolean): Promise<number> {
+  const messageOf = (i: number) => ({
+    topic: 'senml/x',
+    payload: reading('cellar:temperature', i, 1_700_000_000 + i),
+  })
+  let count = 0
+  for (; !isOver(); count += 20)
+    await publishAll(
+      device,
+      Array.from({ length: 20 }, (_, i) => messageOf(count + i)),
+    )
+  return count
+}
+
+/** How many instances and changes of an entity the gaps in a data folder tell of. */
+function gapsOf(folder: string, id: string): number {
+  const database = new BetterSqlite3(join(folder, 'selvedge.db'), { readonly: true })
+  try {
+    const rid = database.prepare<[string], number>('SELECT rid FROM entity WHERE id = ?').pluck().get(id)!
+    return database.prepare<[number], number>('SELECT sum(count) FROM gap WHERE rid = ?').pluck().get(rid)!
+  } finally {
+    database.close()
+  }
+}
+
 describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
   const openDisk = (megabytes: number): SmallDisk => {
     const disk = openSmallDisk(megabytes)
@@ -44,20 +71,43 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     return disk
   }
 
-  it('costs the oldest history, and the process lives', async () => {
+  it('costs the oldest history, and writing goes on: more comes in than the disk could hold', async () => {
     const disk = openDisk(24)
     const { gateway, client } = await start(disk.folder)
     expect(await create(client, 'a')).toBe(201)
-    const write = async (): Promise<number> => {
+    const device = await connectRaw(gateway.mqttPort, 'steady')
+    const noteId = 'urn:ngsi-ld:Note:a'
+    let patched = 0
+    const write = async (): Promise<void> => {
       const text = { type: 'Property', value: randomBytes(60_000).toString('base64') }
-      return (await client.send('PATCH', `${path}/urn:ngsi-ld:Note:a/attrs`, { text })).status
+      expect((await client.send('PATCH', `${path}/${noteId}/attrs`, { text })).status).toBe(204)
+      patched++
     }
-    const evicted = async (): Promise<number> =>
-      Number(/^selvedge_history_evicted_total (\d+)/m.exec((await client.get('/metrics')).text)?.[1] ?? 0)
-    while ((await evicted()) === 0) expect([204, 507]).toContain(await write())
-    expect(await isAlive(gateway)).toBe(true)
-    expect(gateway.logLines().some(({ event }) => event === 'disk.tight' || event === 'disk.full')).toBe(true)
+    const isOver = (): boolean => patched * 80_000 >= 40e6
+    const published = publishUntil(device, isOver)
+    while (!isOver()) await vi.waitFor(write, within)
+    const told = await published
+    device.end()
+    const metrics = (await client.get('/metrics')).text
+    expect(Number(/^selvedge_history_evicted_total (\d+)/m.exec(metrics)![1])).toBeGreaterThan(0)
+    expect(gateway.logLines().map(({ event }) => event)).toContain('disk.tight')
     expect(gateway.logLines().filter(({ event }) => event === 'gateway.fault')).toEqual([])
+
+    // Whatever was acknowledged is there, or a gap tells of it.
+    const counted =
+      'timerel=after&timeAt=1970-01-01T00:00:00Z&options=aggregatedValues&aggrMethods=totalCount'
+    const countOf = async (id: string, name: string, time: string): Promise<number> => {
+      const query = `attrs=${encodeURIComponent(name)}&timeproperty=${time}&${counted}`
+      const answer = await client.get(`/ngsi-ld/v1/temporal/entities/${id}?${query}`)
+      return (answer.json() as Record<string, { totalCount: [[number]] }>)[name]!.totalCount[0][0]
+    }
+    const cellar = observationId('cellar:temperature')
+    const observations = await countOf(cellar, result, 'observedAt')
+    const texts = await countOf(noteId, 'text', 'modifiedAt')
+    await gateway.stop()
+    expect(observations + gapsOf(disk.folder, cellar)).toBe(told)
+    const creations = 1
+    expect(texts + gapsOf(disk.folder, noteId)).toBe(patched + creations)
   }, 120_000)
 
   it('takes nothing more when nothing is left to give up, lets delete, and recovers with its reserve', async () => {

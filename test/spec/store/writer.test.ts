@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { walFrameBytes } from '#store/copy-back.ts'
 import { migrate, openReader } from '#store/database.ts'
 import { createRecords } from '#store/records.ts'
 import type { Row } from '#store/rows.ts'
@@ -26,11 +27,11 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+const walBytesMax = limits.walPagesMax.value * walFrameBytes
+const nothingElse = { blobs: [], streamFolds: [], entityFolds: [] }
 const write = (rows: readonly Row[], tenant = 'a'): Promise<string> =>
   new Promise((resolve) => {
-    writer.write({ tenant, rows, blobs: [], streamFolds: [], entityFolds: [] }, (error) =>
-      resolve(error?.code ?? 'written'),
-    )
+    writer.write({ tenant, walBytesMax, rows, ...nothingElse }, (error) => resolve(error?.code ?? 'written'))
   })
 
 it('says that a group is written when another connection can read it', async () => {
@@ -92,7 +93,7 @@ it('keeps the WAL small while readers come and go', async () => {
 }, 20_000)
 
 it('tells of its death', async () => {
-  writer.write({ tenant: 'nobody', rows: [], blobs: [], streamFolds: [], entityFolds: [] }, () => undefined)
+  writer.write({ tenant: 'nobody', walBytesMax, rows: [], ...nothingElse }, () => undefined)
   await expect.poll(() => deaths.length, { timeout: 5000 }).toBeGreaterThan(0)
   expect(String(deaths[0])).toContain('open tenants')
 })
