@@ -138,14 +138,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     setImmediate(start)
   }
 
-  /** Where room is short, groups are small, so that what makes room goes along with what takes it. */
-  const groupBytesMax = (): number =>
-    room?.isShort() === true ? limits.shortGroupBytes.value : limits.groupBytesMax.value
-
   function start(): void {
     nudged = false
     const next = singly.shift()
-    const works = next === undefined ? queue.take(groupBytesMax()) : [next]
+    const works = next === undefined ? queue.take(groupBytesMax(room)) : [next]
     if (queue.length() > 0) firstAt = now()
     send(snapshot(() => decide(works)))
   }
@@ -319,6 +315,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     },
   } satisfies Door)
 }
+
+/** Where room is short, groups are small, so that what makes room goes along with what takes it. */
+const groupBytesMax = (room: DoorPorts['room']): number =>
+  room?.isShort() === true ? limits.shortGroupBytes.value : limits.groupBytesMax.value
 
 /** One for all: there may be thousands. */
 const noRoom = new GatewayError('store.full', 'there is no room on the disk, or in the quota')

@@ -14,8 +14,8 @@ export const walFrameBytes = 4120
 export interface CopyBack {
   /** A transaction is about to begin. */
   begin(): void
-  /** Before a commit. @throws with SQLITE_FULL when what would be committed might not find room in the file. */
-  assertRoom(): void
+  /** Before a commit: whether what would be committed finds room in the file. */
+  hasRoom(): boolean
   /** After a commit: copies back when the log is larger than it may be; with 0 the log is cut off, too. */
   after(walBytesMax: number): void
   /** Copies all of it back and cuts it off, as far as readers allow. True when that made room on the disk. */
@@ -60,15 +60,14 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
     begin() {
       bytesBefore = wholeBytes()
     },
-    assertRoom() {
+    hasRoom() {
       const whole = wholeBytes()
       const grown = whole - bytesBefore
-      if (grown <= 0) return
+      if (grown <= 0) return true
       const owed = Math.max(0, bytesBefore - sizeOf(file))
       const { bavail, bsize } = statfsSync(dirname(file))
       // New pages take room twice: in the log, and where they are copied to.
-      if (bavail * bsize >= owed + 2 * grown) return
-      throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+      return bavail * bsize >= owed + 2 * grown
     },
     after(walBytesMax) {
       if (walBytesMax === 0) {

@@ -118,7 +118,10 @@ function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly ki
     }
     for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
     for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
-    tenant.copyBack.assertRoom()
+    if (!tenant.copyBack.hasRoom()) {
+      tenant.rollback()
+      return failure(group.tenant, { code: 'SQLITE_FULL', message: 'no room to copy the log back to' })
+    }
     failpoint('writer:before-commit')
     tenant.commit()
     failpoint('writer:after-commit')
