@@ -5,7 +5,6 @@
  * unless another order is asked for.
  */
 import type { Clock } from '#base/clock.ts'
-import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
@@ -16,7 +15,7 @@ import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
-import type { Unwritten } from '#store/query-sql.ts'
+import type { Unwritten, ValueTest } from '#store/newer-values.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
 import type { EntityQuery, EntityView, QueryPage } from './types.ts'
@@ -32,8 +31,8 @@ export interface ConsumePorts {
 
 export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
   /** What is over is not shown, although it is still to be removed. */
-  const shown = (whole: EntityView, row: EntityRow): EntityView | undefined => {
-    const now = clock.now()
+  const shown = (row: EntityRow, now: number): EntityView | undefined => {
+    const whole = view(row)
     return entities.firstExpiry() > now || !row.doc.includes('"expiresAt"') ? whole : unexpired(whole, now)
   }
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
@@ -42,14 +41,15 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     entities,
     view,
     nameOf: names.find,
-    unwritten: (attribute, fits) => unwrittenOf(live, attribute, fits),
+    unwritten: (attribute, test) => unwrittenOf(live, attribute, test),
   })
   // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
   const answer = database.transaction((query: EntityQuery): QueryPage => {
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } = limit === 0 ? nothing : pageOf(search, what, { limit, offset, after, order })
+    const now = clock.now()
     return {
-      entities: rows.flatMap((row) => shown(view(row), row) ?? []),
+      entities: rows.flatMap((row) => shown(row, now) ?? []),
       more,
       ...(next === undefined ? {} : { next }),
       ...(count ? { count: search.count(what) } : {}),
@@ -59,7 +59,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   return Object.freeze({
     retrieve(id: string): EntityView | undefined {
       const row = entities.byId(id)
-      return row === undefined ? undefined : shown(view(row), row)
+      return row === undefined ? undefined : shown(row, clock.now())
     },
     /** The last document of a deleted entity. */
     last(id: string): EntityView | undefined {
@@ -136,17 +136,19 @@ const unknownPosition = (): Error => badRequestData('is no position in this list
 
 /** Entities whose newest value of an attribute is not in the index; undefined when the index has them all. */
 function unwrittenOf(
-  live: LiveState,
+  { unwritten, unwrittenMirrors, entity }: LiveState,
   attribute: string,
-  fits: (value: Json) => boolean,
+  test: ValueTest,
 ): Unwritten | undefined {
-  const dirty = live.dirty(attribute)
-  const mirrored = live.dirtyMirrors(attribute)
-  if (dirty.length === 0 && mirrored.length === 0) return undefined
-  const rids: number[] = []
-  for (const stream of dirty) if (fits(stream.value)) rids.push(stream.entity.rid)
-  for (const stream of mirrored) if (fits(msToDateTime(stream.time))) rids.push(stream.entity.rid)
+  const mirrored = unwrittenMirrors(attribute)
+  if (unwritten.isEmpty(attribute) && mirrored.length === 0) return undefined
+  const rids = unwritten.fitting(attribute, test)
+  for (const stream of mirrored) if (test.fits(msToDateTime(stream.time))) rids.push(stream.entity.rid)
   const isUnwritten = ({ dirtyAt, name, mirror }: LiveStream): boolean =>
     dirtyAt >= 0 && (name === attribute || mirror === attribute)
-  return { rids, has: (rid) => live.entity(rid)?.streams.some(isUnwritten) === true }
+  const has = (rid: number): boolean => {
+    const live = entity(rid)
+    return live?.dirtySince !== undefined && live.streams.some(isUnwritten)
+  }
+  return { rids, has }
 }

@@ -10,6 +10,7 @@ import { assert } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { createUnwritten } from './unwritten.ts'
 
 /** An entity that has live streams. */
 export interface LiveEntity {
@@ -68,7 +69,7 @@ export interface LiveStream {
   newestTimeBefore: number
   newestValueBefore: Json
   touched: boolean
-  /** Position in the dirty list of its attribute name; -1 when the document includes the value. */
+  /** Position among the unwritten streams of its attribute name; -1 when the document includes the value. */
   dirtyAt: number
   readonly tail: Tail
   /** True when this object may no longer be used: deleted, or dropped from memory. */
@@ -100,34 +101,17 @@ export function createLiveState(clock: Clock) {
   const streams = new Map<number, LiveStream>()
   /** Names of attributes that are rendered from observedAt in some stream. */
   const mirrors = new Set<string>()
-  const dirtyByName = new Map<string, LiveStream[]>()
+  const unwritten = createUnwritten()
   const dirtyEntities = new Set<LiveEntity>()
   let tailTotal = 0
   let tailBytes = 0
 
   const addDirty = (stream: LiveStream): void => {
-    if (stream.dirtyAt < 0) {
-      let list = dirtyByName.get(stream.name)
-      if (list === undefined) {
-        list = []
-        dirtyByName.set(stream.name, list)
-      }
-      stream.dirtyAt = list.push(stream) - 1
-    }
+    unwritten.note(stream)
     if (stream.entity.dirtySince === undefined) {
       stream.entity.dirtySince = clock.monotonic()
       dirtyEntities.add(stream.entity)
     }
-  }
-  const removeDirty = (stream: LiveStream): void => {
-    if (stream.dirtyAt < 0) return
-    const list = dirtyByName.get(stream.name)!
-    const last = list.pop()!
-    if (last !== stream) {
-      list[stream.dirtyAt] = last
-      last.dirtyAt = stream.dirtyAt
-    }
-    stream.dirtyAt = -1
   }
   const shrink = (tail: Tail, values: readonly Json[]): void => {
     const bytes = values.reduce((sum: number, value) => sum + instanceBytes(value), 0)
@@ -137,7 +121,7 @@ export function createLiveState(clock: Clock) {
   }
   const drop = (stream: LiveStream): void => {
     if (streams.get(stream.s) !== stream) return
-    removeDirty(stream)
+    unwritten.remove(stream)
     shrink(stream.tail, stream.tail.values)
     stream.gone = true
     streams.delete(stream.s)
@@ -157,13 +141,11 @@ export function createLiveState(clock: Clock) {
     tailCount: () => tailTotal,
     /** Roughly what all tails hold in memory. */
     tailBytes: () => tailBytes,
-    /** Streams whose published value is newer than the document's, by attribute name. */
-    dirty: (name: string): readonly LiveStream[] => dirtyByName.get(name) ?? [],
-    /** The same for streams that an attribute of this name is rendered from. */
-    dirtyMirrors: (mirror: string): readonly LiveStream[] =>
-      mirrors.has(mirror)
-        ? [...dirtyByName.values()].flatMap((list) => list.filter((stream) => stream.mirror === mirror))
-        : [],
+    /** Streams whose published value is newer than the document's. */
+    unwritten,
+    /** Those that an attribute of this name is rendered from. */
+    unwrittenMirrors: (mirror: string): readonly LiveStream[] =>
+      mirrors.has(mirror) ? unwritten.mirrored(mirror) : [],
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
 
     /** From now on an attribute is rendered from observedAt of this stream; undefined ends that. */
@@ -286,7 +268,7 @@ export function createLiveState(clock: Clock) {
       stream.number = stream.nextNumber
       stream.heard = stream.nextHeard
       if (stream.number > stream.entity.written) addDirty(stream)
-      else removeDirty(stream)
+      else unwritten.remove(stream)
     },
 
     /** Takes back what was staged in a stream: the group left no trace. */
@@ -311,7 +293,7 @@ export function createLiveState(clock: Clock) {
       entity.written = number
       let clean = true
       for (const stream of entity.streams) {
-        if (stream.number <= number) removeDirty(stream)
+        if (stream.number <= number) unwritten.remove(stream)
         else clean = false
       }
       dirtyEntities.delete(entity)

@@ -1,11 +1,12 @@
 /**
  * Reading an entity: the stored document with newer observed values laid over it. What nobody asks for is not
- * computed: where nothing is newer the stored text goes out untouched.
+ * computed: where nothing is newer the stored text goes out untouched, and what is newer is laid into it where it can be.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { EntityRow } from '#store/entities.ts'
+import { layText } from './laid-text.ts'
 import type { LiveEntity, LiveStream } from './live.ts'
 import type { EntityView, SystemTimes } from './types.ts'
 
@@ -26,12 +27,18 @@ export function createView(row: EntityRow, live: LiveEntity | undefined): Entity
   const newer = live?.dirtySince === undefined ? [] : live.streams.filter((stream) => stream.number > row.n)
   return {
     id: row.id,
-    text: () =>
-      newer.length === 0 ? row.doc : JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer)),
+    text: () => laidText(row.doc, newer) ?? JSON.stringify(overlay(JSON.parse(row.doc) as Entity, newer)),
     entity: () => overlay(JSON.parse(row.doc) as Entity, newer),
     times: () => timesOf(row, newer),
     version: () => newer.reduce((version, { number }) => Math.max(version, number), row.n),
   }
+}
+
+/** The text with published values; undefined where they can be laid only over what it says. */
+function laidText(doc: string, streams: readonly LiveStream[]): string | undefined {
+  let text: string | undefined = doc
+  for (const stream of streams) text = text === undefined ? undefined : layText(text, stream)
+  return text
 }
 
 /** Lays published values over a freshly parsed document (which it changes and returns). */

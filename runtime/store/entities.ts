@@ -49,9 +49,9 @@ export interface TombstoneRow {
   readonly heard: string | null
 }
 
-/** A row kept in memory, and whether it was read since it came to its place in the line. */
+/** A row kept in memory, and whether it was read since the hand came by. */
 interface Recent {
-  readonly row: EntityRow
+  row: EntityRow
   isRead: boolean
 }
 
@@ -59,8 +59,12 @@ const columns = 'rid, id, n, created, modified, sys, doc'
 
 /** Read access to entity documents. */
 export function createEntities(database: Database) {
-  const byId = database.prepare<[string], EntityRow>(`SELECT ${columns} FROM entity WHERE id = ?`)
-  const byRid = database.prepare<[number], EntityRow>(`SELECT ${columns} FROM entity WHERE rid = ?`)
+  const byId = database
+    .prepare<[string], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE id = ?`)
+    .raw()
+  const byRid = database
+    .prepare<[number], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE rid = ?`)
+    .raw()
   // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
   const byRids = database
     .prepare<[string], readonly unknown[]>(
@@ -82,73 +86,37 @@ export function createEntities(database: Database) {
       `SELECT ${columns} FROM entity WHERE rid > ? ORDER BY rid LIMIT ?`,
     )
     .raw()
-  /**
-   * Rows read lately; whoever publishes a new version renews them. They leave in the order they came,
-   * but one that was read since then comes again instead: to reorder a map with every read would cost as much as the rest
-   * of the read.
-   */
-  const recent = new Map<string, Recent>()
-  const recentByRid = new Map<number, Recent>()
-  let recentBytes = 0
   let expiresFirst: number | undefined
-  const forget = (id: string): void => {
-    const known = recent.get(id)
-    if (known === undefined) return
-    recent.delete(id)
-    recentByRid.delete(known.row.rid)
-    recentBytes -= bytesOf(known.row)
-  }
-  const remember = (row: EntityRow): void => {
-    const entry = { row, isRead: false }
-    recent.set(row.id, entry)
-    recentByRid.set(row.rid, entry)
-    recentBytes += bytesOf(row)
-    while (recentBytes > limits.documentsCachedBytes.value) {
-      const [id, oldest] = recent.entries().next().value!
-      if (oldest.isRead) {
-        oldest.isRead = false
-        recent.delete(id)
-        recent.set(id, oldest)
-      } else forget(id)
-    }
-  }
-  const known = (rid: number): EntityRow | undefined => {
-    const entry = recentByRid.get(rid)
-    if (entry !== undefined) entry.isRead = true
-    return entry?.row
-  }
+  const recent = createRecentRows()
   return Object.freeze({
     byId(id: string): EntityRow | undefined {
-      const known = recent.get(id)
-      if (known !== undefined) {
-        known.isRead = true
-        return known.row
-      }
-      const row = byId.get(id)
-      if (row !== undefined) remember(row)
-      return row
+      const known = recent.byId(id)
+      if (known !== undefined) return known
+      const values = byId.get(id)
+      return values === undefined ? undefined : recent.remember(rowOf(values))
     },
     /** To be called for every entity that was deleted, once that is on disk. */
-    forget,
+    forget: recent.forget,
     /** To be called with every row that was written, once it is on disk: it takes the place of the one known. */
-    renew(row: EntityRow): void {
-      if (!recent.has(row.id)) return
-      forget(row.id)
-      remember(row)
+    renew: recent.renew,
+    byRid(rid: number): EntityRow | undefined {
+      const known = recent.byRid(rid)
+      if (known !== undefined) return known
+      const values = byRid.get(rid)
+      return values === undefined ? undefined : rowOf(values)
     },
-    byRid: (rid: number) => known(rid) ?? byRid.get(rid),
     /** The rows of these rids in their order, without those that are no more; one statement for all not in memory. */
     byRids(rids: readonly number[]): readonly EntityRow[] {
-      const rows = rids.map(known)
+      const rows: (EntityRow | undefined)[] = rids.map(recent.byRid)
       const missing = rids.filter((_, i) => rows[i] === undefined)
       if (missing.length === 0) return rows as EntityRow[]
-      const read = new Map<number, EntityRow>()
+      let at = 0
       for (const values of byRids.all(JSON.stringify(missing))) {
-        const row = rowOf(values)
-        read.set(row.rid, row)
-        remember(row)
+        const row = recent.remember(rowOf(values))
+        while (rids[at] !== row.rid) at++
+        rows[at++] = row
       }
-      return rids.flatMap((rid, i) => rows[i] ?? read.get(rid) ?? [])
+      return rows.filter((row) => row !== undefined)
     },
     /** The first rows behind a rid; they are not kept in memory. */
     behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
@@ -167,6 +135,55 @@ export function createEntities(database: Database) {
       expiresFirst = undefined
     },
     ...createGraves(database),
+  })
+}
+
+/**
+ * Rows read lately, within a bound of bytes. A hand goes round over them: what was not read since it last came by leaves.
+ * It stays where it is between two looks, because to find the first of a map costs a step for each that left before it.
+ */
+function createRecentRows() {
+  const byId = new Map<string, Recent>()
+  const byRid = new Map<number, Recent>()
+  let hand = byId.values()
+  let bytes = 0
+  const row = (entry: Recent | undefined): EntityRow | undefined => {
+    if (entry !== undefined) entry.isRead = true
+    return entry?.row
+  }
+  const forget = (id: string): void => {
+    const entry = byId.get(id)
+    if (entry === undefined) return
+    byId.delete(id)
+    byRid.delete(entry.row.rid)
+    bytes -= bytesOf(entry.row)
+  }
+  const makeRoom = (): void => {
+    const { value: entry, done } = hand.next()
+    if (done === true) hand = byId.values()
+    else if (entry.isRead) entry.isRead = false
+    else forget(entry.row.id)
+  }
+  return Object.freeze({
+    byId: (id: string) => row(byId.get(id)),
+    byRid: (rid: number) => row(byRid.get(rid)),
+    forget,
+    remember(row: EntityRow): EntityRow {
+      forget(row.id)
+      const entry = { row, isRead: false }
+      byId.set(row.id, entry)
+      byRid.set(row.rid, entry)
+      bytes += bytesOf(row)
+      while (bytes > limits.documentsCachedBytes.value) makeRoom()
+      return row
+    },
+    renew(row: EntityRow): void {
+      const entry = byId.get(row.id)
+      if (entry === undefined) return
+      bytes += bytesOf(row) - bytesOf(entry.row)
+      entry.row = row
+      while (bytes > limits.documentsCachedBytes.value) makeRoom()
+    },
   })
 }
 

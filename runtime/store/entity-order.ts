@@ -2,7 +2,6 @@
  * Keys of entities in an order, taken from the scalar index where it knows them, so that tens of thousands of entities
  * are ordered without reading one; and the few places that a page needs, kept out of all that are offered.
  */
-import type { Json } from '#contract/pipeline.ts'
 import type { CompiledOrder, EntityOrder, OrderKey } from '#ngsi-ld/order.ts'
 import { isPlain } from '#ngsi-ld/query.ts'
 import { indexedTextMax, scalarKinds } from './entity-index.ts'
@@ -41,7 +40,7 @@ export function indexedKeys(
   const columns = terms.map(({ path }) => {
     const attribute = path.names[0]!
     const name = nameOf(attribute)
-    const fresh = unwritten?.(attribute, (_: Json) => true)
+    const fresh = unwritten?.(attribute, noneFits)
     return {
       keys: name === undefined ? new Map<number, OrderKey | typeof doubt>() : keysOf(name, rowsOf),
       fresh,
@@ -57,6 +56,9 @@ export function indexedKeys(
     return keys
   }
 }
+
+/** It matters only which entities have newer values. */
+const noneFits = { fits: () => false, low: Infinity, high: -Infinity }
 
 /** The index has more values than one of it, or not all of a text. */
 const doubt = Symbol('doubt')

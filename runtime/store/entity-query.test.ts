@@ -215,7 +215,7 @@ describe('an entity query', () => {
         entity: () => (row.rid === 201 ? moved : entities[row.rid - 1]!),
         times: () => ({ created: 0, modified: 0, attributes: {} }),
       }),
-      unwritten(name, fits) {
+      unwritten(name, { fits }) {
         const value = newer[name]
         return value === undefined ? undefined : { rids: fits(value) ? [201] : [], has: (rid) => rid === 201 }
       },

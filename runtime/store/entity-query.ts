@@ -13,7 +13,7 @@ import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
-import { type Entities, type EntityRow, rowOf } from './entities.ts'
+import type { Entities, EntityRow } from './entities.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
 import {
   armRowsStatement,
@@ -23,12 +23,13 @@ import {
   countStatement,
   type Plan,
   type PlanPorts,
+  passingStatement,
   ridsStatement,
-  rowsStatement,
   type SeenCondition,
+  severalStatement,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
-import { type ArmRow, listArm, type Sql } from './sql-text.ts'
+import { type Arm, type ArmRow, listArm, type Sql } from './sql-text.ts'
 
 /** What a judge sees of an entity: the stored document, or something newer. */
 export interface JudgedEntity {
@@ -36,7 +37,7 @@ export interface JudgedEntity {
   times(): QueryTimes
 }
 
-export interface EntityQueryPorts extends SqlPorts {
+export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral'> {
   readonly database: Database
   readonly entities: Pick<Entities, 'byId' | 'byRid' | 'byRids'>
   /** The entity of a row as it is now; absent, the row is taken as it is. */
@@ -74,9 +75,17 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
 
+  const sqlPorts: SqlPorts = {
+    ...ports,
+    hasSeveral: (name) => statements.number(severalStatement(name)) === 1,
+  }
   const planPorts: PlanPorts = {
     selectiveRowsMax: settings.selectiveRowsMax,
-    countRows: (arms, most) => statements.number(countArmsStatement(arms, most)),
+    countRows(arms, most) {
+      const asked = arms.filter(({ rids }) => rids === undefined)
+      const listed = arms.reduce((sum, { rids }) => sum + (rids?.length ?? 0), 0)
+      return listed + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
+    },
     lookCloser(condition, most) {
       const seen = lookAt(statements, condition, most)
       return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
@@ -88,23 +97,14 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     if (plan.rids === undefined) return statements.numbers(ridsStatement(plan, { after, limit, offset }))
     const listed = plan.rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
-    const passing = (rids: readonly number[]): readonly number[] =>
-      statements.numbers(
-        ridsStatement({ ...plan, arms: [listArm(rids)] }, { after, limit: rids.length, offset: 0 }),
-      )
+    const passing = (rids: readonly number[], most: number): readonly number[] =>
+      statements.numbers(passingStatement(rids, plan.filters, most))
     return sifted(listed, passing, offset + limit).slice(offset)
   }
 
   const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
-    const isListed = plan.rids !== undefined && offset === 0
-    const listed = isListed ? plan.rids.filter((rid) => rid > after) : ridsOf(plan, after, limit + 1, offset)
-    const filters = isListed ? plan.filters : []
-    if (filters.length === 0)
-      return { rows: ports.entities.byRids(listed.slice(0, limit)), more: listed.length > limit }
-    const passing = (rids: readonly number[]): readonly EntityRow[] =>
-      statements.rows<readonly unknown[]>(rowsStatement(rids, filters)).map(rowOf)
-    const rows = sifted(listed, passing, limit + 1)
-    return { rows: rows.slice(0, limit), more: rows.length > limit }
+    const rids = ridsOf(plan, after, limit + 1, offset)
+    return { rows: ports.entities.byRids(rids.slice(0, limit)), more: rids.length > limit }
   }
 
   /**
@@ -136,10 +136,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     let walked = 0
     for (let limit = settings.ridsAtFirst; ; limit = Math.min(4 * limit, ridsAtOnce)) {
       const rids = ridsOf(plan, last, limit, 0)
-      for (const rid of rids) {
-        const row = ports.entities.byRid(rid)
-        const isSure = plan.exact || plan.sure?.has(rid) === true
-        if (row !== undefined && judge(row, isSure) && !take(row)) return undefined
+      for (let first = 0; first < rids.length; first += rowsAtOnce) {
+        for (const row of ports.entities.byRids(rids.slice(first, first + rowsAtOnce))) {
+          const isSure = plan.exact || plan.sure?.has(row.rid) === true
+          if (judge(row, isSure) && !take(row)) return undefined
+        }
       }
       if (rids.length < limit) return undefined
       last = rids.at(-1)!
@@ -152,7 +153,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
-    const conditions = compileConditions(search, ports)
+    const conditions = compileConditions(search, sqlPorts)
     const plan = choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) return exactPage(plan, after, limit, offset)
     const rows: EntityRow[] = []
@@ -170,7 +171,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
   const listed = (search: EntitySearch): readonly number[] | undefined => {
     if (search.idPattern !== undefined) return undefined
-    const conditions = compileConditions(search, ports)
+    const conditions = compileConditions(search, sqlPorts)
     const chosen = choosePlan(conditions, planPorts)
     const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
     return plan.exact ? ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
@@ -216,7 +217,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
     /** How many entities match. */
     count(search: EntitySearch): number {
-      const conditions = compileConditions(search, ports)
+      const conditions = compileConditions(search, sqlPorts)
       const chosen = choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
       if (plan.exact && search.idPattern === undefined) return statements.number(countStatement(plan))
@@ -242,9 +243,10 @@ const tooMany = (most: number): Error => tooComplex(`more than ${most} entities 
 
 /** The most rids asked for at once. */
 const ridsAtOnce = 65_536
-/** Of a known list somewhat more are asked at once than are wanted, because most pass; and not too few. */
-const listedPerWanted = 1.2
-const listedAtOnceMin = 64
+/** Entities of a walk read at once: a statement for each would cost as much again, and few are read for nothing. */
+const rowsAtOnce = 32
+/** Of a known list so many times what is wanted is asked about at once: most pass, and asking ends when enough have. */
+const listedPerWanted = 4
 
 function storedEntity(row: EntityRow): JudgedEntity {
   return {
@@ -257,19 +259,17 @@ function storedEntity(row: EntityRow): JudgedEntity {
   }
 }
 
-/** The first `most` that `passing` finds among the rids, asked for in slices; it keeps their order. */
-function sifted<T>(
+/** The first `most` of the rids that pass, asked for in slices; it keeps their order. */
+function sifted(
   rids: readonly number[],
-  passing: (slice: readonly number[]) => readonly T[],
+  passing: (slice: readonly number[], most: number) => readonly number[],
   most: number,
-): readonly T[] {
-  const found: T[] = []
-  for (let first = 0; first < rids.length && found.length < most; ) {
-    const size = Math.max(listedAtOnceMin, Math.ceil((most - found.length) * listedPerWanted))
-    found.push(...passing(rids.slice(first, first + size)))
-    first += size
-  }
-  return found.slice(0, most)
+): readonly number[] {
+  const found: number[] = []
+  const size = listedPerWanted * most
+  for (let first = 0; first < rids.length && found.length < most; first += size)
+    found.push(...passing(rids.slice(first, first + size), most - found.length))
+  return found
 }
 
 const noRids: ReadonlySet<number> = new Set()
@@ -282,26 +282,32 @@ function lookAt(
 ): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
   if (look === undefined) {
     const listed = arms.flatMap((arm) => statements.numbers(armRowsStatement([arm], most + 1)))
-    if (listed.length > most) return undefined
-    const rids = Array.from(Float64Array.from(listed).sort()).filter((rid, i, all) => rid !== all[i - 1])
-    return { rids, sure: noRids, armsExact: areExact }
+    return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }
   }
-  const doubtful = new Set<number>()
-  const sure = new Set<number>()
+  const sure: number[] = []
+  const doubtful: number[] = []
   let left = most
-  for (const alike of Map.groupBy(arms, ({ columns }) => columns).values()) {
-    const rows = statements.rows<ArmRow>(armRowsStatement(alike, left + 1))
+  const rowsOf = (alike: readonly Arm[]): readonly ArmRow[] =>
+    alike[0]!.rids?.map((rid) => [rid]) ?? statements.rows<ArmRow>(armRowsStatement(alike, left + 1))
+  for (const alike of Map.groupBy(arms, ({ columns, rids }) => rids ?? columns).values()) {
+    const rows = rowsOf(alike)
     if (rows.length > left) return undefined
     left -= rows.length
     for (const row of rows) {
       const verdict = look(row)
-      if (verdict === true) sure.add(row[0])
-      else if (verdict === undefined) doubtful.add(row[0])
+      if (verdict === true) sure.push(row[0])
+      else if (verdict === undefined) doubtful.push(row[0])
     }
   }
-  const armsExact = doubtful.isSubsetOf(sure)
-  return { rids: [...(armsExact ? sure : sure.union(doubtful))].sort((a, b) => a - b), sure, armsExact }
+  if (doubtful.length === 0) return { rids: ascending(sure), sure: noRids, armsExact: true }
+  const known = new Set(sure)
+  const rids = ascending([...sure, ...doubtful])
+  return { rids, sure: known, armsExact: rids.length === known.size }
 }
+
+/** The rids in order, each once. */
+const ascending = (rids: readonly number[]): readonly number[] =>
+  Array.from(Float64Array.from(rids).sort()).filter((rid, i, all) => rid !== all[i - 1])
 
 type Statement = BetterSqlite3.Statement<unknown[]>
 

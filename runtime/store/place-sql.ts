@@ -12,6 +12,8 @@ import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 /** Places select more than equal values do, and less than ranges. */
 const rank = 2
 
+const noNumber = { low: Infinity, high: -Infinity }
+
 /** @param exists the condition that an entity has the property at all. */
 export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts): Condition {
   const superset: Condition = { ...exists, armsExact: false, probeExact: false }
@@ -19,7 +21,7 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
   if (boxes === undefined) return superset
   const name = ports.nameOf(geo.property)
   if (name === undefined) return superset
-  const fresh = ports.unwritten?.(geo.property, compileGeometryTest(geo))
+  const fresh = ports.unwritten?.(geo.property, { ...noNumber, fits: compileGeometryTest(geo) })
   const test = compileBoxTest(geo)
   const cells = cellRanges((box) => {
     const verdict = windowVerdict(box, boxes)

@@ -3,8 +3,9 @@
  * where none is, a walk in rid order that ends when the page is full. A plan lists rids in ascending order, once
  * each; it is exact, or a superset that the caller must judge.
  */
+import { scalarKinds } from './entity-index.ts'
 import type { Condition } from './query-sql.ts'
-import type { Arm, Sql } from './sql-text.ts'
+import { type Arm, joined, listArm, type Sql } from './sql-text.ts'
 
 export interface Plan {
   readonly arms: readonly Arm[]
@@ -153,14 +154,13 @@ export function ridsStatement(plan: Plan, page: { after: number; limit: number; 
   return { text: `${text} ORDER BY 1 LIMIT ? OFFSET ?`, params: [...params, page.limit, page.offset] }
 }
 
-/** The entities of rids that pass the filters, in the order of the rids. */
-export function rowsStatement(rids: readonly number[], filters: readonly Sql[]): Sql {
-  const asked = filters.map((filter) => ` AND ${filter.text}`).join('')
+/** Those of the rids that pass the filters, in their order, at most `most`. */
+export function passingStatement(rids: readonly number[], filters: readonly Sql[], most: number): Sql {
+  const { from, params } = listArm(rids)
+  const asked = joined(filters, ' AND ')
   return {
-    // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
-    text: `SELECT d.rid, d.id, d.n, d.created, d.modified, d.sys, d.doc
-      FROM json_each(?) j CROSS JOIN entity d WHERE d.rid = j.value${asked}`,
-    params: [JSON.stringify(rids), ...filters.flatMap((filter) => filter.params)],
+    text: `SELECT d.rid FROM ${from} WHERE ${asked.text} LIMIT ?`,
+    params: [...params, ...asked.params, most],
   }
 }
 
@@ -177,6 +177,12 @@ export function countArmsStatement(arms: readonly Arm[], most: number): Sql {
     text: `SELECT count(*) FROM (${rows} LIMIT ?)`,
     params: [...arms.flatMap((arm) => arm.params), most],
   }
+}
+
+/** Whether some entity has several values of an attribute: 1 or 0. */
+export function severalStatement(name: number): Sql {
+  const several = 'SELECT 1 FROM scalar WHERE name = ? AND kind = ? AND value = 1'
+  return { text: `SELECT EXISTS (${several})`, params: [name, scalarKinds.several] }
 }
 
 /** Rows of arms that tell the same columns, at most `most`. */

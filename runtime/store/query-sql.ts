@@ -3,7 +3,6 @@
  * (its arms) or ask one rid (its probe), and says of both whether the answer is exact or a superset that the caller
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
-import type { Json } from '#contract/pipeline.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import {
   asNames,
@@ -15,14 +14,14 @@ import {
   type QueryTree,
   type QueryValue,
 } from '#ngsi-ld/query.ts'
-import { compileItemTest, itemsOf } from '#ngsi-ld/query-match.ts'
 import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import { indexedTextMax, scalarKinds, scopeName } from './entity-index.ts'
+import { allFit, asOfNow, testOf, type Unwritten, type ValueTest } from './newer-values.ts'
 import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import { type Arm, afterPrefix, joined, type Look, listArm, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
 export interface Condition {
   /** Together they list every rid that may satisfy; absent when no index can. */
@@ -45,15 +44,9 @@ export interface SqlPorts {
   /** The number of an interned name; undefined when no entity has it. */
   readonly nameOf: (text: string) => number | undefined
   /** What the index does not know yet of an attribute; undefined when it is current. */
-  readonly unwritten?: (attribute: string, fits: (value: Json) => boolean) => Unwritten | undefined
-}
-
-/** Entities whose newest value of an attribute is not in the index yet. */
-export interface Unwritten {
-  /** Those whose newest value fits. */
-  readonly rids: readonly number[]
-  /** True for any of them: what the index says of it may be of yesterday. */
-  readonly has: (rid: number) => boolean
+  readonly unwritten?: (attribute: string, test: ValueTest) => Unwritten | undefined
+  /** Whether some entity has several values of an attribute of this number; left out, one may have. */
+  readonly hasSeveral?: (name: number) => boolean
 }
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
@@ -289,10 +282,13 @@ function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Co
   if (asNames(one) !== undefined || asNames(other) !== undefined) return undefined
   const found = betweenArms(one, other, name)
   if (found === undefined) return undefined
-  const tests = [compileItemTest(one), compileItemTest(other)]
-  const fits = (value: Json): boolean => tests.every((test) => itemsOf(value).some(test))
   const superset = { ...existenceCondition(attribute, ports), armsExact: false, probeExact: false }
-  return { ...superset, ...asOfNow(found, ports.unwritten?.(attribute, fits)), rank: ranks.between }
+  const fresh = ports.unwritten?.(attribute, allFit([testOf(one), testOf(other)]))
+  return {
+    ...superset,
+    ...asOfNow(found, fresh, () => ports.hasSeveral?.(name) ?? true),
+    rank: ranks.between,
+  }
 }
 
 function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
@@ -311,11 +307,10 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
         : namedArms(term, name)
   if (found === undefined) return superset
   const asked = term.kind === 'compare' ? withNames(term) : term
-  const fits = compileItemTest(asked)
-  const fresh = ports.unwritten?.(term.path.names[0]!, (value) => itemsOf(value).some(fits))
+  const fresh = ports.unwritten?.(term.path.names[0]!, testOf(asked))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
-    ...asOfNow(found, fresh),
+    ...asOfNow(found, fresh, () => ports.hasSeveral?.(name) ?? true),
     probe,
     probeExact: found.exact && probe === found.probe,
     rank: found.probe === undefined ? ranks.range : ranks.equality,
@@ -336,29 +331,6 @@ function namedArms(term: QueryComparison, name: number): ScalarArms | undefined 
   if (term.operator !== '==' || term.value.kind === 'range') return undefined
   const found = comparisonArms(withNames(term), name)
   return found && { ...found, exact: false }
-}
-
-/** Two columns, as no other arm has: a row of what is newer than the index, where the value fits. */
-const freshColumns = 'NULL, NULL'
-
-/** What the index tells, with what is newer: of an entity with a newer value only that one is believed. */
-function asOfNow(
-  { arms, exact, ordered, look, isTight }: ScalarArms,
-  fresh: Unwritten | undefined,
-): Pick<Condition, 'arms' | 'armsExact' | 'ordered' | 'look' | 'isTight'> {
-  if (fresh === undefined)
-    return { arms, armsExact: exact, ordered, isTight, ...(look === undefined ? {} : { look }) }
-  return {
-    arms: [...arms, { ...listArm(fresh.rids), columns: freshColumns }],
-    armsExact: false,
-    ordered: false,
-    isTight,
-    look(row) {
-      if (row.length === 3) return true
-      const verdict = look === undefined ? exact || undefined : look(row)
-      return verdict === true && fresh.has(row[0]) ? undefined : verdict
-    },
-  }
 }
 
 function absenceOf(exists: Condition): Condition {

@@ -69,14 +69,14 @@ export function betweenArms(
     text: `${from.text} AND ${to.text}`,
     params: [...from.params, ...to.params],
   }
-  const { columns: _, ...several } = scalarArm(name, { kind: scalarKinds.several, text: '', params: [] })
+  const several = { ...scalarArm(name, { kind: scalarKinds.several, text: '', params: [] }), columns: 'NULL' }
   const exact = from.exact && to.exact
   return {
     arms: [scalarArm(name, range), several],
     exact: false,
     ordered: false,
     isTight: true,
-    look: (row) => (exact && row.length > 1 ? true : undefined),
+    look: ([, value]) => (exact && value !== null ? true : undefined),
   }
 }
 

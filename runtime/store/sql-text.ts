@@ -17,6 +17,8 @@ export interface Arm {
   readonly where: string
   /** Those of `from`, then those of `where`. */
   readonly params: readonly SqlValue[]
+  /** What it lists, where that is known without asking. */
+  readonly rids?: readonly number[]
 }
 
 /** The rid and the columns of the arm. */
@@ -33,7 +35,12 @@ export function joined(parts: readonly Sql[], operator: string): Sql {
 
 /** Rids that are known already, as an arm. */
 export function listArm(rids: readonly number[]): Arm {
-  return { from: '(SELECT value AS rid FROM json_each(?)) d', where: '1', params: [JSON.stringify(rids)] }
+  return {
+    from: '(SELECT value AS rid FROM json_each(?)) d',
+    where: '1',
+    params: [JSON.stringify(rids)],
+    rids,
+  }
 }
 
 /** The first text behind all texts that begin so, in code point order; undefined when none is. */

@@ -13,6 +13,7 @@ import type { EntityRow } from '#store/entities.ts'
 import { diffIndexRows, indexRows } from '#store/entity-index.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
+import type { ValueTest } from '#store/newer-values.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { entities, entityBody, focused, geometry, plain, scalar, search } from '#test/kit/random-searches.ts'
 
@@ -156,16 +157,20 @@ describe('a search answered from the tables', () => {
           const name = typeof value === 'object' ? 'place' : 'a'
           const instances = all[at] === undefined ? [] : instancesOf(all[at], name)
           const kind = name === 'place' ? 'GeoProperty' : 'Property'
-          if (instances.length !== 1 || instances[0]!.type !== kind) continue
-          current[at] = { ...current[at]!, [name]: { ...instances[0]!, value: value as Json } }
+          const [first, ...others] = instances
+          if (first?.type !== kind) continue
+          const laid = { ...first, value: value as Json }
+          current[at] = { ...current[at]!, [name]: others.length === 0 ? laid : [laid, ...others] }
           dirty.set(name, (dirty.get(name) ?? new Map()).set(at + 1, value as Json))
         }
         const newerPorts = {
           ...tables.ports,
           view: ({ rid }: EntityRow) => ({ entity: () => current[rid - 1]!, times: () => timesOf(rid - 1) }),
-          unwritten: (name: string, fits: (value: Json) => boolean) => {
+          unwritten: (name: string, { fits, low, high }: ValueTest) => {
             const found = dirty.get(name)
-            const rids = [...(found ?? [])].filter(([, value]) => fits(value)).map(([rid]) => rid)
+            const isFitting = (value: Json): boolean =>
+              typeof value === 'number' && (value < low || value > high) ? false : fits(value)
+            const rids = [...(found ?? [])].filter(([, value]) => isFitting(value)).map(([rid]) => rid)
             return found && { rids, has: (rid: number) => found.has(rid) }
           },
         }
