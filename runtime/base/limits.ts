@@ -164,10 +164,10 @@ export const limits = {
     '403',
   ),
   aggregatePeriodsMax: limit(50_000, 'periods', 'Of one attribute in one answer', '403'),
-  decodedChunksMax: limit(
-    128,
-    'chunks',
-    'Read lately by aggregates, per tenant; 2 MB',
+  decodedChunksBytes: limit(
+    2 * 1024 * 1024,
+    'bytes',
+    'Chunks read lately by aggregates, per tenant',
     'the oldest is let go',
   ),
   chunkRunsMax: limit(

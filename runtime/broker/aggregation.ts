@@ -9,11 +9,11 @@ import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
-import { decodeChunk } from '#store/chunk-codec.ts'
+import { decodeChunk, type Numbers } from '#store/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history.ts'
 import type { RollUpRow, RollUps } from '#store/roll-ups.ts'
 import type { Corrections } from './corrections.ts'
-import type { DecodedChunk, DecodedChunks, Run } from './decoded-chunks.ts'
+import type { DecodedChunks, Run } from './decoded-chunks.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import {
   chunkTimes,
@@ -293,7 +293,7 @@ interface Runs {
 }
 
 /** Values of a chunk within the window, those of each period as one. */
-function* runsOf({ times, values }: DecodedChunk, { window, sum, isKnown }: Runs): Generator<Run> {
+function* runsOf({ times, values }: Numbers, { window, sum, isKnown }: Runs): Generator<Run> {
   let i = 0
   while (i < times.length && times[i]! < window.from) i++
   while (i < times.length && times[i]! < window.to) {

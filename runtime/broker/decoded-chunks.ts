@@ -1,17 +1,12 @@
 /**
- * Chunks of numbers that aggregates have read lately, decoded, and what they found in them between the ends of periods:
- * whoever looks at a chart looks again, and the same few chunks lie across the same ends. Bounded; a chunk that was
- * packed anew is told from the one that is known.
+ * Chunks of numbers that aggregates have read lately, decoded, and what they found in them between the ends of
+ * periods: whoever looks at a chart looks again, and the same few chunks lie across the same ends or near them. Bounded;
+ * a chunk that was packed anew is told from the one that is known.
  */
 import { limits } from '#base/limits.ts'
 import type { Statistics } from '#ngsi-ld/aggregate.ts'
-import { decodeNumbers } from '#store/chunk-codec.ts'
+import { type CompactNumbers, compactNumbers, createNumberReader, type Numbers } from '#store/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history.ts'
-
-export interface DecodedChunk {
-  readonly times: Float64Array
-  readonly values: Float64Array
-}
 
 /** What lies in one period. */
 export interface Run {
@@ -21,8 +16,8 @@ export interface Run {
 }
 
 export interface DecodedChunks {
-  /** The numbers of a chunk; undefined where it is gone or holds something else. */
-  numbersOf(s: number, chunk: ChunkSummary): DecodedChunk | undefined
+  /** The numbers of a chunk, until the next are asked for; undefined where it is gone or holds something else. */
+  numbersOf(s: number, chunk: ChunkSummary): Numbers | undefined
   /** What was found in a chunk between these borders, or is found now. */
   runsOf(
     s: number,
@@ -32,31 +27,48 @@ export interface DecodedChunks {
   ): readonly Run[]
 }
 
-const keyOf = (s: number, { t0, t1, count, sum, sumsq }: ChunkSummary): string =>
-  `${s} ${t0} ${t1} ${count} ${sum} ${sumsq}`
-
 export function createDecodedChunks(history: History): DecodedChunks {
-  const known = createRecent<DecodedChunk>(limits.decodedChunksMax.value)
-  const runs = createRecent<readonly Run[]>(limits.chunkRunsMax.value)
+  const read = createNumberReader()
+  const decoded = createRecent<CompactNumbers>(limits.decodedChunksBytes.value, ({ bytes }) => bytes)
+  const runs = createRecent<readonly Run[]>(limits.chunkRunsMax.value, () => 1)
   return {
-    numbersOf: (s, chunk) =>
-      known(keyOf(s, chunk), () => {
+    numbersOf(s, chunk) {
+      const found = decoded(`${s} ${chunk.t0}`, chunk, () => {
         const row = history.chunkAt(s, chunk.t0)
-        return row === undefined ? undefined : decodeNumbers(row)
-      }),
-    runsOf: (s, chunk, borders, find) => runs(`${keyOf(s, chunk)} ${borders.join()}`, find) ?? [],
+        return row && compactNumbers(row)
+      })
+      return found && read(found)
+    },
+    runsOf: (s, chunk, borders, find) => runs(`${s} ${chunk.t0} ${borders.join()}`, chunk, find) ?? [],
   }
 }
 
-/** Remembers what was asked for last. */
-function createRecent<T>(most: number) {
-  const known = new Map<string, T>()
-  return <F extends T | undefined>(key: string, make: () => F): T | F => {
-    const found = known.get(key) ?? make()
-    if (found === undefined) return found
+interface Known<T> {
+  readonly chunk: ChunkSummary
+  readonly value: T
+}
+
+/** Remembers what was asked for last of chunks, `most` by weight. */
+function createRecent<T>(most: number, weigh: (value: T) => number) {
+  const known = new Map<string, Known<T>>()
+  let weight = 0
+  const forget = (key: string): void => {
+    const one = known.get(key)
+    if (one === undefined) return
     known.delete(key)
-    known.set(key, found)
-    if (known.size > most) known.delete(known.keys().next().value!)
-    return found
+    weight -= weigh(one.value)
+  }
+  return (key: string, chunk: ChunkSummary, make: () => T | undefined): T | undefined => {
+    const found = known.get(key)
+    const value = found !== undefined && isSame(found.chunk, chunk) ? found.value : make()
+    forget(key)
+    if (value === undefined) return undefined
+    known.set(key, { chunk, value })
+    weight += weigh(value)
+    while (weight > most && known.size > 1) forget(known.keys().next().value!)
+    return value
   }
 }
+
+const isSame = (a: ChunkSummary, b: ChunkSummary): boolean =>
+  a.t1 === b.t1 && a.count === b.count && a.sum === b.sum && a.sumsq === b.sumsq

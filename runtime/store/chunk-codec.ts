@@ -82,21 +82,72 @@ export function decodeChunk(chunk: StoredChunk): Series {
   return { times, modified, values, shapes }
 }
 
+/** A chunk of numbers to be kept in memory: regular times and short decimals take few bytes. */
+export interface CompactNumbers {
+  readonly count: number
+  /** All of them, or the first and what lies between each and the next, ms. */
+  readonly times: Float64Array | { readonly first: number; readonly step: number }
+  /** All of them, or what they are times ten to the power of `scale`. */
+  readonly values: Float64Array | { readonly integers: Int32Array; readonly scale: number }
+  /** What both take. */
+  readonly bytes: number
+}
+
 /**
  * Times and values alone of a chunk of numbers; undefined where it holds anything else.
  * @throws GatewayError store.corrupt when the body is damaged.
  */
-export function decodeNumbers(
-  chunk: StoredChunk,
-): { readonly times: Float64Array; readonly values: Float64Array } | undefined {
-  if (chunk.codec === 3) return undefined
-  const reader = createByteReader(inflate(chunk.body))
-  const times = new Float64Array(chunk.count)
-  const values = new Float64Array(chunk.count)
+export function compactNumbers({ count, codec, body }: StoredChunk): CompactNumbers | undefined {
+  if (codec === 3) return undefined
+  const reader = createByteReader(inflate(body))
+  const times = compactTimes(reader, count)
+  reader.skip(count)
+  const values = compactValues(reader, codec, count)
+  const bytes =
+    ('step' in times ? 0 : times.byteLength) +
+    ('scale' in values ? values.integers.byteLength : values.byteLength)
+  return { count, times, values, bytes }
+}
+
+function compactTimes(reader: ByteReader, count: number): CompactNumbers['times'] {
+  const times = new Float64Array(count)
   readTimes(reader, times)
-  reader.skip(chunk.count)
-  readNumbers(reader, chunk.codec, values)
-  return { times, values }
+  const first = times[0]!
+  const step = count > 1 ? times[1]! - first : 0
+  return times.every((time, i) => time === first + i * step) ? { first, step } : times
+}
+
+function compactValues(reader: ByteReader, codec: number, count: number): CompactNumbers['values'] {
+  const values = new Float64Array(count)
+  if (codec !== 1) {
+    readNumbers(reader, codec, values)
+    return values
+  }
+  const scale = readIntegers(reader, values)
+  if (values.every((integer) => integer === (integer | 0)))
+    return { integers: Int32Array.from(values), scale }
+  return values.map((integer) => fromScaled(integer, scale))
+}
+
+/** Times and values of a chunk of numbers. */
+export interface Numbers {
+  readonly times: Float64Array
+  readonly values: Float64Array
+}
+
+/** Lays out compact numbers, one chunk at a time: what it returns is written over by the next. */
+export function createNumberReader(): (compact: CompactNumbers) => Numbers {
+  let room = { times: new Float64Array(0), values: new Float64Array(0) }
+  return ({ count, times, values }) => {
+    if (room.times.length < count) room = { times: new Float64Array(count), values: new Float64Array(count) }
+    const laid = { times: room.times.subarray(0, count), values: room.values.subarray(0, count) }
+    if ('step' in times) for (let i = 0; i < count; i++) laid.times[i] = times.first + i * times.step
+    else laid.times.set(times)
+    if ('scale' in values)
+      for (let i = 0; i < count; i++) laid.values[i] = fromScaled(values.integers[i]!, values.scale)
+    else laid.values.set(values)
+    return laid
+  }
 }
 
 function inflate(body: Uint8Array): Uint8Array {
@@ -179,9 +230,15 @@ function writeScaled(writer: ByteWriter, numbers: Float64Array, scale: number): 
 
 function readNumbers(reader: ByteReader, codec: number, values: Float64Array): void {
   if (codec === 1) {
-    const scale = reader.byte()
-    reader.sums(values)
+    const scale = readIntegers(reader, values)
     for (let i = 0; i < values.length; i++) values[i] = fromScaled(values[i]!, scale)
   } else if (codec === 2) for (let i = 0; i < values.length; i++) values[i] = reader.float64()
   else throw new GatewayError('store.corrupt', `chunk of unknown codec ${codec}`)
+}
+
+/** Reads scaled integers and returns their scale. */
+function readIntegers(reader: ByteReader, integers: Float64Array): number {
+  const scale = reader.byte()
+  reader.sums(integers)
+  return scale
 }

@@ -113,15 +113,22 @@ export function createByteReader(source: Uint8Array): ByteReader {
         if (first < 128) {
           sum += (first >>> 1) ^ -(first & 1)
         } else {
-          let value = first & 127
-          let scale = 128
+          let bits = first & 127
           let byte = first
-          while (byte >= 128) {
+          for (let shift = 7; byte >= 128 && shift < 28; shift += 7) {
             byte = buffer[at++]!
-            value += (byte & 127) * scale
-            scale *= 128
+            bits |= (byte & 127) << shift
           }
-          sum += value % 2 === 0 ? value / 2 : -(value + 1) / 2
+          if (byte < 128) sum += (bits >>> 1) ^ -(bits & 1)
+          else {
+            // What has more bits than an integer of the machine takes.
+            let value = bits
+            for (let scale = 2 ** 28; byte >= 128; scale *= 128) {
+              byte = buffer[at++]!
+              value += (byte & 127) * scale
+            }
+            sum += value % 2 === 0 ? value / 2 : -(value + 1) / 2
+          }
         }
         into[i] = sum
       }
@@ -130,7 +137,7 @@ export function createByteReader(source: Uint8Array): ByteReader {
     },
     skip(count) {
       let at = position
-      for (let left = count; left > 0 && at < buffer.length; at++) if (buffer[at]! < 128) left--
+      for (let left = count; left > 0 && at < buffer.length; at++) left -= (buffer[at]! >>> 7) ^ 1
       position = at
     },
     bytes(count = buffer.length - position) {

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeChunk, decodeNumbers, encodeChunk } from '#store/chunk-codec.ts'
+import { compactNumbers, createNumberReader, decodeChunk, encodeChunk } from '#store/chunk-codec.ts'
 import { slotOf } from '#store/chunk-key.ts'
 import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
 import { createByteReader, createByteWriter } from '#store/varint.ts'
@@ -67,6 +67,7 @@ test('a log blob gives back its observations', () => {
 
 test('a chunk gives back its instances', () => {
   const instance = fc.tuple(time, fc.integer({ min: 0, max: 100_000 }))
+  const readNumbers = createNumberReader()
   fc.assert(
     fc.property(
       fc.array(instance, { minLength: 1, maxLength: 300 }),
@@ -86,7 +87,26 @@ test('a chunk gives back its instances', () => {
         )
         expect(Array.from(back.values as ArrayLike<unknown>)).toEqual(given)
         const numbers = back.values instanceof Float64Array ? { times, values: back.values } : undefined
-        expect(decodeNumbers(chunk)).toEqual(numbers)
+        const compact = compactNumbers(chunk)
+        expect(compact && readNumbers(compact)).toEqual(numbers)
+      },
+    ),
+  )
+})
+
+test('regular decimals take four bytes each in memory, and come out bit for bit', () => {
+  const readNumbers = createNumberReader()
+  fc.assert(
+    fc.property(
+      fc.integer({ min: -1e12, max: 1e12 }),
+      fc.integer({ min: 1, max: 1e7 }),
+      fc.array(fc.integer({ min: -100_000, max: 100_000 }), { minLength: 2, maxLength: 300 }),
+      (first, step, cents) => {
+        const times = Float64Array.from(cents, (_, i) => first + i * step)
+        const values = Float64Array.from(cents, (cent) => cent / 100)
+        const compact = compactNumbers(encodeChunk({ times, modified: times, values, shapes: ['{}'] }))!
+        expect(compact.bytes).toBe(cents.length * 4)
+        expect(readNumbers(compact)).toEqual({ times, values })
       },
     ),
   )
