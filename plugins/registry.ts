@@ -4,4 +4,6 @@ import type { Capability, Plugin } from '#contract'
 /** Settings differ from plugin to plugin. */
 export type AnyPlugin = Plugin<never, Capability>
 
-export const plugins: Readonly<Record<string, () => Promise<AnyPlugin>>> = {}
+export const plugins: Readonly<Record<string, () => Promise<AnyPlugin>>> = {
+  ranking: async () => (await import('./ranking/plugin.ts')).default,
+}

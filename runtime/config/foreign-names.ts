@@ -31,7 +31,6 @@ export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
   VERSION: ['orchestrator', 'search'],
   PLATFORM_ORCHESTRATOR_URL: ['search'],
   IOTCRAWLER_ORCHESTRATOR_URL: ['search'],
-  INDEXER_URL: ['ranking'],
   INDEXER_HOST: ['indexing'],
   PLATFORM_AMQP_HOST: ['orchestrator'],
   IOTCRAWLER_RABBIT_HOST: ['orchestrator'],

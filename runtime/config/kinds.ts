@@ -126,6 +126,13 @@ function isBrokerBase(value: string): boolean {
   return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
 }
 
+/** A component of this gateway by its name, or a broker elsewhere as `brokerBase`. */
+export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
+  described(
+    `${names.join(' or ')}, or http[s]://host[:port][/path] of a broker`,
+    v.union([v.picklist(names), brokerBase()]),
+  )
+
 const toBrokerBase = (value: string): string =>
   `${value.replace(/\/+$/, '').replace(/\/ngsi-ld\/v1$/, '')}/ngsi-ld/v1`
 

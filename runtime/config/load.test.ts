@@ -31,7 +31,7 @@ describe('settings that stand', () => {
       uplinks: [],
       copies: [],
       indexing: { enabled: true, port: 'off' },
-      ranking: { enabled: true, port: 3003 },
+      ranking: { enabled: true, port: 3003, backend: 'indexing', timeoutMs: 10_000 },
       search: { enabled: true, port: 8080 },
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: {

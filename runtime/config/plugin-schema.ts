@@ -3,7 +3,7 @@
  * plugin gets its own section and no other. A section is called what its plugin is called.
  */
 import * as kind from './kinds.ts'
-import { section, setting } from './setting.ts'
+import { maybe, section, setting } from './setting.ts'
 
 const enabled = (part: string) =>
   setting(kind.flag(), true, { title: 'Whether it runs', description: `false: there is no ${part} here.` })
@@ -17,6 +17,19 @@ const port = (byDefault: number | 'off', serves: string) =>
 export const ranking = section('Ranking', {
   enabled: enabled('ranking'),
   port: port(3003, 'Serves /ngsi-ld/v1/entities with weights.'),
+  backend: setting(kind.backend('indexing', 'mdr'), 'indexing', {
+    title: 'What is ranked',
+    description: 'indexing or mdr: of this gateway. An address: any NGSI-LD broker (INDEXER_URL).',
+  }),
+  timeoutMs: setting(kind.wholeNumber(100, 600_000, 'ms'), 10_000, {
+    title: 'Patience with the backend',
+    description: 'For one ranked list, all pages together. Beyond it the answer is 504.',
+  }),
+  tokenFile: maybe(kind.fileName(), {
+    title: 'File of the token',
+    description:
+      'Sent to a backend elsewhere as Bearer token instead of what clients send; its first line. Mode 0600.',
+  }),
 })
 
 export const indexing = section('Indexing', {

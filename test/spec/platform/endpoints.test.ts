@@ -11,7 +11,8 @@ let mdr: ReturnType<typeof clientOf>
 
 beforeAll(async () => {
   // A client of the platform sends no Accept and expects JSON-LD: that is a setting.
-  gateway = await startGatewayProcess({ config: { http: { defaultMediaType: 'application/ld+json' } } })
+  const http = { defaultMediaType: 'application/ld+json' }
+  gateway = await startGatewayProcess({ config: { http, ranking: { backend: 'mdr' } } })
   mdr = clientOf(httpClient(gateway.httpUrl))
 })
 afterAll(() => gateway.stop())
@@ -92,4 +93,27 @@ prove('Endpoints', {
     expect((await mdr.retrieve(idOf('delete'))).status).toBe(404)
     expect((await mdr.remove(idOf('delete'))).status).toBe(404)
   },
+
+  async ranking() {
+    for (const [name, most] of [
+      ['low', 10],
+      ['high', 90],
+    ] as const)
+      await mdr.create({ ...sensor(idOf(name)), 'qoi:max': { type: 'Property', value: most } })
+    const client = httpClient(`${gateway.httpUrl}/ranking`)
+    const weights = encodeURIComponent(`${qoi}max:0.01`)
+    const ids = `id=${idOf('low')},${idOf('high')}`
+    const ranked = await client.get(`/ngsi-ld/v1/entities?type=sosa:Sensor&weights=${weights}&${ids}`)
+    expect(ranked.status).toBe(200)
+    expect(ranked.json()).toEqual([])
+    const known = await client.get(
+      `/ngsi-ld/v1/entities?type=${encodeURIComponent(sensorType)}&weights=${weights}&${ids}`,
+    )
+    expect((known.json() as Record<string, unknown>[]).map((one) => [one['id'], one[rankScore]])).toEqual([
+      [idOf('high'), { type: 'Property', value: 0.9 }],
+      [idOf('low'), { type: 'Property', value: 0.1 }],
+    ])
+  },
 })
+
+const rankScore = 'http://iotcrawler.eu/rankScore'

@@ -27,7 +27,7 @@ interface AbsentRow extends BuiltRow {
   readonly absent: Absence
 }
 
-const built = (says: string): BuiltRow => ({ component: 'metadata repository', says })
+const built = (says: string, component = 'metadata repository'): BuiltRow => ({ component, says })
 const absent = (component: string, says: string, absence: Absence): AbsentRow => ({
   component,
   says,
@@ -73,11 +73,7 @@ export const rows = {
       'GET /version gives the version label',
       route('GET', '/version'),
     ),
-    ranking: absent(
-      'ranking',
-      'GET /ngsi-ld/v1/entities?type=&weights= gives a ranked array',
-      route('GET', '/ranking/ngsi-ld/v1/entities'),
-    ),
+    ranking: built('GET /ngsi-ld/v1/entities?type=&weights= gives a ranked array', 'ranking'),
     indexing: absent(
       'indexing',
       'the NGSI-LD query interface over registered brokers',
@@ -205,7 +201,7 @@ export const rows = {
     limitSourceSensors: absent(creator, 'limitSourceSensors: 8 unless given', route('GET', replace)),
     onlySameObservations: absent(creator, 'onlySameObservations: true unless given', route('GET', deploy)),
     updateInterval: absent(creator, 'updateInterval: seconds, chosen by the caller', route('GET', deploy)),
-    weights: absent('ranking', 'weights should add up to 1', { parameter: 'weights=a:1' }),
+    weights: built('weights should add up to 1', 'ranking'),
     shards: absent(
       'indexing',
       'sharding takes four database instances',

@@ -1,0 +1,194 @@
+/**
+ * The values of candidates: paths of all terms are walked together, level by level, so that a relationship of all
+ * candidates costs as few requests as its targets fit into, however many terms go through it. Several targets count by
+ * their mean.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
+import type { Linked } from './backend.ts'
+import { attributesFor, reckon, type Yardsticks } from './criteria.ts'
+import type { Criterion } from './path.ts'
+import type { Term } from './question.ts'
+import { type Finder, instanceOf, numberOf, targetsOf } from './value.ts'
+
+export interface GatheringPorts {
+  readonly finder: Finder
+  /** Names to ask a broker with for the attributes of that name. */
+  readonly spellings: (name: string) => readonly string[]
+  readonly linked: (ids: readonly string[], names: readonly string[]) => Promise<Linked>
+}
+
+export interface Gathered {
+  /** By candidate, then by term; NaN where there is none. */
+  readonly values: readonly Float64Array[]
+  /** Why linked entities could not be read. */
+  readonly failures: readonly string[]
+}
+
+/** A name in the paths of terms, and what stands behind it. */
+interface Step {
+  readonly name: string
+  /** Terms whose path ends here, and those that reckon a criterion of what this leads to. */
+  readonly ends: readonly number[]
+  readonly criteria: readonly (readonly [term: number, criterion: Criterion])[]
+  readonly steps: readonly Step[]
+}
+
+/** What a path has come to: of which candidate, and where it goes on. */
+interface Place {
+  readonly candidate: number
+  readonly holder: JsonObject
+}
+
+/** Whose values are gathered, and by what. */
+export interface Subject {
+  readonly terms: readonly Term[]
+  /** With attributes as members. */
+  readonly entities: readonly JsonObject[]
+  readonly yardsticks: Yardsticks
+  /** Whether what is not found in them may be had from the broker. */
+  readonly isPartial: boolean
+}
+
+export interface Gathering {
+  /** @throws ngsi-ld.too-many-results where a relationship leads to too many entities. */
+  gather(): Promise<Gathered>
+}
+
+export function createGathering(
+  { terms, entities, yardsticks, isPartial }: Subject,
+  ports: GatheringPorts,
+): Gathering {
+  const root = stepOf(
+    '',
+    terms.map((term, index) => [term, index] as const),
+    0,
+  )
+  const sums = entities.map(() => new Float64Array(terms.length))
+  const counts = entities.map(() => new Uint32Array(terms.length))
+  const failures: string[] = []
+  const { finder } = ports
+  let settled: readonly Uint32Array[] | undefined
+
+  const note = (candidate: number, term: number, value: number): void => {
+    if (Number.isNaN(value) || (settled?.[candidate]?.[term] ?? 0) > 0) return
+    sums[candidate]![term]! += value
+    counts[candidate]![term]!++
+  }
+
+  /** Everything that a step leads to from these places; links are followed together. */
+  async function walk({ criteria, steps }: Step, places: readonly Place[]): Promise<void> {
+    for (const { candidate, holder } of places)
+      for (const [term, criterion] of criteria)
+        note(candidate, term, reckon(criterion, holder, finder, yardsticks))
+    for (const step of steps) await pass(step, places)
+  }
+
+  async function pass(step: Step, places: readonly Place[]): Promise<void> {
+    const nested: Place[] = []
+    const links = new Map<string, number[]>()
+    for (const { candidate, holder } of places) {
+      const key = finder.keyOf(holder, step.name)
+      if (key === undefined) continue
+      const attribute = holder[key]!
+      for (const term of step.ends) note(candidate, term, numberOf(attribute, finder))
+      if (step.steps.length === 0 && step.criteria.length === 0) continue
+      const within = withinAttribute(step, attribute)
+      if (within !== undefined) nested.push({ candidate, holder: within })
+      else for (const id of targetsOf(attribute)) listed(links, id).push(candidate)
+    }
+    if (nested.length > 0) await walk(step, nested)
+    if (links.size > 0) await walk(step, await follow(step, links))
+  }
+
+  /** Where a path goes on in the attribute itself: no link, a linked entity that stands in it, or a sub-attribute. */
+  function withinAttribute(step: Step, attribute: Json): JsonObject | undefined {
+    const instance = instanceOf(attribute)
+    if (!isObject(instance)) return undefined
+    const joined = own(instance, 'entity')
+    if (isObject(joined)) return joined
+    const isLink = targetsOf(instance).length > 0
+    return !isLink || step.steps.some(({ name }) => finder.keyOf(instance, name) !== undefined)
+      ? instance
+      : undefined
+  }
+
+  async function follow(step: Step, links: ReadonlyMap<string, readonly number[]>): Promise<Place[]> {
+    if (links.size > limits.rankingLinkedMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `${step.name} leads to more than ${limits.rankingLinkedMax.value} entities: ask for fewer candidates`,
+      )
+    }
+    const { entities: found, failure } = await ports.linked([...links.keys()], namesOf(step))
+    if (failure !== undefined) failures.push(`entities behind ${step.name} could not be read: ${failure}`)
+    return [...links].flatMap(([id, candidates]) => {
+      const holder = found.get(id)
+      return holder === undefined ? [] : candidates.map((candidate) => ({ candidate, holder }))
+    })
+  }
+
+  const namesOf = ({ criteria, steps }: Step): readonly string[] => [
+    ...new Set(
+      [
+        ...steps.map(({ name }) => name),
+        ...criteria.flatMap(([, criterion]) => attributesFor(criterion, yardsticks)),
+      ].flatMap(ports.spellings),
+    ),
+  ]
+
+  /** Keys of attributes that look like paths. */
+  function readWholes(): void {
+    for (const [term, { name, path }] of terms.entries()) {
+      if (path.names.length < 2 || path.criterion !== undefined) continue
+      for (const [candidate, holder] of entities.entries())
+        if (Object.hasOwn(holder, name)) note(candidate, term, numberOf(holder[name]!, finder))
+    }
+  }
+
+  return Object.freeze({
+    async gather() {
+      readWholes()
+      settled = counts.map((told) => told.slice())
+      await walk(
+        root,
+        [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder })),
+      )
+      if (isPartial) {
+        // What the client did not want to see counts all the same; what was found stays.
+        settled = counts.map((told) => told.slice())
+        const lacking = counts.flatMap((told, candidate) => (told.includes(0) ? [candidate] : []))
+        const ids = new Map(lacking.map((candidate) => [entities[candidate]!['id'] as string, [candidate]]))
+        if (ids.size > 0) await walk(root, await follow(root, ids))
+      }
+      const values = sums.map((sum, candidate) => sum.map((total, term) => total / counts[candidate]![term]!))
+      return { values, failures }
+    },
+  } satisfies Gathering)
+}
+
+function listed(links: Map<string, number[]>, id: string): number[] {
+  const known = links.get(id)
+  if (known !== undefined) return known
+  const made: number[] = []
+  links.set(id, made)
+  return made
+}
+
+function stepOf(name: string, terms: readonly (readonly [Term, number])[], depth: number): Step {
+  const here = terms.filter(([{ path }]) => path.names.length === depth)
+  const further = Map.groupBy(
+    terms.filter(([{ path }]) => path.names.length > depth),
+    ([{ path }]) => path.names[depth]!,
+  )
+  return {
+    name,
+    ends: here.flatMap(([{ path }, index]) => (path.criterion === undefined ? [index] : [])),
+    criteria: here.flatMap(([{ path }, index]) =>
+      path.criterion === undefined ? [] : [[index, path.criterion] as const],
+    ),
+    steps: [...further].map(([next, behind]) => stepOf(next, behind, depth + 1)),
+  }
+}

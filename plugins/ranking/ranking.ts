@@ -1,0 +1,109 @@
+/**
+ * A ranked query from question to answer: candidates come from the backend page by page, each page gets its values, and the best are
+ * kept. Only what can still be in the answer stays in memory, unless normalisation has to see all first.
+ */
+import type { Clock } from '#base/clock.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { toIri } from '#ngsi-ld/core-context.ts'
+import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
+import type { Answered, Asking, Backend, Outcome } from './backend.ts'
+import { createGathering } from './gathering.ts'
+import type { Question } from './question.ts'
+import { bestOf, type Candidate, type Ranked, type Span, scoreOf, spansOf } from './score.ts'
+import { createFinder } from './value.ts'
+
+export interface Ranking {
+  rank(question: Question, asking: Asking): Promise<Exclude<Outcome, { kind: 'read' }> | RankedList>
+}
+
+export interface RankedList {
+  readonly kind: 'ranked'
+  /** The page asked for, the best first. */
+  readonly page: readonly Ranked<JsonObject>[]
+  /** Of all candidates. */
+  readonly count: number
+  /** By term, of how many candidates it has no number. */
+  readonly missing: readonly number[]
+  readonly spans: readonly Span[] | undefined
+  /** What the backend and linked entities had to warn of. */
+  readonly warnings: readonly string[]
+  readonly failures: readonly string[]
+  /** The first answer, whose headers go with the list. */
+  readonly first: Answered
+}
+
+export interface RankingPorts {
+  readonly backend: Backend
+  readonly clock: Clock
+  /** Of the platform; compiled when it is needed. */
+  readonly context: () => Context
+}
+
+export function createRanking({ backend, clock, context }: RankingPorts): Ranking {
+  const finder = createFinder((name) => context().expand(name))
+  const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
+
+  return Object.freeze({
+    async rank(question, asking) {
+      const { terms, isNormalised, isPartial, offset, limit } = question
+      const yardsticks = { ...question.yardsticks, now: clock.now() }
+      const plain = { ...asking, headers: plainHeaders(asking.headers) }
+      const ports = {
+        finder,
+        spellings,
+        linked: (ids: readonly string[], names: readonly string[]) => backend.linked(ids, names, plain),
+      }
+      const missing = terms.map(() => 0)
+      const failures = new Set<string>()
+      let [count, kept] = [0, [] as readonly Ranked<JsonObject>[]]
+      let all: readonly Candidate<JsonObject>[] = []
+
+      const outcome = await backend.candidates(question.others, asking, async (items) => {
+        count += items.length
+        const entities = items.map(membersOf)
+        const found = await createGathering({ terms, entities, yardsticks, isPartial }, ports).gather()
+        for (const failure of found.failures) failures.add(failure)
+        const candidates = items.map((item, index) => ({ item, values: found.values[index]! }))
+        for (const { values } of candidates)
+          for (let term = 0; term < missing.length; term++) if (Number.isNaN(values[term])) missing[term]!++
+        if (isNormalised) all = [...all, ...candidates]
+        else kept = bestOf([...kept, ...candidates.map((one) => ranked(one))], offset + limit)
+      })
+      if (outcome.kind !== 'read') return outcome
+      const spans = isNormalised ? spansOf(terms.length, all) : undefined
+      if (isNormalised)
+        kept = bestOf(
+          all.map((one) => ranked(one, spans)),
+          offset + limit,
+        )
+      const { first, warnings } = outcome
+      return {
+        kind: 'ranked',
+        page: kept.slice(offset),
+        count,
+        missing,
+        spans,
+        warnings,
+        failures: [...failures],
+        first,
+      }
+
+      function ranked(one: Candidate<JsonObject>, within?: readonly Span[]): Ranked<JsonObject> {
+        return { ...one, score: scoreOf(terms, one.values, within) }
+      }
+    },
+  } satisfies Ranking)
+}
+
+/** Where the attributes of an item are: of a feature, its properties. */
+export function membersOf(item: JsonObject): JsonObject {
+  const properties = own(item, 'properties')
+  if (item['type'] !== 'Feature' || !isObject(properties)) return item
+  return { ...properties, id: item['id']! }
+}
+
+/** Linked entities are read as they are, whatever form the client wants. */
+const plainHeaders = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({
+  ...headers,
+  accept: 'application/json',
+})

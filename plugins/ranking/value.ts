@@ -1,0 +1,120 @@
+/**
+ * Numbers, links, times and places in entities as any broker may answer them: normalized, concise or simplified, with names
+ * as the client's context shows them. Pure and total: whatever stands there, the answer is a value or that there is none.
+ */
+import type { Json } from '#contract'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import type { Position } from '#ngsi-ld/figure.ts'
+import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/json.ts'
+import { isUri } from '#ngsi-ld/name.ts'
+
+/** Turns a name as it stands in an answer, or in a weight, into what can be compared. */
+export type Expand = (name: string) => string
+
+/** Finds attributes by names that may be written otherwise in the answer. */
+export interface Finder {
+  /** Key of the attribute of that name: itself, or another way to write the same. */
+  keyOf(holder: JsonObject, name: string): string | undefined
+}
+
+export function createFinder(expand: Expand): Finder {
+  const found = new Map<string, string>()
+  return Object.freeze({
+    keyOf(holder, name) {
+      if (Object.hasOwn(holder, name)) return name
+      const usual = found.get(name)
+      if (usual !== undefined && Object.hasOwn(holder, usual)) return usual
+      const wanted = expand(name)
+      for (const key of Object.keys(holder)) {
+        if (ownMembers.has(key) || expand(key) !== wanted) continue
+        found.set(name, key)
+        return key
+      }
+      return undefined
+    },
+  } satisfies Finder)
+}
+
+/** Members that are never attributes. */
+const ownMembers: ReadonlySet<string> = new Set(['id', 'type', '@context', 'scope', 'value', 'object'])
+
+const rated = 'https://w3id.org/iot/qoi#hasRatedValue'
+const absolute = 'https://w3id.org/iot/qoi#hasAbsoluteValue'
+
+/** The instance without datasetId, else the first one. */
+export function instanceOf(attribute: Json): Json | undefined {
+  if (!isList(attribute)) return attribute
+  return attribute.find((one) => isObject(one) && own(one, 'datasetId') === undefined) ?? attribute[0]
+}
+
+/**
+ * The number that an attribute says: its value, or as text such as `0.8` or `0.8^^xsd:double`. One whose value says nothing, as `NA`,
+ * is read by its qoi:hasRatedValue, else by its qoi:hasAbsoluteValue. NaN where there is none.
+ */
+export function numberOf(attribute: Json, finder: Finder): number {
+  const instance = instanceOf(attribute)
+  if (!isObject(instance)) return plainNumber(instance)
+  const direct = plainNumber(own(instance, 'value'))
+  if (!Number.isNaN(direct)) return direct
+  for (const name of [rated, absolute]) {
+    const key = finder.keyOf(instance, name)
+    const nested = key === undefined ? undefined : instanceOf(instance[key]!)
+    const value = plainNumber(isObject(nested) ? own(nested, 'value') : nested)
+    if (!Number.isNaN(value)) return value
+  }
+  return Number.NaN
+}
+
+function plainNumber(value: Json | undefined): number {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : Number.NaN
+  if (typeof value === 'string') return textNumber(value)
+  if (isObject(value) && Object.hasOwn(value, '@value')) return plainNumber(value['@value'])
+  return Number.NaN
+}
+
+/** Decimal text, with a datatype behind it or not. */
+export function textNumber(text: string): number {
+  const [, digits] = /^\s*"?([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"?\s*(?:\^\^\S+)?\s*$/i.exec(text) ?? []
+  const value = digits === undefined ? Number.NaN : Number(digits)
+  return Number.isFinite(value) ? value : Number.NaN
+}
+
+/** Ids that a relationship leads to; a simplified one is a URI alone, or several. */
+export function targetsOf(attribute: Json): readonly string[] {
+  return listOf<Json>(attribute).flatMap((instance): readonly string[] => {
+    if (!isObject(instance)) return typeof instance === 'string' && isUri(instance) ? [instance] : []
+    const objects = own(instance, 'object') ?? own(instance, 'objectList')
+    if (objects === undefined) return []
+    return listOf<Json>(objects).flatMap((one) => {
+      const id = isObject(one) ? own(one, 'object') : one
+      return typeof id === 'string' && isUri(id) ? [id] : []
+    })
+  })
+}
+
+/** A point of a GeoProperty or of a bare geometry; the first position of another geometry. */
+export function positionOf(attribute: Json | undefined): Position | undefined {
+  const instance = attribute === undefined ? undefined : instanceOf(attribute)
+  if (!isObject(instance)) return undefined
+  const geometry = own(instance, 'coordinates') === undefined ? own(instance, 'value') : instance
+  let place = isObject(geometry) ? own(geometry, 'coordinates') : undefined
+  while (isList(place) && isList(place[0])) place = place[0]
+  if (!isList(place) || place.length < 2) return undefined
+  return place.every((part) => typeof part === 'number') ? place : undefined
+}
+
+/** When an attribute was observed, ms: its observedAt, or the time that is its value. */
+export function timeOf(attribute: Json | undefined): number | undefined {
+  const instance = attribute === undefined ? undefined : instanceOf(attribute)
+  const texts = isObject(instance)
+    ? [own(instance, 'observedAt'), unwrapped(own(instance, 'value'))]
+    : [instance]
+  for (const text of texts) {
+    const time = typeof text === 'string' ? dateTimeToMs(text.replace(/^"|"?\^\^\S+$/g, '')) : undefined
+    if (time !== undefined) return time
+  }
+  return undefined
+}
+
+const unwrapped = (value: Json | undefined): Json | undefined =>
+  isObject(value) ? own(value, '@value') : value

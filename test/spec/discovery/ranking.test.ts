@@ -1,0 +1,262 @@
+/**
+ * Ranking over a real gateway: its own repository, another broker by HTTP, and brokers that fail. The examples are those of the
+ * original component and of the specification.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { platformContextPath } from '#broker/contexts.ts'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-ranking-'))
+const qoi = 'https://w3id.org/iot/qoi#'
+const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
+const streamType = encodeURIComponent(`${iotStream}IotStream`)
+const rankScore = 'http://iotcrawler.eu/rankScore'
+const property = (value: unknown, more = {}): object => ({ type: 'Property', value, ...more })
+const rated = (value: number): object => property('NA', { [`${qoi}hasRatedValue`]: property(value) })
+
+type Entity = Readonly<Record<string, never>>
+let site: GatewayInside
+let elsewhere: GatewayInside
+/** What the server of `failing` answers. */
+let failing: Server
+let broken: GatewayInside
+let own: HttpClient
+
+const rankingOf = ({ httpPort }: GatewayInside): HttpClient =>
+  httpClient(`http://127.0.0.1:${httpPort}/ranking`)
+
+async function start(name: string, env: Record<string, string>): Promise<GatewayInside> {
+  return startGatewayInside(mkdtempSync(join(folder, name)), env)
+}
+
+beforeAll(async () => {
+  failing = createServer((request, response) => {
+    const what = new URL(request.url!, 'http://a').searchParams.get('type')
+    if (what === 'Garbage') response.end('<html>')
+    else if (what === 'Refused')
+      response.writeHead(418, { 'Content-Type': 'application/json', 'X-Kept': 'yes' }).end('{"title":"no"}')
+    // Anything else is never answered.
+  })
+  await new Promise<void>((resolve) => failing.listen(0, '127.0.0.1', resolve))
+  site = await start('site-', { SELVEDGE_RANKING_BACKEND: 'mdr' })
+  elsewhere = await start('elsewhere-', { INDEXER_URL: `http://127.0.0.1:${site.httpPort}` })
+  broken = await start('broken-', {
+    INDEXER_URL: `http://127.0.0.1:${(failing.address() as AddressInfo).port}`,
+    SELVEDGE_RANKING_TIMEOUT_MS: '400',
+  })
+  own = rankingOf(site)
+  const streams = Array.from({ length: 120 }, (_, n) => ({
+    id: `urn:ngsi-ld:IotStream:s:${n}`,
+    type: `${iotStream}IotStream`,
+    [`${qoi}hasQuality`]: { type: 'Relationship', object: `urn:ngsi-ld:QoI:urn:ngsi-ld:IotStream:s:${n}` },
+    name: property(`stream ${n}`),
+    level: property(n % 10),
+  }))
+  const qualities = streams.map(({ id }, n) => ({
+    id: `urn:ngsi-ld:QoI:${id}`,
+    type: `${qoi}Quality`,
+    [`${qoi}completeness`]: rated(((n * 7) % 120) / 120),
+    [`${qoi}age`]: property('NA', { [`${qoi}hasAbsoluteValue`]: property(n) }),
+  }))
+  const examples = [
+    { id: 'urn:x:A', type: 'Example', completeness: property(0.88), timeliness: property(0.92) },
+    { id: 'urn:x:B', type: 'Example', completeness: property(0.92), timeliness: property(0.88) },
+  ]
+  const made = await site.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+    ...streams,
+    ...qualities,
+    ...examples,
+  ])
+  expect(made.status).toBe(201)
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([site, elsewhere, broken].map((gateway) => gateway.close()))
+  failing.closeAllConnections()
+  failing.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const query = '/ngsi-ld/v1/entities'
+const scores = (entities: readonly Entity[]): unknown[] => entities.map((one) => [one['id'], one[rankScore]])
+
+describe('weights', () => {
+  it.each([
+    ['rankWeights[completeness]=0.4&rankWeights[timeliness]=0.6', 'urn:x:A', 0.904],
+    ['rankWeights%5Bcompleteness%5D=0.4&rankWeights%5Btimeliness%5D=0.6', 'urn:x:A', 0.904],
+    ['rankWeights[completeness]=0.8&rankWeights[timeliness]=0.2', 'urn:x:B', 0.912],
+    ['weights=completeness:0.8,timeliness:0.2', 'urn:x:B', 0.912],
+    [`weights=${encodeURIComponent('{"completeness":0.8,"timeliness":0.2}')}`, 'urn:x:B', 0.912],
+  ])('of the documentation rank: %s', async (weights, best, score) => {
+    for (const client of [own, rankingOf(elsewhere)]) {
+      const answer = await client.get(`${query}?type=Example&${weights}`)
+      expect([answer.status, answer.headers['ngsild-warning']]).toEqual([200, undefined])
+      const [first] = answer.json() as Entity[]
+      expect([first!['id'], first![rankScore]]).toEqual([best, { type: 'Property', value: score }])
+    }
+  })
+
+  it('leave entities untouched where there are none', async () => {
+    const plain = await site.get(`${query}?type=Example`)
+    for (const client of [own, rankingOf(elsewhere)]) {
+      const answer = await client.get(`${query}?type=Example`)
+      expect(answer.text).toBe(plain.text)
+      expect(answer.headers['content-type']).toBe(plain.headers['content-type'])
+      expect(answer.headers['link']).toBe(plain.headers['link'])
+    }
+  })
+
+  it.each([
+    'weights=completeness:high',
+    'weights=:1',
+    'rankWeights[completeness]=x',
+    'weights=completeness:1e999',
+  ])('that cannot be used are refused: %s', async (weights) => {
+    const answer = await own.get(`${query}?type=Example&${weights}`)
+    expect(answer.status).toBe(400)
+    expect(answer.json()).toMatchObject({
+      type: 'https://uri.etsi.org/ngsi-ld/errors/BadRequestData',
+      detail: expect.stringMatching(/completeness|empty/),
+    })
+  })
+})
+
+describe('a ranked list of streams by their quality', () => {
+  const weights = 'weights=qoi:hasQuality.qoi:completeness:1'
+
+  it('is in order over all of them, page by page', async () => {
+    const order = Array.from({ length: 120 }, (_, n) => n).sort((a, b) => ((b * 7) % 120) - ((a * 7) % 120))
+    const seen: string[] = []
+    let path: string | undefined = `${query}?type=${streamType}&${weights}&limit=50&count=true`
+    while (path !== undefined) {
+      const answer = await own.get(path)
+      expect([answer.status, answer.headers['ngsild-results-count']]).toEqual([200, '120'])
+      seen.push(...(answer.json() as { id: string }[]).map(({ id }) => id))
+      const next = /<([^<>]*)>;rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+      path = next === undefined ? undefined : `${query}${next}`
+    }
+    expect(seen).toEqual(order.map((n) => `urn:ngsi-ld:IotStream:s:${n}`))
+  })
+
+  it('is the same over another broker, by full IRIs, and by short names with a context', async () => {
+    const context = `<http://127.0.0.1:${site.httpPort}${platformContextPath}>; rel="http://www.w3.org/ns/json-ld#context"`
+    const expected = scores((await own.get(`${query}?type=${streamType}&${weights}&limit=5`)).json())
+    expect(expected).toHaveLength(5)
+    const full = encodeURIComponent(`${qoi}hasQuality.${qoi}completeness`)
+    const remote = await rankingOf(elsewhere).get(
+      `${query}?type=${streamType}&rankWeights[${full}]=1&limit=5`,
+    )
+    expect(scores(remote.json())).toEqual(expected)
+    const short = await own.get(`${query}?type=IotStream&weights=hasQuality.completeness:1&limit=5`, {
+      Link: context,
+    })
+    expect(scores(short.json())).toEqual(expected)
+    expect(short.headers['link']).toContain(platformContextPath)
+  })
+
+  it('shows only what is asked for, and ranks by what is not', async () => {
+    const answer = await own.get(
+      `${query}?type=${streamType}&weights=level:0.1,qoi:hasQuality.qoi:completeness:1&attrs=name&options=keyValues&limit=1`,
+    )
+    const [first] = answer.json() as Entity[]
+    expect(Object.keys(first!).toSorted()).toEqual([rankScore, 'id', 'name', 'type'].toSorted())
+    expect(first![rankScore]).toBeGreaterThan(1.5)
+  })
+
+  it('is normalised, and small may be good', async () => {
+    const answer = await own.get(
+      `${query}?type=${streamType}&weights=-qoi:hasQuality.qoi:age:1&normalise=minmax&limit=2&explain=true`,
+    )
+    const [first, second] = answer.json() as Entity[]
+    expect([first!['id'], second!['id']]).toEqual(['urn:ngsi-ld:IotStream:s:0', 'urn:ngsi-ld:IotStream:s:1'])
+    expect(first![rankScore]).toEqual({
+      type: 'Property',
+      value: 1,
+      'urn:selvedge:ns:rankTerms': {
+        type: 'Property',
+        value: [
+          {
+            name: 'qoi:hasQuality.qoi:age',
+            weight: 1,
+            value: 0,
+            share: 1,
+            smallIsGood: true,
+            least: 0,
+            most: 119,
+          },
+        ],
+      },
+    })
+  })
+})
+
+describe('the backend', () => {
+  it('is passed through by id', async () => {
+    const answer = await rankingOf(elsewhere).get(`${query}/urn:x:A`)
+    expect(answer.text).toBe((await site.get(`${query}/urn:x:A`)).text)
+    expect((await own.get(`${query}/urn:x:nobody`)).status).toBe(404)
+  })
+
+  it('gets the headers of the client', async () => {
+    const answer = await rankingOf(elsewhere).get(`${query}?type=Example&weights=completeness:1`, {
+      'NGSILD-Tenant': 'nobody',
+      Accept: 'application/ld+json',
+    })
+    expect([answer.status, answer.headers['ngsild-tenant']]).toEqual([404, 'nobody'])
+    const ld = await own.get(`${query}?type=Example&weights=completeness:1`, {
+      Accept: 'application/ld+json',
+    })
+    expect(ld.headers['content-type']).toBe('application/ld+json')
+    expect(ld.json()).toMatchObject([{ '@context': expect.anything() }, { '@context': expect.anything() }])
+  })
+
+  it('has its errors passed on', async () => {
+    for (const more of ['', '&weights=a:1']) {
+      const answer = await rankingOf(broken).get(`${query}?type=Refused${more}`)
+      expect([answer.status, answer.text, answer.headers['x-kept']]).toEqual([418, '{"title":"no"}', 'yes'])
+    }
+    const bad = await own.get(`${query}?type=Example&weights=completeness:1&q=((`)
+    expect(bad.status).toBe(400)
+    expect(bad.json()).toMatchObject({ type: 'https://uri.etsi.org/ngsi-ld/errors/BadRequestData' })
+  })
+
+  it('that does not answer is a 504', async () => {
+    for (const more of ['', '&weights=a:1']) {
+      const answer = await rankingOf(broken).get(`${query}?type=Silent${more}`)
+      expect(answer.status).toBe(504)
+      expect(answer.json()).toMatchObject({
+        type: 'https://uri.etsi.org/ngsi-ld/errors/InternalError',
+        title: 'Timeout',
+        detail: expect.any(String),
+      })
+    }
+  })
+
+  it('that answers garbage is a 500', async () => {
+    const answer = await rankingOf(broken).get(`${query}?type=Garbage&weights=a:1`)
+    expect(answer.status).toBe(500)
+    expect(answer.json()).toMatchObject({ title: 'Request failed' })
+  })
+})
+
+describe('its other routes', () => {
+  it('are health, a description and a page', async () => {
+    expect((await own.get('/api/health')).json()).toEqual({ status: 'UP' })
+    const description = (await own.get('/spec')).json() as { paths: object }
+    expect(Object.keys(description.paths)).toContain('/ngsi-ld/v1/entities')
+    const page = await own.get('/')
+    expect(page.headers['content-type']).toContain('text/html')
+    expect(page.text).not.toMatch(/(?:src|href)="https?:/)
+  })
+
+  it('are read only', async () => {
+    const answer = await own.send('POST', query, {})
+    expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD'])
+    expect((await own.get('/ngsi-ld/v1/nothing')).status).toBe(404)
+  })
+})
