@@ -8,7 +8,14 @@ import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
+
+
 import { pluginLimits } from './plugin-limits.ts'
+
+
+import { searchLimits } from './search-limits.ts'
+
+
 import { uplinkLimits } from './uplink-limits.ts'
 
 export const limits = {
@@ -394,6 +401,7 @@ export const limits = {
   ...clockLimits,
   ...diskLimits,
   ...indexingLimits,
+  ...searchLimits,
   ...uplinkLimits,
   ...downwardLimits,
   ...pluginLimits,

@@ -1,0 +1,218 @@
+/**
+ * What one operation reads from the broker: queries as they are asked, entities by id and by who points to them gathered
+ * into few requests, each entity once. Counts what it costs and stops at ceilings. A broker that fails is an error of
+ * GraphQL that says who answered what.
+ */
+import DataLoader from 'dataloader'
+import { GraphQLError } from 'graphql'
+import { limits } from '#base/limits.ts'
+import type { BrokerPort } from '#contract'
+import type { Near } from './criteria.ts'
+import type { FieldModel, Model } from './model.ts'
+import { type EntityJson, targetsOf } from './values.ts'
+
+/** One question to a broker. */
+export interface Ask {
+  readonly types: readonly string[]
+  readonly ids?: readonly string[] | undefined
+  readonly q?: string | undefined
+  readonly near?: Near | undefined
+  /** Name and weight, for the component that ranks. */
+  readonly weights?: readonly (readonly [string, number])[] | undefined
+}
+
+export interface Page {
+  readonly offset: number
+  readonly limit: number
+}
+
+export interface Reads {
+  /** A page of what matches, in the order of the broker. */
+  page(ask: Ask, page: Page): Promise<readonly EntityJson[]>
+  count(ask: Ask): Promise<number>
+  /** The entity of that id, of the type or one below it; undefined when there is none. */
+  byId(type: string, id: string): Promise<EntityJson | undefined>
+  /** Entities that point to an id by an attribute. */
+  pointingTo(field: FieldModel, id: string): Promise<readonly EntityJson[]>
+  statistics(): { readonly requests: number; readonly entities: number; readonly ms: number }
+}
+
+export interface ReadPorts {
+  readonly model: Model
+  readonly broker: BrokerPort
+  /** Who answers questions with weights. */
+  readonly ranking: BrokerPort
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+}
+
+export function createReads(ports: ReadPorts): Reads {
+  const { model } = ports
+  const tally: Tally = { requests: 0, entities: 0, ms: 0 }
+  const ids = new Map<string, DataLoader<string, EntityJson | undefined>>()
+  const pointers = new Map<FieldModel, DataLoader<string, readonly EntityJson[]>>()
+  const maxBatchSize = limits.searchIdsPerRead.value
+
+  const byId = (type: string): DataLoader<string, EntityJson | undefined> => {
+    const known = ids.get(type)
+    if (known !== undefined) return known
+    const types = [...new Set(model.kindsOf(type).flatMap((kind) => kind.types))]
+    const made = new DataLoader(
+      async (wanted: readonly string[]) => {
+        const found = await readAll(ports, tally, { types, ids: wanted })
+        const named = new Map(found.map((entity) => [entity.id, entity]))
+        return wanted.map((id) => named.get(id))
+      },
+      { maxBatchSize },
+    )
+    ids.set(type, made)
+    return made
+  }
+
+  const pointing = (field: FieldModel): DataLoader<string, readonly EntityJson[]> => {
+    const known = pointers.get(field)
+    if (known !== undefined) return known
+    const types = [...new Set(model.kindsOf(field.of).flatMap((kind) => kind.types))]
+    const uri = field.inverse!
+    const made = new DataLoader(
+      async (wanted: readonly string[]) => {
+        const q = `${uri}==${wanted.map((id) => JSON.stringify(id)).join(',')}`
+        const found = await readAll(ports, tally, { types, q })
+        const by = new Map<string, EntityJson[]>(wanted.map((id) => [id, []]))
+        for (const entity of found) for (const id of targetsOf(entity, [uri])) by.get(id)?.push(entity)
+        return wanted.map((id) => by.get(id)!)
+      },
+      { maxBatchSize },
+    )
+    pointers.set(field, made)
+    return made
+  }
+
+  return Object.freeze({
+    page: (ask: Ask, page: Page) => readPage(ports, tally, ask, page),
+    count: (ask: Ask) => readCount(ports, tally, ask),
+    byId: (type: string, id: string) => byId(type).load(id),
+    pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
+    statistics: () => ({ ...tally, ms: Math.round(tally.ms * 10) / 10 }),
+  })
+}
+
+interface Tally {
+  requests: number
+  entities: number
+  ms: number
+}
+
+/** Everything that matches; where that is more than a page, page by page. */
+async function readAll(ports: ReadPorts, tally: Tally, ask: Ask): Promise<readonly EntityJson[]> {
+  const limit = limits.searchPageEntities.value
+  const found: EntityJson[] = []
+  for (let offset = 0; ; offset += limit) {
+    const page = await readPage(ports, tally, ask, { offset, limit })
+    found.push(...page)
+    if (page.length < limit) return found
+  }
+}
+
+async function readPage(
+  ports: ReadPorts,
+  tally: Tally,
+  ask: Ask,
+  { offset, limit }: Page,
+): Promise<readonly EntityJson[]> {
+  const { text } = await exchange(
+    ports,
+    tally,
+    ask,
+    `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`,
+  )
+  const entities = entitiesOf(text, ports.broker.address)
+  tally.entities += entities.length
+  if (tally.entities > limits.searchEntitiesMax.value) {
+    throw tooComplex(`The operation reads more than ${limits.searchEntitiesMax.value} entities; narrow it`)
+  }
+  return entities
+}
+
+async function readCount(ports: ReadPorts, tally: Tally, ask: Ask): Promise<number> {
+  const { headers } = await exchange(ports, tally, ask, '&limit=1&count=true')
+  const count = Number(headers['ngsild-results-count'] ?? Number.NaN)
+  if (Number.isInteger(count)) return count
+  throw backendFailed(ports.broker.address, 502, 'it does not tell how many entities match')
+}
+
+interface Answered {
+  readonly text: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string): Promise<Answered> {
+  if (++tally.requests > limits.searchReadsMax.value) {
+    throw tooComplex(
+      `The operation needs more than ${limits.searchReadsMax.value} requests to the broker; narrow it`,
+    )
+  }
+  const port = ask.weights === undefined ? ports.broker : ports.ranking
+  const began = performance.now()
+  const answer = await port.exchange({
+    method: 'GET',
+    path: `/ngsi-ld/v1/entities?${queryOf(ask)}${paging}`,
+    headers: { Accept: 'application/json' },
+    timeoutMs: ports.timeoutMs,
+    signal: ports.signal,
+  })
+  tally.ms += performance.now() - began
+  if ('failure' in answer) {
+    throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
+  }
+  if (answer.status >= 200 && answer.status < 300) return answer
+  throw backendFailed(port.address, answer.status, problemText(answer.text))
+}
+
+/** Parameters in the order that a person would read them in. */
+export function queryOf({ types, ids, q, near, weights }: Ask): string {
+  const parts = [`type=${types.map(encodeURIComponent).join(',')}`]
+  if (ids !== undefined) parts.push(`id=${ids.map(encodeURIComponent).join(',')}`)
+  if (q !== undefined) parts.push(`q=${encodeURIComponent(q)}`)
+  if (near !== undefined) parts.push(nearQuery(near))
+  for (const [name, weight] of weights ?? []) {
+    parts.push(`${encodeURIComponent(`rankWeights[${name}]`)}=${weight}`)
+  }
+  return parts.join('&')
+}
+
+function nearQuery({ lon, lat, maxDistance, minDistance }: Near): string {
+  const bound =
+    typeof maxDistance === 'number' ? `maxDistance==${maxDistance}` : `minDistance==${minDistance}`
+  const georel = encodeURIComponent(`near;${bound}`)
+  return `georel=${georel}&geometry=Point&coordinates=${encodeURIComponent(JSON.stringify([lon, lat]))}`
+}
+
+function entitiesOf(text: string, address: string): readonly EntityJson[] {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    if (Array.isArray(parsed) && parsed.every(isEntity)) return parsed
+  } catch {}
+  throw backendFailed(address, 502, 'it answered no list of entities')
+}
+
+const isEntity = (one: unknown): one is EntityJson =>
+  typeof one === 'object' && one !== null && typeof (one as { id?: unknown }).id === 'string'
+
+/** What a problem body says, in one line. */
+function problemText(text: string): string {
+  try {
+    const { title, detail } = JSON.parse(text) as { title?: unknown; detail?: unknown }
+    const said = [title, detail].filter((one) => typeof one === 'string')
+    if (said.length > 0) return said.join(': ')
+  } catch {}
+  return text.slice(0, 200)
+}
+
+const backendFailed = (address: string, status: number, reason: string): GraphQLError =>
+  new GraphQLError(`${address} answered ${status}: ${reason}`, {
+    extensions: { code: 'BACKEND_FAILED', status, backend: address },
+  })
+
+export const tooComplex = (message: string): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: 'TOO_COMPLEX' } })
