@@ -79,25 +79,31 @@ function takeOne(
   const named = inputType === undefined ? undefined : getNamedType(inputType)
   const inner = isInputObjectType(named) ? named : undefined
   const types: InputTypes = (key) => inner?.getFields()[key]?.type
-  if (name === 'id' || name === 'ids') return takeIds(draft, value)
-  if (name === 'filter' && isGiven(value)) return take(draft, value, types, inner?.name)
-  if (name === 'near' && isGiven(value)) return takeNear(draft, value as unknown as Near)
-  if (name === 'search') return takeSearch(draft, String(value))
   const ownUris = input === undefined ? undefined : draft.model.inputUris.get(input)?.get(name)
+  if (name === 'id' || name === 'ids') takeIds(draft, value)
+  else if (name === 'filter' && isGiven(value)) take(draft, value, types, inner?.name)
+  else if (name === 'near' && isGiven(value)) takeNear(draft, value as unknown as Near)
+  else if (name === 'search') takeSearch(draft, String(value))
+  else if (ownUris !== undefined) takeValue(draft, ownUris, name, value)
+  else takeField(draft, name, value, { types, input: inner?.name })
+}
+
+interface Inner {
+  readonly types: InputTypes
+  /** Name of the input that the value is. */
+  readonly input: string | undefined
+}
+
+function takeField(draft: Draft, name: string, value: unknown, inner: Inner): void {
   const field = fieldOf(draft.type, name)
-  if (ownUris !== undefined) return takeValue(draft, ownUris, name, value)
   if (field === undefined || field.kind === 'own' || field.kind === 'place') {
     throw refuse(`${draft.type.name} cannot be searched by ${name}: its type has no such attribute`)
   }
-  if (field.kind === 'link') return takeLink(draft, field, value, types, inner?.name)
-  if (field.kind === 'part') return takePart(draft, field, value)
-  if (name === 'alternativeType') return takeValue(draft, field.uris, name, classesOf(draft.model, value))
-  takeValue(
-    draft,
-    field.uris.map((uri) => pathOf(uri, field.member)),
-    name,
-    value,
-  )
+  const { uris, member } = field
+  if (field.kind === 'link') takeLink(draft, field, value, inner)
+  else if (field.kind === 'part') takePart(draft, field, value)
+  else if (name === 'alternativeType') takeValue(draft, uris, name, classesOf(draft.model, value))
+  else takeValue(draft, uris.map((uri) => pathOf(uri, member)), name, value)
 }
 
 /** `labelIn` is any of several values of `label`. */
@@ -149,13 +155,7 @@ function patternOf(word: string): string {
   return each.join('')
 }
 
-function takeLink(
-  draft: Draft,
-  field: FieldModel,
-  value: unknown,
-  types: InputTypes,
-  input: string | undefined,
-): void {
+function takeLink(draft: Draft, field: FieldModel, value: unknown, { types, input }: Inner): void {
   const target = draft.model.types.get(field.of)!
   const each = [value].flat().filter(isGiven)
   const criteria = each.map((given) => {

@@ -152,6 +152,9 @@ async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string
       `The operation needs more than ${limits.searchReadsMax.value} requests to the broker; narrow it`,
     )
   }
+  if (ports.signal.aborted) {
+    throw tooComplex(`The operation took longer than ${limits.searchOperationMs.value} ms; narrow it`)
+  }
   const port = ask.weights === undefined ? ports.broker : ports.ranking
   const began = performance.now()
   const answer = await port.exchange({

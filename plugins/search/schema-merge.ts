@@ -121,7 +121,8 @@ function shelve(shelf: Shelf, given: DefinitionNode): void {
   const node = { ...given, kind: extended[given.kind] ?? given.kind } as NamedDefinition
   const name = node.name?.value
   if (name === undefined) {
-    return complain(shelf, 'A schema document declares types, inputs, scalars and directives only', given)
+    complain(shelf, 'A schema document declares types, inputs, scalars and directives only', given)
+    return
   }
   const known = shelf.named.get(name)
   if (node.kind === Kind.SCALAR_TYPE_DEFINITION && known !== undefined) return
@@ -131,7 +132,8 @@ function shelve(shelf: Shelf, given: DefinitionNode): void {
   }
   const mayJoin = (isObject(node) && isObject(known) && (roots.has(name) || isExtension)) || isInput(node)
   if (!mayJoin || node.kind !== known.kind) {
-    return complain(shelf, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
+    complain(shelf, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
+    return
   }
   shelf.named.set(name, joined(shelf, known as FieldsOwner, node as FieldsOwner))
 }
@@ -210,7 +212,10 @@ function checkReferences(shelf: Shelf): void {
     const { value: name } = named.name
     if (builtIn.has(name)) return
     const target = shelf.named.get(name)
-    if (target === undefined) return complain(shelf, `There is no type ${name}`, named)
+    if (target === undefined) {
+      complain(shelf, `There is no type ${name}`, named)
+      return
+    }
     if (isInputPlace && isObject(target)) {
       complain(shelf, `${name} is a type of answers; arguments and inputs take inputs`, named)
     }

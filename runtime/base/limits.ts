@@ -9,12 +9,9 @@ import { downwardLimits } from './downward-limits.ts'
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
 
-
 import { pluginLimits } from './plugin-limits.ts'
 
-
 import { searchLimits } from './search-limits.ts'
-
 
 import { uplinkLimits } from './uplink-limits.ts'
 

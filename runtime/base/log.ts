@@ -92,6 +92,7 @@ export const logEvents = {
   'plugin.started': 'A plugin runs.',
   'plugin.failed': 'Something failed in a plugin and is tried again.',
   'plugin.quarantined': 'A plugin failed too often, or could not be started; it rests until the next start.',
+  'search.schema-mistake': 'A file of search.schemaFolder has a mistake and is left out.',
   'plugin.no-listener': 'A plugin has no port of its own, because it cannot be opened.',
   'plugin.file-renewed':
     'The file of a plugin was damaged; it was set aside, and what it held is derived again.',

@@ -134,7 +134,7 @@ export const backend = <const T extends readonly [string, ...string[]]>(...names
   )
 
 const toBrokerBase = (value: string): string =>
-  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld\/v1$/, '')}/ngsi-ld/v1`
+  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')}/ngsi-ld/v1`
 
 /** A place or an area on earth, longitude first (RFC 7946). */
 export const geometry = () =>

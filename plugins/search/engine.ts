@@ -1,0 +1,121 @@
+/**
+ * GraphQL as it runs here: the schema, what an operation is given, and the three ways operations arrive (HTTP, Server-Sent
+ * Events, WebSocket). This and what it imports is loaded at the first request, since an idle gateway does not need it.
+ */
+import { execute, type ExecutionArgs, GraphQLError, type ExecutionResult, subscribe } from 'graphql'
+import { limits } from '#base/limits.ts'
+import type { BrokerPort, ChangesPort, RouteEnvironment } from '#contract'
+import { createDocuments, isErrors, type Parameters } from './documents.ts'
+import { createFeed } from './feed.ts'
+import { answerHttp } from './http-operations.ts'
+import { createReads, type Reads } from './reads.ts'
+import { buildSchema } from './schema.ts'
+import type { SchemaMistake, SchemaText } from './schema-merge.ts'
+import { createSelection } from './selection.ts'
+import { createSockets } from './sockets.ts'
+import { answerStream } from './sse.ts'
+import type { LiveOperation } from './subscribers.ts'
+
+export interface EnginePorts {
+  readonly broker: BrokerPort
+  /** Who answers queries that rank. */
+  readonly ranking: BrokerPort
+  /** Where what is searched is this gateway. */
+  readonly changes: ChangesPort | undefined
+}
+
+export interface EngineSettings {
+  readonly introspection: boolean
+  readonly timeoutMs: number
+}
+
+export interface Engine {
+  readonly mistakes: readonly SchemaMistake[]
+  http(request: Request, environment: RouteEnvironment): Promise<Response>
+  /** A subscription as text/event-stream. */
+  stream(request: Request, environment: RouteEnvironment): Promise<Response>
+  /** Takes a WebSocket that speaks graphql-transport-ws. */
+  socket(environment: RouteEnvironment): Response
+  status(): object
+  close(): void
+}
+
+/** Runs operations; shared by the three ways. */
+export interface Runner {
+  /** What may be run, or why not. @param signal aborted when nobody waits any more */
+  prepare(parameters: Parameters, signal: AbortSignal): ExecutionArgs | readonly GraphQLError[]
+  /** Runs one, with what it cost in its extensions. */
+  run(args: ExecutionArgs): Promise<ExecutionResult>
+  subscribe(args: ExecutionArgs): ReturnType<typeof subscribe>
+}
+
+export function createEngine(
+  ports: EnginePorts,
+  settings: EngineSettings,
+  schemas: readonly SchemaText[],
+): Engine {
+  const { schema, model, mistakes } = buildSchema(schemas)
+  const documents = createDocuments({ schema, model, introspection: settings.introspection })
+  const feed = createFeed(ports.changes)
+  let running = 0
+
+  function operation(signal: AbortSignal): LiveOperation & { reads: Reads } {
+    const fresh = () => createReads({ ...ports, model, signal, timeoutMs: settings.timeoutMs })
+    const reads = fresh()
+    const made = {
+      reads,
+      selection: createSelection(model, reads),
+      feed,
+      renew() {
+        made.reads = fresh()
+        made.selection = createSelection(model, made.reads)
+      },
+    }
+    return made
+  }
+
+  const runner: Runner = {
+    prepare(parameters, signal) {
+      const prepared = documents.prepare(parameters)
+      if (isErrors(prepared)) return prepared
+      const { document, operationName, variableValues, operation: kind } = prepared
+      // A subscription lasts; its reads are bounded one by one.
+      const patience = AbortSignal.timeout(limits.searchOperationMs.value)
+      const until = kind.operation === 'subscription' ? signal : AbortSignal.any([signal, patience])
+      return {
+        ...{ schema, document, variableValues },
+        operationName: operationName ?? null,
+        contextValue: operation(until),
+        hideSuggestions: !settings.introspection,
+      }
+    },
+    async run(args) {
+      if (running >= limits.searchOperationsMax.value) {
+        const message = `${running} operations are being answered, which is the most; repeat in a moment`
+        return { errors: [new GraphQLError(message, { extensions: { code: 'BUSY' } })] }
+      }
+      running++
+      try {
+        const result = await execute(args)
+        const { reads } = args.contextValue as LiveOperation
+        return { ...result, extensions: { ...result.extensions, reads: reads.statistics() } }
+      } finally {
+        running--
+      }
+    },
+    subscribe: (args) => subscribe(args),
+  }
+  const sockets = createSockets(runner)
+
+  return Object.freeze({
+    mistakes,
+    http: (request: Request, environment: RouteEnvironment) => answerHttp(runner, request, environment),
+    stream: (request: Request, environment: RouteEnvironment) => answerStream(runner, request, environment),
+    socket: (environment: RouteEnvironment) => sockets.take(environment),
+    status: () => ({ subscriptions: feed.count(), sockets: sockets.count(), running }),
+    close() {
+      feed.close()
+      sockets.close()
+    },
+  } satisfies Engine)
+}

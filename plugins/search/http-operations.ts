@@ -1,0 +1,43 @@
+/**
+ * Operations over HTTP, GET and POST, as GraphQL over HTTP says: one operation per request, the media type as the client
+ * accepts it. Errors of GraphQL are 200 in application/json, as the originals answered.
+ */
+import { createHandler, parseRequestParams, type RequestParams, type Response as Answer } from 'graphql-http'
+import type { RouteEnvironment } from '#contract'
+import type { Runner } from './engine.ts'
+
+interface Raw {
+  readonly environment: RouteEnvironment
+}
+
+export async function answerHttp(
+  runner: Runner,
+  request: Request,
+  environment: RouteEnvironment,
+): Promise<Response> {
+  const handle = createHandler<Raw>({
+    onSubscribe: (_request, parameters) => runner.prepare(parameters, environment.signal) as never,
+    execute: (args) => runner.run(args),
+    parseRequestParams: (given) => parameters(given),
+  })
+  const [body, init]: Answer = await handle({
+    method: request.method,
+    url: request.url,
+    headers: request.headers,
+    body: async () => (await environment.body()).toString('utf8'),
+    raw: { environment },
+    context: undefined,
+  })
+  return new Response(body, init as ResponseInit)
+}
+
+/** The library takes a list for an object without a query. */
+async function parameters(
+  request: Parameters<typeof parseRequestParams>[0],
+): Promise<RequestParams | Answer> {
+  const text = request.method === 'POST' && typeof request.body === 'function' ? await request.body() : undefined
+  if (typeof text === 'string' && /^\s*\[/.test(text)) {
+    throw new Error('Send one operation per request; a list of operations is not taken')
+  }
+  return parseRequestParams(text === undefined ? request : { ...request, body: text })
+}

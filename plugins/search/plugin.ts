@@ -1,0 +1,135 @@
+/**
+ * The search enabler: GraphQL over the entities of a broker, with its IDE. Thin wiring: routes to the engine, which is loaded
+ * at the first request that needs it.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { GatewayError } from '#base/errors.ts'
+import { version } from '#base/version.ts'
+import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
+import type { Engine } from './engine.ts'
+import { createPage } from './page.ts'
+import { readSchemaFolder } from './schema-folder.ts'
+import type { SchemaMistake } from './schema-merge.ts'
+
+/** The section `search` of the settings. */
+export interface SearchSettings {
+  readonly backend: string
+  readonly tokenFile?: string | undefined
+  readonly timeoutMs: number
+  readonly schemaFolder?: string | undefined
+  readonly introspection: boolean
+  readonly cors: boolean
+  readonly version?: string | undefined
+}
+
+const needs = ['mdr', 'component', 'remote', 'changes'] as const
+type SearchHost = Host<SearchSettings, (typeof needs)[number]>
+
+export default definePlugin<SearchSettings, (typeof needs)[number]>({
+  name: 'search',
+  version,
+  summary: 'GraphQL over streams, sensors, platforms, observations, quality and events, with an IDE.',
+  needs,
+  async start(host) {
+    const { settings } = host
+    const backend = backendOf(host)
+    const folder = settings.schemaFolder === undefined ? undefined : readSchemaFolder(settings.schemaFolder)
+    let mistakes: readonly SchemaMistake[] = folder?.mistakes ?? []
+    let loading: Promise<Engine> | undefined
+    let loaded: Engine | undefined
+
+    async function load(): Promise<Engine> {
+      const { createEngine } = await import('./engine.ts')
+      loaded = createEngine(backend, settings, folder?.texts ?? [])
+      mistakes = [...(folder?.mistakes ?? []), ...loaded.mistakes]
+      for (const { place, message } of mistakes) host.log.warn('search.schema-mistake', { place, message })
+      return loaded
+    }
+    const engine = (): Promise<Engine> => (loading ??= load())
+    // Mistakes in files are told at the start and not to the first who asks.
+    if ((folder?.texts.length ?? 0) > 0) await engine()
+
+    const page = createPage(idePlaces())
+    return {
+      // Without data; the page asks for the token that the rest needs.
+      open: ['/', '/ide', '/version'],
+      async fetch(request, environment) {
+        const answer = await route(request, environment, { engine, page, settings })
+        if (settings.cors) answer.headers.set('Access-Control-Allow-Origin', '*')
+        return answer
+      },
+      status: () => ({ backend: backend.broker.address, ...loaded?.status() }),
+      complaints: () => mistakes.map(({ place, message }) => `schema ${place}: ${message}`),
+      close() {
+        loaded?.close()
+        backend.close?.()
+      },
+    }
+  },
+})
+
+interface Backend {
+  readonly broker: BrokerPort
+  readonly ranking: BrokerPort
+  readonly changes: SearchHost['changes'] | undefined
+  readonly close?: () => void
+}
+
+/** A broker elsewhere ranks itself, if it can; here the component that ranks does. */
+function backendOf({ settings, mdr, component, remote, changes }: SearchHost): Backend {
+  const { backend, tokenFile } = settings
+  const ranking = component('ranking')
+  if (backend === 'mdr') return { broker: mdr, ranking, changes }
+  if (backend === 'ranking' || backend === 'indexing') return { broker: component(backend), ranking, changes }
+  const other = remote({ url: backend, tokenFile })
+  return { broker: other, ranking: other, changes: undefined, close: other.close }
+}
+
+interface Parts {
+  readonly engine: () => Promise<Engine>
+  readonly page: ReturnType<typeof createPage>
+  readonly settings: SearchSettings
+}
+
+async function route(
+  request: Request,
+  environment: RouteEnvironment,
+  { engine, page, settings }: Parts,
+): Promise<Response> {
+  const { method, url } = request
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const path = url.slice(start).split('?', 1)[0]!
+  if (method === 'OPTIONS') return preflight(settings)
+  if (path === '/graphql' && environment.upgrade !== undefined) return (await engine()).socket(environment)
+  if (path === '/graphql') return (await engine()).http(request, environment)
+  if (path === '/graphql/stream') return (await engine()).stream(request, environment)
+  const isRead = method === 'GET' || method === 'HEAD'
+  const found = path === '/version' ? versionOf(settings) : isRead ? page.answer(path, request) : undefined
+  if (found === undefined) throw new GatewayError('http.no-route', `search has no ${method} ${path}`)
+  if (!isRead) throw new GatewayError('http.method-not-allowed', `${method} ${path}`, { allow: 'GET' })
+  return found
+}
+
+const versionOf = (settings: SearchSettings): Response => Response.json(settings.version ?? version)
+
+/** What browsers ask before a page of another origin may send JSON. */
+function preflight({ cors }: SearchSettings): Response {
+  const headers = {
+    Allow: 'GET, HEAD, POST, OPTIONS',
+    ...(cors && {
+      'Access-Control-Allow-Methods': 'GET, POST',
+      'Access-Control-Allow-Headers': 'Content-Type, Accept, Authorization, X-Auth-Token',
+      'Access-Control-Max-Age': '600',
+    }),
+  }
+  return new Response(null, { status: 204, headers })
+}
+
+/** Beside the bundle where it was deployed; in a checkout where the build puts it. */
+function idePlaces(): { readonly folder: string; readonly builder: string } {
+  const here = import.meta.dirname
+  const builder = join(here, 'ide', 'build.ts')
+  const isChecked = existsSync(builder)
+  return { folder: isChecked ? join(here, '..', '..', 'dist', 'ide') : join(here, 'ide'), builder }
+}
