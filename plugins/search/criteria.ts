@@ -103,7 +103,13 @@ function takeField(draft: Draft, name: string, value: unknown, inner: Inner): vo
   if (field.kind === 'link') takeLink(draft, field, value, inner)
   else if (field.kind === 'part') takePart(draft, field, value)
   else if (name === 'alternativeType') takeValue(draft, uris, name, classesOf(draft.model, value))
-  else takeValue(draft, uris.map((uri) => pathOf(uri, member)), name, value)
+  else
+    takeValue(
+      draft,
+      uris.map((uri) => pathOf(uri, member)),
+      name,
+      value,
+    )
 }
 
 /** `labelIn` is any of several values of `label`. */

@@ -28,12 +28,12 @@ export function textsOf(node: Annotated, name: string, wanted: string): readonly
 }
 
 /** The rules of @context, each as its two texts. */
-export function rulesOf(node: Annotated): readonly { readonly if?: string; readonly then?: string }[] {
+export function rulesOf(node: Annotated): readonly { readonly when?: string; readonly find?: string }[] {
   const value = argument(node, 'context', 'rules')
   if (value === undefined) return []
   const rules = [valueFromASTUntyped(value)].flat() as readonly Record<string, unknown>[]
   return rules.map((rule) => ({
-    ...(typeof rule['if'] === 'string' && { if: rule['if'] }),
-    ...(typeof rule['then'] === 'string' && { then: rule['then'] }),
+    ...(typeof rule['if'] === 'string' && { when: rule['if'] }),
+    ...(typeof rule['then'] === 'string' && { find: rule['then'] }),
   }))
 }

@@ -4,9 +4,9 @@
  */
 import {
   type DocumentNode,
-  getOperationAST,
   GraphQLError,
   type GraphQLSchema,
+  getOperationAST,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
   parse,

@@ -2,7 +2,7 @@
  * GraphQL as it runs here: the schema, what an operation is given, and the three ways operations arrive (HTTP, Server-Sent
  * Events, WebSocket). This and what it imports is loaded at the first request, since an idle gateway does not need it.
  */
-import { execute, type ExecutionArgs, GraphQLError, type ExecutionResult, subscribe } from 'graphql'
+import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql'
 import { limits } from '#base/limits.ts'
 import type { BrokerPort, ChangesPort, RouteEnvironment } from '#contract'
 import { createDocuments, isErrors, type Parameters } from './documents.ts'

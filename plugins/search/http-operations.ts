@@ -2,7 +2,7 @@
  * Operations over HTTP, GET and POST, as GraphQL over HTTP says: one operation per request, the media type as the client
  * accepts it. Errors of GraphQL are 200 in application/json, as the originals answered.
  */
-import { createHandler, parseRequestParams, type RequestParams, type Response as Answer } from 'graphql-http'
+import { type Response as Answer, createHandler, parseRequestParams, type RequestParams } from 'graphql-http'
 import type { RouteEnvironment } from '#contract'
 import type { Runner } from './engine.ts'
 
@@ -35,7 +35,8 @@ export async function answerHttp(
 async function parameters(
   request: Parameters<typeof parseRequestParams>[0],
 ): Promise<RequestParams | Answer> {
-  const text = request.method === 'POST' && typeof request.body === 'function' ? await request.body() : undefined
+  const text =
+    request.method === 'POST' && typeof request.body === 'function' ? await request.body() : undefined
   if (typeof text === 'string' && /^\s*\[/.test(text)) {
     throw new Error('Send one operation per request; a list of operations is not taken')
   }

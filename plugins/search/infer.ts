@@ -36,9 +36,9 @@ async function applied(
   entity: EntityJson,
   rule: FieldModel['rules'][number],
 ): Promise<readonly EntityJson[]> {
-  const then = parsePath(rule.then)
+  const then = parsePath(rule.find)
   if (then === undefined) return []
-  if (rule.if !== undefined && !(await holds(parts, type, entity, parsePath(rule.if)))) return []
+  if (rule.when !== undefined && !(await holds(parts, type, entity, parsePath(rule.when)))) return []
   let [at, members] = [type, [entity] as readonly EntityJson[]]
   for (const step of then.steps.slice(0, then.taken)) {
     const field = parts.model.types.get(at)?.fields.get(step)

@@ -30,7 +30,7 @@ export interface FieldModel {
   readonly inverse: string | undefined
   /** Which member of the attribute is meant; the value where it is left out. */
   readonly member: string | undefined
-  readonly rules: readonly { readonly if?: string; readonly then?: string }[]
+  readonly rules: readonly { readonly when?: string; readonly find?: string }[]
 }
 
 export interface TypeModel {

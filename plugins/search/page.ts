@@ -60,7 +60,12 @@ const types: Readonly<Record<string, string>> = {
 
 function packed(folder: string, name: string, ending: string, request: Request): Response {
   const tag = `"${name}"`
-  const kept = { ...secured, ETag: tag, 'Cache-Control': 'public, max-age=31536000, immutable', Vary: 'Accept-Encoding' }
+  const kept = {
+    ...secured,
+    ETag: tag,
+    'Cache-Control': 'public, max-age=31536000, immutable',
+    Vary: 'Accept-Encoding',
+  }
   if (request.headers.get('if-none-match') === tag) return new Response(null, { status: 304, headers: kept })
   const accepted = request.headers.get('accept-encoding') ?? ''
   const [encoding, suffix] = /\bbr\b/.test(accepted) ? ['br', 'br'] : ['gzip', 'gz']
@@ -72,7 +77,10 @@ function packed(folder: string, name: string, ending: string, request: Request):
 
 function build({ folder, builder }: PagePlaces): Promise<void> {
   if (!existsSync(builder)) {
-    throw new GatewayError('plugin.unavailable', 'The page of the IDE was not deployed; /graphql is served all the same')
+    throw new GatewayError(
+      'plugin.unavailable',
+      'The page of the IDE was not deployed; /graphql is served all the same',
+    )
   }
   return new Promise((resolve, reject) => {
     const timeout = limits.searchBuildMs.value

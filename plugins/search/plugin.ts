@@ -102,8 +102,13 @@ async function route(
   const path = url.slice(start).split('?', 1)[0]!
   if (method === 'OPTIONS') return preflight(settings)
   if (path === '/graphql' && environment.upgrade !== undefined) return (await engine()).socket(environment)
-  if (path === '/graphql') return (await engine()).http(request, environment)
-  if (path === '/graphql/stream') return (await engine()).stream(request, environment)
+  if (path === '/graphql' || path === '/graphql/stream') {
+    // Read before anything is waited for, while it arrives.
+    const body = method === 'POST' ? await environment.body() : Buffer.alloc(0)
+    const read: RouteEnvironment = { ...environment, body: () => Promise.resolve(body) }
+    const { http, stream } = await engine()
+    return path === '/graphql' ? http(request, read) : stream(request, read)
+  }
   const isRead = method === 'GET' || method === 'HEAD'
   const found = path === '/version' ? versionOf(settings) : isRead ? page.answer(path, request) : undefined
   if (found === undefined) throw new GatewayError('http.no-route', `search has no ${method} ${path}`)

@@ -21,7 +21,8 @@ export function readSchemaFolder(folder: string): SchemaFolder {
     const file = join(folder, name)
     try {
       const { size } = statSync(file)
-      if (size > limits.searchSchemaBytes.value) told(name, `has ${size} bytes; at most ${limits.searchSchemaBytes.value}`)
+      if (size > limits.searchSchemaBytes.value)
+        told(name, `has ${size} bytes; at most ${limits.searchSchemaBytes.value}`)
       else texts.push({ name, text: readFileSync(file, 'utf8') })
     } catch (error) {
       told(name, (error as Error).message)

@@ -25,7 +25,11 @@ export function buildSchema(others: readonly SchemaText[]): RunningSchema {
   if (error !== undefined && others.length > 0) {
     const [at] = error.locations ?? []
     const file = error.source?.name ?? ''
-    const mistake = { file, place: at === undefined ? file : `${file}:${at.line}:${at.column}`, message: error.message }
+    const mistake = {
+      file,
+      place: at === undefined ? file : `${file}:${at.line}:${at.column}`,
+      message: error.message,
+    }
     const kept = others.filter(({ name }) => name !== file)
     const rest = buildSchema(kept.length === others.length ? [] : kept)
     return { ...rest, mistakes: [...mistakes, mistake, ...rest.mistakes.filter((one) => one.file !== file)] }

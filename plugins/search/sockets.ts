@@ -31,7 +31,10 @@ export function createSockets(runner: Runner): Sockets {
   })
 
   function use(socket: WebSocketLike): void {
-    if (open.size >= limits.searchSocketsMax.value) return socket.close(1013, 'Too many connections')
+    if (open.size >= limits.searchSocketsMax.value) {
+      socket.close(1013, 'Too many connections')
+      return
+    }
     open.add(socket)
     const gone = new AbortController()
     const closed = server.opened(
@@ -45,7 +48,10 @@ export function createSockets(runner: Runner): Sockets {
         onMessage: (take) => {
           socket.on('message', (data) => {
             take(data.toString()).catch((error: unknown) => {
-              socket.close(1011, error instanceof GraphQLError ? error.message.slice(0, 120) : 'Internal error')
+              socket.close(
+                1011,
+                error instanceof GraphQLError ? error.message.slice(0, 120) : 'Internal error',
+              )
             })
           })
         },
@@ -72,4 +78,3 @@ export function createSockets(runner: Runner): Sockets {
     },
   } satisfies Sockets)
 }
-

@@ -19,7 +19,10 @@ export interface Waiting {
 /** Where changes come from. */
 export interface Feed {
   /** @throws GraphQLError where there is none, or too many wait. */
-  changes(wanted: { readonly types: ReadonlySet<string>; readonly ids?: ReadonlySet<string> | undefined }): Waiting
+  changes(wanted: {
+    readonly types: ReadonlySet<string>
+    readonly ids?: ReadonlySet<string> | undefined
+  }): Waiting
   deletions(ids: ReadonlySet<string> | undefined): Waiting
 }
 
@@ -52,10 +55,15 @@ function changed(
   const ids = criteria.ids === undefined ? undefined : new Set(criteria.ids)
   const waiting = operation.feed.changes({ types, ids })
   const most = limits.searchIdsPerRead.value
-  return events(waiting, most, async (some) => {
-    operation.renew()
-    return operation.selection.select({ ...criteria, ids: some }, { offset: 0, limit: most })
-  }, operation.renew)
+  return events(
+    waiting,
+    most,
+    async (some) => {
+      operation.renew()
+      return operation.selection.select({ ...criteria, ids: some }, { offset: 0, limit: most })
+    },
+    operation.renew,
+  )
 }
 
 function deletions(given: Given, { feed }: LiveOperation): AsyncIterable<unknown> {

@@ -64,7 +64,8 @@ export const search = section('Search enabler', {
   }),
   cors: setting(kind.flag(), true, {
     title: 'Pages from elsewhere',
-    description: 'Whether pages of other origins may ask (Access-Control-Allow-Origin: *), as with the originals.',
+    description:
+      'Whether pages of other origins may ask (Access-Control-Allow-Origin: *), as with the originals.',
   }),
   version: maybe(kind.text(256), {
     title: 'Version label',

@@ -191,7 +191,10 @@ export type Host<Settings, Needs extends Capability> = HostBase<Settings> & Pick
 
 /** What a route may know of the connection. */
 export interface RouteEnvironment {
-  /** The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. @throws GatewayError */
+  /**
+   * The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. To be called before anything else is
+   * waited for: what nobody takes does not stay. @throws GatewayError
+   */
   body(): Promise<Buffer>
   /** There when the request asks for WebSocket: takes the connection (a `WebSocket` of the library ws). */
   readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined

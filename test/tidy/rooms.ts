@@ -40,6 +40,12 @@ const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   yaml: 'config',
   cborg: 'bridges',
   'node-cron': 'base',
+  graphql: 'plugins/search',
+  'graphql-http': 'plugins/search',
+  'graphql-sse': 'plugins/search',
+  'graphql-ws': 'plugins/search',
+  dataloader: 'plugins/search',
+  esbuild: 'plugins/search',
 }
 
 interface Import {
