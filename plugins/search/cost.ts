@@ -59,13 +59,12 @@ export function costOf(
 /** Refuses what is beyond the ceilings; undefined when it is not. */
 export function costRefusal({ cost, depth }: Cost): GraphQLError | undefined {
   const extensions = { code: 'TOO_COMPLEX', cost, depth }
-  const { searchDepthMax, searchCostMax } = limits
-  if (depth > searchDepthMax.value) {
-    const message = `The query goes ${depth} entities deep; at most ${searchDepthMax.value}`
+  if (depth > limits.searchDepthMax.value) {
+    const message = `The query goes ${depth} entities deep; at most ${limits.searchDepthMax.value}`
     return new GraphQLError(message, { extensions })
   }
-  if (cost <= searchCostMax.value) return undefined
-  const message = `The query may ask for ${cost} objects; at most ${searchCostMax.value}: lower limit, or ask for less at once`
+  if (cost <= limits.searchCostMax.value) return undefined
+  const message = `The query may ask for ${cost} objects; at most ${limits.searchCostMax.value}: lower limit, or ask for less at once`
   return new GraphQLError(message, { extensions })
 }
 

@@ -24,7 +24,7 @@ export interface Parameters {
   readonly variables?: unknown
 }
 
-export interface Prepared {
+export interface Admitted {
   readonly document: DocumentNode
   readonly operation: OperationDefinitionNode
   readonly operationName: string | undefined
@@ -33,7 +33,7 @@ export interface Prepared {
 
 export interface Documents {
   /** An operation that may be run, or why not. */
-  prepare(parameters: Parameters): Prepared | readonly GraphQLError[]
+  admit(parameters: Parameters): Admitted | readonly GraphQLError[]
 }
 
 export interface DocumentPorts {
@@ -67,7 +67,7 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
   }
 
   return Object.freeze({
-    prepare({ query, operationName, variables }: Parameters) {
+    admit({ query, operationName, variables }: Parameters) {
       if (typeof query !== 'string') return [refuse('query is missing: a GraphQL document as text')]
       const isNamed = typeof operationName === 'string' && operationName !== ''
       const variableValues = isObject(variables) ? variables : {}
@@ -86,13 +86,15 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
 }
 
 function parsed(query: string): DocumentNode | GraphQLError {
-  const { searchDocumentBytes, searchDocumentTokens } = limits
   const bytes = Buffer.byteLength(query)
-  if (bytes > searchDocumentBytes.value) {
-    return refuse(`The document has ${bytes} bytes; at most ${searchDocumentBytes.value}`, 'TOO_COMPLEX')
+  if (bytes > limits.searchDocumentBytes.value) {
+    return refuse(
+      `The document has ${bytes} bytes; at most ${limits.searchDocumentBytes.value}`,
+      'TOO_COMPLEX',
+    )
   }
   try {
-    return parse(query, { maxTokens: searchDocumentTokens.value })
+    return parse(query, { maxTokens: limits.searchDocumentTokens.value })
   } catch (error) {
     return error instanceof GraphQLError ? error : refuse((error as Error).message)
   }

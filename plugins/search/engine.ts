@@ -43,7 +43,7 @@ export interface Engine {
 /** Runs operations; shared by the three ways. */
 export interface Runner {
   /** What may be run, or why not. @param signal aborted when nobody waits any more */
-  prepare(parameters: Parameters, signal: AbortSignal): ExecutionArgs | readonly GraphQLError[]
+  admit(parameters: Parameters, signal: AbortSignal): ExecutionArgs | readonly GraphQLError[]
   /** Runs one, with what it cost in its extensions. */
   run(args: ExecutionArgs): Promise<ExecutionResult>
   subscribe(args: ExecutionArgs): ReturnType<typeof subscribe>
@@ -75,10 +75,10 @@ export function createEngine(
   }
 
   const runner: Runner = {
-    prepare(parameters, signal) {
-      const prepared = documents.prepare(parameters)
-      if (isErrors(prepared)) return prepared
-      const { document, operationName, variableValues, operation: kind } = prepared
+    admit(parameters, signal) {
+      const admitted = documents.admit(parameters)
+      if (isErrors(admitted)) return admitted
+      const { document, operationName, variableValues, operation: kind } = admitted
       // A subscription lasts; its reads are bounded one by one.
       const patience = AbortSignal.timeout(limits.searchOperationMs.value)
       const until = kind.operation === 'subscription' ? signal : AbortSignal.any([signal, patience])

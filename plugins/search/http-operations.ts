@@ -3,6 +3,7 @@
  * accepts it. Errors of GraphQL are 200 in application/json, as the originals answered.
  */
 import { type Response as Answer, createHandler, parseRequestParams, type RequestParams } from 'graphql-http'
+import { GatewayError } from '#base/errors.ts'
 import type { RouteEnvironment } from '#contract'
 import type { Runner } from './engine.ts'
 
@@ -16,7 +17,7 @@ export async function answerHttp(
   environment: RouteEnvironment,
 ): Promise<Response> {
   const handle = createHandler<Raw>({
-    onSubscribe: (_request, parameters) => runner.prepare(parameters, environment.signal) as never,
+    onSubscribe: (_request, parameters) => runner.admit(parameters, environment.signal) as never,
     execute: (args) => runner.run(args),
     parseRequestParams: (given) => parameters(given),
   })
@@ -38,7 +39,10 @@ async function parameters(
   const text =
     request.method === 'POST' && typeof request.body === 'function' ? await request.body() : undefined
   if (typeof text === 'string' && /^\s*\[/.test(text)) {
-    throw new Error('Send one operation per request; a list of operations is not taken')
+    throw new GatewayError(
+      'ngsi-ld.invalid-request',
+      'Send one operation per request; a list of them is not taken',
+    )
   }
   return parseRequestParams(text === undefined ? request : { ...request, body: text })
 }

@@ -23,8 +23,8 @@ export function createSockets(runner: Runner): Sockets {
   const open = new Set<WebSocketLike>()
   const server = makeServer<Record<string, unknown>, Extra>({
     onSubscribe: (context, _id, payload) => {
-      const prepared = runner.prepare(payload, context.extra.signal)
-      return 'schema' in prepared ? (prepared as never) : ([...prepared] as never)
+      const admitted = runner.admit(payload, context.extra.signal)
+      return 'schema' in admitted ? (admitted as never) : ([...admitted] as never)
     },
     execute: (args) => runner.run(args),
     subscribe: (args) => runner.subscribe(args) as never,

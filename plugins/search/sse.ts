@@ -32,8 +32,8 @@ export async function answerStream(
     validate: () => [],
     authenticate: () => null as never,
     onSubscribe: (_request, given) => {
-      const prepared = runner.prepare(given, gone.signal)
-      return 'schema' in prepared ? (prepared as never) : ({ errors: prepared } as never)
+      const admitted = runner.admit(given, gone.signal)
+      return 'schema' in admitted ? (admitted as never) : ({ errors: admitted } as never)
     },
     execute: (args) => runner.run(args),
     subscribe: (args) => runner.subscribe(args),

@@ -6,13 +6,8 @@
 import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
-import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
-
 import { pluginLimits } from './plugin-limits.ts'
-
-import { searchLimits } from './search-limits.ts'
-
 import { uplinkLimits } from './uplink-limits.ts'
 
 export const limits = {
@@ -397,8 +392,6 @@ export const limits = {
 
   ...clockLimits,
   ...diskLimits,
-  ...indexingLimits,
-  ...searchLimits,
   ...uplinkLimits,
   ...downwardLimits,
   ...pluginLimits,

@@ -1,8 +1,10 @@
 /**
  * The ceilings of plugins, whatever they do; part of the table in limits.ts.
  */
+import { indexingLimits } from './indexing-limits.ts'
 import { limit } from './limit.ts'
 import { rankingLimits } from './ranking-limits.ts'
+import { searchLimits } from './search-limits.ts'
 
 export const pluginLimits = {
   pluginCacheKib: limit(2048, 'KiB', 'Pages of its file that a plugin keeps in memory', 'read again'),
@@ -14,5 +16,7 @@ export const pluginLimits = {
   pluginRetryMs: limit(10_000, 'ms', 'Between two attempts, doubling up to this', 'the next attempt'),
   pluginStartMs: limit(30_000, 'ms', 'What a plugin takes to start', 'told, and waited for'),
   pluginTimetableMs: limit(15_000, 'ms', 'A timetable goes by the minute', 'the next look'),
+  ...indexingLimits,
   ...rankingLimits,
+  ...searchLimits,
 } as const
