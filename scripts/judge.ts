@@ -1,7 +1,8 @@
 /**
- * `npm run judge -- [--seed n] [--observations 1000000] [--seconds 900] [--rate 2500] [--disk]`: a gateway and a hub under
- * devices, through cuts, kills and answers of failure, and whether the hub holds what the gateway holds in the end. Prints
- * what was done and what was found; ends with 1 where they differ. A seed that failed belongs into test/judge/seeds.ts.
+ * `npm run judge -- [--seed n] [--observations 1000000] [--seconds 900] [--rate 2500] [--no-disk]`: a gateway and a hub under
+ * devices, through cuts, kills, answers of failure, wrong clocks and a full disk (where a tmpfs can be mounted, which takes
+ * root), and whether the hub holds what the gateway holds in the end. Prints what was done and what was found; ends with 1
+ * where they differ. A seed that failed belongs into test/judge/seeds.ts.
  */
 import { parseArgs } from 'node:util'
 import { runTrial } from '#test/judge/trial.ts'
@@ -12,7 +13,7 @@ const { values } = parseArgs({
     observations: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '900' },
     rate: { type: 'string', default: '2500' },
-    disk: { type: 'boolean', default: false },
+    'no-disk': { type: 'boolean', default: false },
   },
 })
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
@@ -23,7 +24,7 @@ const [observations, seconds, rate] = [values.observations, values.seconds, valu
 ]
 if (![seed, observations, seconds, rate].every((n) => Number.isInteger(n) && n >= 0)) {
   process.stderr.write(
-    'usage: npm run judge -- [--seed n] [--observations n] [--seconds n] [--rate n] [--disk]\n',
+    'usage: npm run judge -- [--seed n] [--observations n] [--seconds n] [--rate n] [--no-disk]\n',
   )
   process.exit(64)
 }
@@ -31,7 +32,7 @@ const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 tell(`seed ${seed}`)
 const report = await runTrial({
   ...{ seed, observations, seconds, rate, tell },
-  fillsDisk: values.disk,
+  ...(values['no-disk'] ? { fillsDisk: false } : {}),
   patienceSeconds: 300,
 })
 const { complaints, ...figures } = report

@@ -8,13 +8,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { createDice } from '#test/crash/plan.ts'
-import { createFaultProxy, type Fault, faults } from '#test/kit/fault-proxy.ts'
+import { createFaultProxy } from '#test/kit/fault-proxy.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
-import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
-import { openSmallDisk, type SmallDisk } from '#test/kit/small-disk.ts'
+import type { GatewayProcess } from '#test/kit/process.ts'
+import { openSmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
+import { createPhoenix, type Phoenix } from './phoenix.ts'
+import { troubles as allTroubles } from './troubles.ts'
 import { compare } from './verdict.ts'
 import { createWatcher } from './watcher.ts'
-import { keepDevice, keepTanks, pause, type Tally, tankType } from './writers.ts'
+import { keepClockless, keepDevice, keepTanks, pause, type Tally, tankType } from './writers.ts'
 
 export interface TrialOptions {
   readonly seed: number
@@ -26,7 +28,7 @@ export interface TrialOptions {
   readonly rate: number
   /** How long everything may take to go up in the end. */
   readonly patienceSeconds: number
-  /** Fills the gateway's disk now and then, too. */
+  /** Whether the gateway's disk is filled now and then; left out, where a small disk can be mounted. */
   readonly fillsDisk?: boolean
   readonly tell?: (line: string) => void
 }
@@ -54,45 +56,18 @@ const writers = 4
 const tanksEach = 4
 const devices = 3
 
-/** A gateway that is killed and comes again on the same ports. */
-interface Phoenix {
-  readonly now: () => Promise<GatewayProcess>
-  end(signal: NodeJS.Signals): Promise<void>
-  rise(): Promise<void>
-}
-
-async function createPhoenix(dataFolder: string): Promise<Phoenix> {
-  let gateway = await startGatewayProcess({ dataFolder })
-  const env = {
-    SELVEDGE_HTTP_PORT: String(gateway.httpPort),
-    SELVEDGE_MQTT_PORT: String(gateway.mqttPort),
-  }
-  let waiting: PromiseWithResolvers<GatewayProcess> | undefined
-  return {
-    now: () => waiting?.promise ?? Promise.resolve(gateway),
-    async end(signal) {
-      waiting = Promise.withResolvers()
-      const startedAt = performance.now()
-      await gateway.kill(signal)
-      const tookMs = performance.now() - startedAt
-      if (tookMs > 10_000) throw new TypeError(`${signal} took ${Math.round(tookMs)} ms`)
-    },
-    async rise() {
-      gateway = await startGatewayProcess({ dataFolder, env })
-      waiting?.resolve(gateway)
-      waiting = undefined
-    },
-  }
-}
-
 export async function runTrial(options: TrialOptions): Promise<Report> {
   const { seed, tell = () => undefined } = options
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
-  const disk = options.fillsDisk === true ? openSmallDisk(1024) : undefined
+  const obstacle = options.fillsDisk === undefined ? smallDiskObstacle() : undefined
+  if (obstacle !== undefined) tell(`no disk is filled: that takes ${obstacle}`)
+  const isFilled = options.fillsDisk ?? obstacle === undefined
+  // Filling it takes the time and memory of its size.
+  const disk = isFilled ? openSmallDisk(128 + Math.ceil(options.observations / 1000)) : undefined
   const watcher = await createWatcher()
   const [site, hub] = await Promise.all([
-    createPhoenix(disk === undefined ? join(folder, 'site') : join(disk.folder, 'site')),
-    createPhoenix(join(folder, 'hub')),
+    createPhoenix(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock')),
+    createPhoenix(join(folder, 'hub'), join(folder, 'hub-clock')),
   ])
   const { httpPort: port, httpUrl: hubUrl } = await hub.now()
   const proxy = await createFaultProxy({ target: { host: '127.0.0.1', port } })
@@ -102,7 +77,7 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     const startedAt = performance.now()
     const tally: Tally = { observations: 0, operations: {} }
     const traffic = runTraffic(options, site, tally)
-    const troubles = await trouble(options, { site, hub, proxy, disk, until: traffic })
+    const troubles = await allTroubles({ seed, tell }, { site, hub, proxy, disk, until: traffic })
     await traffic
     const drainingAt = performance.now()
     tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
@@ -175,68 +150,8 @@ async function runTraffic(
   await Promise.all([
     ...Array.from({ length: writers }, (_, i) => keepTanks(`w${i}`, tanksEach, portsOf(i), tally)),
     ...Array.from({ length: devices }, (_, i) => keepDevice(`dev${i}`, portsOf(100 + i), tally)),
+    keepClockless('clockless', portsOf(200), tally),
   ])
-}
-
-interface Scene {
-  readonly site: Phoenix
-  readonly hub: Phoenix
-  readonly proxy: { set(fault: Fault): Promise<void> }
-  readonly disk: SmallDisk | undefined
-  readonly until: Promise<void>
-}
-
-/** Cuts and kills until the traffic is over, and an end of them. Returns how often each was. */
-async function trouble(
-  { seed, tell = () => undefined }: TrialOptions,
-  { site, hub, proxy, disk, until }: Scene,
-): Promise<Readonly<Record<string, number>>> {
-  const dice = createDice(seed)
-  const counts: Record<string, number> = {}
-  let isOver = false
-  const over = until.finally(() => {
-    isOver = true
-  })
-  over.catch(() => undefined)
-  const wait = (fromMs: number, toMs: number): Promise<unknown> =>
-    Promise.race([over, pause(fromMs + dice() * (toMs - fromMs))])
-  const killed = async (who: Phoenix): Promise<void> => {
-    await who.end(dice() < 0.8 ? 'SIGKILL' : 'SIGTERM')
-    await wait(0, 2000)
-    await who.rise()
-  }
-  const cut = async (fault: Fault): Promise<void> => {
-    await proxy.set(fault)
-    // Now and then long enough for the backlog to be more than the live lane goes through.
-    await (dice() < 0.4 ? wait(6000, 12_000) : wait(200, 3000))
-  }
-  const full = async (): Promise<void> => {
-    disk!.fill()
-    await wait(500, 3000)
-    disk!.free()
-  }
-  while (!isOver) {
-    await wait(500, 4000)
-    const kind = dice()
-    const fault = faults[Math.floor(dice() * faults.length)]!
-    const does: [string, () => Promise<void>] =
-      kind < 0.12
-        ? ['gateway killed', () => killed(site)]
-        : kind < 0.24
-          ? ['hub killed', () => killed(hub)]
-          : kind < 0.32
-            ? [`gateway killed while ${fault}`, () => cut(fault).then(() => killed(site))]
-            : kind < 0.38 && disk !== undefined
-              ? ['disk full', full]
-              : [String(fault), () => cut(fault)]
-    tell(does[0])
-    counts[does[0]] = (counts[does[0]] ?? 0) + 1
-    await does[1]()
-    if (dice() < 0.8) await proxy.set('none')
-  }
-  await proxy.set('none')
-  disk?.free()
-  return counts
 }
 
 /** Waits until an uplink owes nothing, as its row says. Returns what it still owes when patience ends. */

@@ -179,29 +179,9 @@ export async function keepTanks(
 export async function keepDevice(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
   const { dice, goesOn, place } = ports
   const fields = ['temp', 'hum', 'co2']
-  let client: MqttClient | undefined
+  const line = createLine(name, place)
   let step = 0
   let heldBack: string | undefined
-
-  async function publish(payload: string): Promise<void> {
-    for (;;) {
-      try {
-        client ??= await connectAsync(`mqtt://127.0.0.1:${(await place()).mqttPort}`, {
-          clientId: `judge-${name}`,
-          clean: true,
-          reconnectPeriod: 0,
-          connectTimeout: 3000,
-        })
-        await bounded(client.publishAsync(`senml/${name}`, payload, { qos: 1 }), 5000)
-        return
-      } catch {
-        client?.on('error', () => undefined).end(true)
-        client = undefined
-        await pause(50)
-      }
-    }
-  }
-
   let made = 0
   while (await goesOn(made)) {
     const rows: object[] = []
@@ -216,17 +196,58 @@ export async function keepDevice(name: string, ports: WriterPorts, tally: Tally)
       heldBack = payload
       continue
     }
-    await publish(payload)
-    if (dice() < 0.05) await publish(payload)
+    await line.publish(payload)
+    if (dice() < 0.05) await line.publish(payload)
     tally.observations += made
     if (heldBack !== undefined && dice() < 0.3) {
-      await publish(heldBack)
+      await line.publish(heldBack)
       heldBack = undefined
       tally.observations += made
     }
   }
-  if (heldBack !== undefined) await publish(heldBack)
-  client?.end(true)
+  if (heldBack !== undefined) await line.publish(heldBack)
+  line.end()
+}
+
+/** A device that knows no time, so its values have those of their reception; it counts, and says each number once. */
+export async function keepClockless(
+  name: string,
+  { goesOn, place }: WriterPorts,
+  tally: Tally,
+): Promise<void> {
+  const line = createLine(name, place)
+  for (let v = 1; await goesOn(1); v++) {
+    await line.publish(JSON.stringify([{ bn: `${name}:`, n: 'count', v }]))
+    tally.observations++
+    await pause(50)
+  }
+  line.end()
+}
+
+/** The connection of a device, which publishes until it is acknowledged. */
+function createLine(name: string, place: Place) {
+  let client: MqttClient | undefined
+  return {
+    async publish(payload: string): Promise<void> {
+      for (;;) {
+        try {
+          client ??= await connectAsync(`mqtt://127.0.0.1:${(await place()).mqttPort}`, {
+            clientId: `judge-${name}`,
+            clean: true,
+            reconnectPeriod: 0,
+            connectTimeout: 3000,
+          })
+          await bounded(client.publishAsync(`senml/${name}`, payload, { qos: 1 }), 5000)
+          return
+        } catch {
+          client?.on('error', () => undefined).end(true)
+          client = undefined
+          await pause(50)
+        }
+      }
+    },
+    end: (): void => void client?.end(true),
+  }
 }
 
 /** Asks until an answer says that it was done. */

@@ -1,0 +1,71 @@
+/**
+ * A gateway under judgement: killed and started again on the same ports, with a clock of its own that is set, jumps, and is
+ * lost over a restart as on a board without battery. It dies once at a time, whoever wants it dead.
+ */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+
+export interface Phoenix {
+  readonly now: () => Promise<GatewayProcess>
+  /** Ends it, waits, and starts it again. */
+  reborn(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void>
+  readonly clock: WrongClock
+}
+
+/** The clock of its machine, as the gateway sees it. */
+export interface WrongClock {
+  /** Makes it wrong by so much more (ms); nothing tells why. */
+  jump(byMs: number): void
+  /** It was set, says what sets clocks. */
+  vouch(): void
+  /** Nothing has set it since this boot. */
+  forget(): void
+}
+
+/** Its data folder is `name` of a folder; its clock is beside it where there is room for it. */
+export async function createPhoenix(dataFolder: string, clockFolder: string): Promise<Phoenix> {
+  const [shiftFile, setFile] = [join(clockFolder, 'shift'), join(clockFolder, 'run/synchronized')]
+  let shift = 0
+  mkdirSync(join(clockFolder, 'run'), { recursive: true })
+  const clock: WrongClock = {
+    jump(byMs) {
+      shift += Math.round(byMs)
+      writeFileSync(shiftFile, String(shift))
+    },
+    vouch: () => writeFileSync(setFile, String(performance.now())),
+    forget: () => rmSync(setFile, { force: true }),
+  }
+  clock.jump(0)
+  clock.vouch()
+  const clockEnv = { SELVEDGE_CLOCK_SHIFT: shiftFile, SELVEDGE_CLOCK_SYNCED_FILE: setFile }
+  let gateway = await startGatewayProcess({ dataFolder, env: clockEnv })
+  const env = {
+    ...clockEnv,
+    SELVEDGE_HTTP_PORT: String(gateway.httpPort),
+    SELVEDGE_MQTT_PORT: String(gateway.mqttPort),
+  }
+  let waiting: PromiseWithResolvers<GatewayProcess> | undefined
+  let last: Promise<void> = Promise.resolve()
+
+  async function die(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void> {
+    waiting = Promise.withResolvers()
+    const startedAt = performance.now()
+    await gateway.kill(signal)
+    const tookMs = performance.now() - startedAt
+    if (tookMs > 10_000) throw new TypeError(`${signal} took ${Math.round(tookMs)} ms`)
+    await meanwhile()
+    gateway = await startGatewayProcess({ dataFolder, env })
+    waiting.resolve(gateway)
+    waiting = undefined
+  }
+
+  return {
+    now: () => waiting?.promise ?? Promise.resolve(gateway),
+    reborn(signal, meanwhile) {
+      last = last.then(() => die(signal, meanwhile))
+      return last
+    },
+    clock,
+  }
+}
