@@ -1,12 +1,13 @@
 /**
- * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink [--quick] [--minutes N]`: each
- * prints our figure, the raw floor of the same machine measured in the same run, and the ratio. Absolute figures of a
- * shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and exit with 1 when
- * it grows.
+ * `npm run bench -- ingest|stages|http|query|history|subscriptions|footprint|batches|soak|uplink [--quick] [--minutes N]
+ * [--only SCENE]`: each prints our figure, the raw floor of the same machine measured in the same run, and the ratio.
+ * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
+ * exit with 1 when it grows.
  */
 interface Options {
   readonly quick: boolean
   readonly minutes: number
+  readonly only: string | undefined
 }
 
 const benches: Readonly<Record<string, () => Promise<(options: Options) => Promise<void>>>> = {
@@ -25,10 +26,13 @@ const benches: Readonly<Record<string, () => Promise<(options: Options) => Promi
 const [name = '', ...flags] = process.argv.slice(2)
 const load = benches[name]
 if (load === undefined) {
-  process.stderr.write(`usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N]\n`)
+  process.stderr.write(
+    `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE]\n`,
+  )
   process.exit(64)
 }
 const run = await load()
 const minutes = Number(flags[flags.indexOf('--minutes') + 1] ?? 30) || 30
-await run({ quick: flags.includes('--quick'), minutes })
+const only = flags.includes('--only') ? flags[flags.indexOf('--only') + 1] : undefined
+await run({ quick: flags.includes('--quick'), minutes, only })
 process.exit()

@@ -137,7 +137,7 @@ export function underLoad(
 }
 
 /** The gateway tells the delay since it was last asked, in ms. */
-async function loopLag(httpPort: number): Promise<number> {
+export async function loopLag(httpPort: number): Promise<number> {
   if (httpPort === 0) return Number.NaN
   const text = await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text()
   return Number(/^selvedge_event_loop_lag_p99_seconds (\S+)/m.exec(text)?.[1]) * 1000

@@ -19,6 +19,7 @@ export const limits = {
     'next group',
   ),
   groupEntityWorksMax: limit(256, 'works', 'Bounds the deciding time of one turn', 'next group'),
+  groupDecideMs: limit(20, 'ms', 'Others wait while a group is decided', 'next group'),
   groupBytesMax: limit(1024 * 1024, 'bytes', 'Bounds memory and deciding time of a group', 'next group'),
   lingerObservationsMax: limit(256, 'observations', 'More gain little per flush', 'the linger ends'),
   lingerMsMax: limit(2000, 'ms', 'Devices time out beyond', 'settings are refused'),

@@ -149,7 +149,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
   function decide(works: Work[]): Decided {
     const group = createGroup({ at: Math.max(clock.now(), lastAt), number: lastNumber })
-    const refused = decideAll(works, group, { undo, postpone, hasRoom: room?.hasRoom() ?? true })
+    const until = now() + limits.groupDecideMs.value
+    const isLong = (): boolean => group.rowCount() > limits.groupRowsMax.value || now() > until
+    const refused = decideAll(works, group, { undo, postpone, isLong, hasRoom: room?.hasRoom() ?? true })
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
     try {
@@ -334,10 +336,13 @@ function decideAll(
   {
     undo,
     postpone,
+    isLong,
     hasRoom,
   }: {
     undo: (group: Group) => void
     postpone: (works: readonly Work[]) => void
+    /** Whether the group has enough. */
+    isLong: () => boolean
     hasRoom: boolean
   },
 ): Map<Work, GatewayError> {
@@ -353,7 +358,7 @@ function decideAll(
     const mark = group.mark()
     try {
       work.decide(group.stage)
-      if (group.rowCount() > limits.groupRowsMax.value) postpone(works.splice(i + 1))
+      if (isLong()) postpone(works.splice(i + 1))
     } catch (error) {
       refused.set(work, toGatewayError(error))
       if (group.mark() === mark) continue

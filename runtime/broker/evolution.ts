@@ -162,8 +162,8 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
     if (!isWanted(query, name, row.dataset)) continue
     const put = (found: Omit<TailInstance, 'shape'>, shape: string): boolean => {
       const { time, modified, value } = found
-      // Asked before anything is made of it, since a window on another time property sees all there is.
-      if (!narrow && corrections.isEmpty && !fits(name, modified)) return false
+      // Asked before anything is made of it, since chunks hold more than a window wants.
+      if (corrections.isEmpty && !fits(name, narrow ? time : modified)) return false
       if (told.has(keyOf(name, row.dataset, identityOf(time, value)))) return false
       if (corrections.isEmpty) return add(name, observedInstance(row.s, shape, found))
       if (corrections.isObservationErased(name, row.dataset, modified)) return false
@@ -182,7 +182,7 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
       for (let i = 0; i < series.times.length; i++) {
         const [time, value] = [series.times[i]!, series.values[i]!]
         // A fold in flight may be on disk and in memory at once.
-        tail.delete(identityOf(time, value))
+        if (tail.size > 0) tail.delete(identityOf(time, value))
         const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
         if (put({ time, modified: series.modified[i]!, value }, shape)) added++
       }

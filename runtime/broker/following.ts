@@ -3,8 +3,8 @@
  * that is documents that became something else, deletions, and the observations of a span of commit times from chunks and
  * tails. Reading pins nothing and changes nothing. Positions are log numbers with their commit times.
  */
+import type { Breath } from '#base/breath.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
@@ -15,6 +15,7 @@ import type { History } from '#store/history.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
 import { decodeObservations } from '#store/observation-blob.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
+import { type CommittedPart, readCommittedPart } from './committed-part.ts'
 import type { Door } from './door.ts'
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
@@ -81,12 +82,6 @@ export interface FollowedStream {
   readonly isGone: boolean
   /** Through whom its entity had been created; undefined where that was here. */
   readonly bornBy: string | undefined
-}
-
-/** Observations of one stream, in order of time. */
-export interface FollowedPart {
-  readonly s: number
-  readonly instances: readonly AttributeInstance[]
 }
 
 /** An attribute instance that is gone ('' is the default instance). */
@@ -165,28 +160,6 @@ export function createFollowing(ports: FollowingPorts) {
     const { times, values, shapes, shapeOf } = decodeChunk(chunk)
     const at = times.findIndex((one, i) => one === time && JSON.stringify(values[i]) === text)
     return at < 0 ? undefined : shapes[shapeOf?.[at] ?? 0]
-  }
-
-  /** Observations of a stream that were committed within from <= ms < to. */
-  function partOf(s: number, keys: readonly bigint[], { from, to }: Span): FollowedPart | undefined {
-    const found: { time: number; instance: AttributeInstance }[] = []
-    const make = createInstances()
-    const add = (modified: number, time: number, value: Json, shape: string): void => {
-      if (modified >= from && modified < to) found.push({ time, instance: make(shape, value, time) })
-    }
-    for (const key of keys) {
-      const chunk = spans.chunk(key)
-      if (chunk === undefined) return undefined
-      const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
-      for (const [i, time] of times.entries()) add(modified[i]!, time, values[i]!, shapes[shapeOf?.[i] ?? 0]!)
-    }
-    const tail = live.stream(s)?.tail
-    for (let i = 0; tail !== undefined && i < tail.committed; i++) {
-      const { shape } = tail.shapes.findLast((one) => one.from <= i)!
-      add(tail.modified[i]!, tail.times[i]!, tail.values[i]!, shape)
-    }
-    found.sort((a, b) => a.time - b.time)
-    return { s, instances: found.map(({ instance }) => instance) }
   }
 
   /** Change records of an entity that were committed within from <= ms < to. */
@@ -285,7 +258,9 @@ export function createFollowing(ports: FollowingPorts) {
       return [...rids].map((rid) => () => pastOf(rid, span))
     },
     /** Streams that may have observations committed within from <= ms < to, by number, each read when it is asked for. */
-    observations(span: Span): readonly (readonly [s: number, read: () => FollowedPart])[] {
+    observations(
+      span: Span,
+    ): readonly (readonly [s: number, read: (breathe: Breath) => Promise<CommittedPart>])[] {
       const touched = spans.touched(span.from, span.to)
       for (const { s, tail } of live.streams())
         if (tail.committed > 0 && tail.modified[tail.committed - 1]! >= span.from && !touched.has(s))
@@ -293,13 +268,11 @@ export function createFollowing(ports: FollowingPorts) {
       return [...touched]
         .sort(([a], [b]) => a - b)
         .map(([s, keys]) => {
-          const folded = foldedOf(s)
-          const read = (): FollowedPart => {
-            // What was folded or packed anew since then is elsewhere now.
-            const known = foldedOf(s) === folded ? partOf(s, keys, span) : undefined
-            return known ?? partOf(s, spans.touched(span.from, span.to).get(s) ?? [], span)!
-          }
-          return [s, read] as const
+          const known = { keys, folded: foldedOf(s) }
+          return [
+            s,
+            (breathe) => readCommittedPart({ s, span, known }, { spans, live, foldedOf }, breathe),
+          ] as const
         })
     },
   })
@@ -324,15 +297,4 @@ function observationsOf(body: Uint8Array): readonly FollowedObservation[] {
       isLate: coded % 2 === 1,
     }
   })
-}
-
-/** Makes instances of shapes, each of which is read once. */
-function createInstances(): (shape: string, value: Json, time: number) => AttributeInstance {
-  const known = new Map<string, AttributeInstance>()
-  return (shape, value, time) => {
-    const parsed = known.get(shape) ?? (JSON.parse(shape) as AttributeInstance)
-    known.set(shape, parsed)
-    const { type, ...members } = parsed
-    return { type, value, observedAt: msToDateTime(time), ...members }
-  }
 }

@@ -185,7 +185,8 @@ export function createStreams({ history, names, live }: StreamsPorts) {
       for (; next < folded.length && folded[next]!.t0 <= time; next++) {
         if (folded[next]!.t1 < time) continue
         const series = decodeChunk(history.chunkAt(stream.s, folded[next]!.t0)!)
-        for (let i = 0; i < series.times.length; i++) know(series.times[i]!, series.values[i]!)
+        for (let i = 0; i < series.times.length; i++)
+          if (series.times[i]! >= from && series.times[i]! <= to) know(series.times[i]!, series.values[i]!)
       }
       if (!know(time, value)) continue
       const number = stage.observation(stream.s, time, value, true)

@@ -13,7 +13,7 @@ import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
 import { type Attribute, type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { findInstance } from '#ngsi-ld/entity-draft.ts'
 import { sameJson } from '#ngsi-ld/json.ts'
-import { appendAttributes, shapeOf } from '#ngsi-ld/merge.ts'
+import { appendAttributes, hasShapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import {
@@ -123,16 +123,14 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     for (const [name, instances] of attributes) {
       for (const [dataset, ofDataset] of byDataset(instances)) {
         const current = instanceOf(draft.entity, name, dataset)
-        const past = ofDataset.filter((instance) => isAnew || !isSame(instance, current))
-        const shape = current === undefined ? undefined : shapeOf(current)
-        const observed = past.filter(
-          (instance) => !isAnew && isObservable(instance) && shapeOf(instance) === shape,
-        )
-        others.push(
-          ...past
-            .filter((instance) => !observed.includes(instance))
-            .map((instance) => [name, dataset, instance] as const),
-        )
+        const observed: AttributeInstance[] = []
+        for (const instance of ofDataset) {
+          if (!isAnew && isSame(instance, current)) continue
+          const isStreamed =
+            !isAnew && current !== undefined && isObservable(instance) && hasShapeOf(instance, current)
+          if (isStreamed) observed.push(instance)
+          else others.push([name, dataset, instance])
+        }
         if (observed.length === 0) continue
         const stream = streams.open(stage, draft, name, dataset)
         streams.addPast(

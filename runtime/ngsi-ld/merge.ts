@@ -241,7 +241,8 @@ export function fromShape(shape: string, value: Json, observedAtMs?: number): At
     : { type, value, observedAt: msToDateTime(observedAtMs), ...members }
 }
 
-function hasShapeOf(a: AttributeInstance, b: AttributeInstance): boolean {
+/** Whether two instances are the same but for value and observedAt. */
+export function hasShapeOf(a: AttributeInstance, b: AttributeInstance): boolean {
   const isShape = (member: string): boolean => member !== 'value' && member !== 'observedAt'
   const members = Object.keys(a).filter(isShape)
   return (

@@ -1,12 +1,15 @@
 /**
  * The backfill lane: tells the other broker what was observed in a span of commit times, slice by slice, from chunks and tails.
- * A slice is as long as gives it a good size; of it, one stream is in memory at a time. Entities that were deleted meanwhile
- * go when their history has gone up.
+ * A slice is as long as gives it a good size; of it, the columns of a few streams and a few requests are in memory.
+ * Entities that were deleted meanwhile go when their history has gone up.
  */
+import type { Breath } from '#base/breath.ts'
 import { limits } from '#base/limits.ts'
-import type { FollowedPast, Following } from '#broker/following.ts'
+import type { CommittedPart } from '#broker/committed-part.ts'
+import type { FollowedPast, FollowedStream, Following } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { Level } from './budget.ts'
 import type { Losses } from './losses.ts'
 import type { Attributes, Head, Layer, Step } from './plan.ts'
 import { headOfPast, type LeavingPorts, stepsOfGrave } from './reading.ts'
@@ -23,6 +26,7 @@ export interface BackfillPorts {
    * may come again meanwhile. False when the uplink was closed.
    */
   readonly settle: (entity: Head, told: Attributes) => Promise<boolean>
+  readonly breathe: Breath
 }
 
 /** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
@@ -31,7 +35,7 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, losses, deliver, settle } = ports
+  const { following, reading, losses, deliver, settle, breathe } = ports
   losses.begin()
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
@@ -49,30 +53,16 @@ export async function fillSpan(
   const waiting = [...byEntity.values()]
   const work = async (): Promise<boolean> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { id, type } = next[0]!.stream
-      const attributes = new Map<string, AttributeInstance[]>()
-      for (const { stream, read } of next) {
-        const all = read().instances.filter((instance) => takes(id, type, stream.name, instance))
-        const instances = losses.keep(stream.s, all, level)
-        if (instances.length === 0) continue
-        attributes.set(stream.name, [...(attributes.get(stream.name) ?? []), ...instances])
-        count += instances.length
-      }
-      if (attributes.size === 0) continue
-      const step = { kind: 'past', entity: headOfPast({ id, type }, reading), attributes } as const
-      if (!(await deliver({ kind: 'past', steps: [step] }))) return false
-      if (!(await settle(step.entity, attributes))) return false
+      const told = await tellStreams(next, level, ports)
+      if (told === undefined) return false
+      count += told
     }
     return true
-  }
-  /** Asked with what the entity is now, and the value as it was. */
-  const takes = (id: string, type: Entity['type'], name: string, instance: AttributeInstance): boolean => {
-    const seen = selection.dependsOnValues ? following.entity(id)?.entity() : undefined
-    return selection.takes({ ...(seen ?? { id, type }), [name]: instance })
   }
   const workers = await Promise.all(Array.from({ length: limits.uplinkRequestsInFlight.value }, work))
   if (workers.includes(false)) return undefined
   for (const read of following.changes({ from: span.from, to })) {
+    await breathe()
     const past = read()
     const step = past && stepOfPast(past, reading)
     if (step === undefined) continue
@@ -85,6 +75,76 @@ export async function fillSpan(
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to
 }
+
+interface Part {
+  readonly stream: FollowedStream
+  readonly read: (breathe: Breath) => Promise<CommittedPart>
+}
+
+/**
+ * Tells what streams of one entity hold, a request's worth at a time. Returns how many observations that were, undefined
+ * when the uplink was closed.
+ */
+async function tellStreams(
+  parts: readonly Part[],
+  level: Level,
+  ports: BackfillPorts,
+): Promise<number | undefined> {
+  const { reading, losses, deliver, settle, breathe } = ports
+  const { id, type } = parts[0]!.stream
+  const entity = headOfPast({ id, type }, reading)
+  /** One instance of each stream says which attribute came back. */
+  const told = new Map<string, AttributeInstance[]>()
+  let count = 0
+  let request = new Map<string, AttributeInstance[]>()
+  let room = limits.uplinkInstancesPerRequest.value
+  const send = async (): Promise<boolean> => {
+    if (request.size === 0) return true
+    const step = { kind: 'past', entity, attributes: request } as const
+    request = new Map()
+    room = limits.uplinkInstancesPerRequest.value
+    return deliver({ kind: 'past', steps: [step] })
+  }
+  for (const { stream, read } of parts) {
+    const { name } = stream
+    const part = await read(breathe)
+    const places = losses.keep(part, await placesOf(stream, part, ports), level)
+    for (const place of places) {
+      const instance = part.instanceAt(place)
+      const known = request.get(name)
+      if (known === undefined) request.set(name, [instance])
+      else known.push(instance)
+      if (--room > 0) continue
+      if (!(await send())) return undefined
+      await breathe()
+    }
+    if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places[0]!)])
+    count += places.length
+  }
+  if (!(await send())) return undefined
+  if (told.size > 0 && !(await settle(entity, told))) return undefined
+  return count
+}
+
+/** Places of a part that are selected: asked with what the entity is now, and the value as it was. */
+async function placesOf(
+  { id, type, name }: FollowedStream,
+  part: CommittedPart,
+  { following, reading: { selection }, breathe }: BackfillPorts,
+): Promise<readonly number[]> {
+  const all = Array.from({ length: part.length }, (_, i) => i)
+  if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
+  const entity = following.entity(id)?.entity() ?? { id, type }
+  const taken: number[] = []
+  for (const place of all) {
+    if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
+    if (place % placesPerLook === 0) await breathe()
+  }
+  return taken
+}
+
+/** Asked in so many steps whether others wait. */
+const placesPerLook = 64
 
 function stepOfPast(
   { id, type, instances }: FollowedPast,

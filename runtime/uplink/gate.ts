@@ -6,6 +6,7 @@
 import type { Clock } from '#base/clock.ts'
 import type { Peer, PeerAnswer, PeerRequest } from '#federation/peer.ts'
 import type { UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
+import { createBreadth } from './breadth.ts'
 import type { Link } from './link.ts'
 import { createPace, type Lane } from './pace.ts'
 import type { UplinkState } from './state.ts'
@@ -48,7 +49,15 @@ export function createGate(
     state.day.bytes += bytes
   }
 
+  const breadth = createBreadth(clock.monotonic)
+
   const closed = { failure: 'unreachable', reason: 'the uplink is closed' } as const
+
+  function exchange(lane: Lane, request: PeerRequest): Promise<PeerAnswer> {
+    if (link().isClosed()) return Promise.resolve(closed)
+    count(lane, request)
+    return link().unlessClosed<PeerAnswer>(peer.exchange(request), closed)
+  }
 
   return Object.freeze({
     shut() {
@@ -61,9 +70,17 @@ export function createGate(
       async exchange(request) {
         for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane))
           await link().rest(wait)
-        if (link().isClosed()) return closed
-        count(lane, request)
-        return link().unlessClosed<PeerAnswer>(peer.exchange(request), closed)
+        if (lane === 'live') return exchange(lane, request)
+        await breadth.enter()
+        const sentAt = clock.monotonic()
+        let tookMs: number | undefined
+        try {
+          const answer = await exchange(lane, request)
+          if (!('failure' in answer)) tookMs = clock.monotonic() - sentAt
+          return answer
+        } finally {
+          breadth.leave(tookMs)
+        }
       },
       close: () => undefined,
     }),

@@ -2,22 +2,15 @@
  * What is let go of a history, and that every value is either kept or counted.
  */
 import { describe, expect, it } from 'vitest'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { keptOf } from './losses.ts'
 
-const instances = Array.from(
-  { length: 100 },
-  (_, i): AttributeInstance => ({
-    type: 'Property',
-    value: i % 25 === 0 ? 'alarm' : i,
-    observedAt: msToDateTime(1_767_225_600_000 + i * 1000),
-  }),
-)
-const left = (level: Parameters<typeof keptOf>[1]) => {
-  const { kept, lost } = keptOf(instances, level, 10_000)
-  expect(kept.length + (lost?.count ?? 0)).toBe(instances.length)
-  return { kept: kept.map(({ value }) => value), lost }
+const valueAt = (i: number): string | number => (i % 25 === 0 ? 'alarm' : i)
+const values = { valueAt, timeAt: (i: number): number => 1_767_225_600_000 + i * 1000 }
+const places = Array.from({ length: 100 }, (_, i) => i)
+const left = (level: Parameters<typeof keptOf>[2]['level']) => {
+  const { kept, lost } = keptOf(values, places, { level, thinMs: 10_000 })
+  expect(kept.length + (lost?.count ?? 0)).toBe(places.length)
+  return { kept: kept.map(valueAt), lost }
 }
 
 describe('history that is let go', () => {

@@ -5,9 +5,10 @@
  */
 import { hash } from 'node:crypto'
 import type { Backlog } from '#broker/backlog.ts'
+import type { CommittedPart } from '#broker/committed-part.ts'
 import type { FollowedStream, Following } from '#broker/following.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Level } from './budget.ts'
 import type { Placing } from './placing.ts'
@@ -25,35 +26,39 @@ export interface Loss {
 
 export const gapType = 'HistoryGap'
 
-/** What goes up of instances in the order of their times, and what does not. */
+/** Values in the order of their times. */
+export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
+
+/** Which of some values, told by their ascending places, go up, and what does not. */
 export function keptOf(
-  instances: readonly AttributeInstance[],
-  level: Level,
-  thinMs: number,
-): { readonly kept: readonly AttributeInstance[]; readonly lost: Loss | undefined } {
-  const kept = instances.filter((one, i) => isKept(one, instances[i + 1], level, thinMs))
-  if (kept.length === instances.length) return { kept, lost: undefined }
-  const left = new Set(kept)
-  const times = instances.filter((one) => !left.has(one)).map(timeOf)
-  const reason = level === 'thinned' ? 'thinned' : 'budget'
-  return { kept, lost: { from: times[0]!, to: times.at(-1)!, count: times.length, reason } }
+  values: Timed,
+  places: readonly number[],
+  { level, thinMs }: { readonly level: Level; readonly thinMs: number },
+): { readonly kept: readonly number[]; readonly lost: Loss | undefined } {
+  const lost: number[] = []
+  const kept = places.filter((place, i) => {
+    const is = isKept(values, { place, next: places[i + 1] }, level, thinMs)
+    if (!is) lost.push(place)
+    return is
+  })
+  if (lost.length === 0) return { kept, lost: undefined }
+  const [from, to] = [lost[0]!, lost.at(-1)!].map((place) => values.timeAt(place)) as [number, number]
+  return { kept, lost: { from, to, count: lost.length, reason: level === 'thinned' ? 'thinned' : 'budget' } }
 }
 
 function isKept(
-  one: AttributeInstance,
-  next: AttributeInstance | undefined,
+  { timeAt, valueAt }: Timed,
+  { place, next }: { readonly place: number; readonly next: number | undefined },
   level: Level,
   thinMs: number,
 ): boolean {
   if (level === 'full') return true
   if (level === 'bare') return false
-  if (typeof one['value'] !== 'number') return true
+  if (typeof valueAt(place) !== 'number') return true
   if (level === 'numberless') return false
   // The last of each period.
-  return next === undefined || Math.floor(timeOf(next) / thinMs) !== Math.floor(timeOf(one) / thinMs)
+  return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
 }
-
-const timeOf = ({ observedAt }: AttributeInstance): number => dateTimeToMs(observedAt ?? '') ?? 0
 
 export interface LossesPorts {
   readonly state: UplinkState
@@ -63,8 +68,8 @@ export interface LossesPorts {
 }
 
 export interface Losses {
-  /** What goes up of a stream in a slice that begins anew. */
-  keep(s: number, instances: readonly AttributeInstance[], level: Level): readonly AttributeInstance[]
+  /** Which of some places of a stream's part go up, in a slice that begins anew. */
+  keep(part: Timed & Pick<CommittedPart, 's'>, places: readonly number[], level: Level): readonly number[]
   begin(): void
   /** What is thinned goes up in slices that are long beside its periods. */
   leastSliceMs(level: Level): number
@@ -109,10 +114,10 @@ export function createLosses(
       open = new Map()
     },
     leastSliceMs: (level) => (level === 'full' ? 0 : 10 * thinMs),
-    keep(s, instances, level) {
-      if (level === 'full') return instances
-      const { kept, lost } = keptOf(instances, level, thinMs)
-      if (lost !== undefined) open.set(s, lost)
+    keep(part, places, level) {
+      if (level === 'full') return places
+      const { kept, lost } = keptOf(part, places, { level, thinMs })
+      if (lost !== undefined) open.set(part.s, lost)
       return kept
     },
     end() {

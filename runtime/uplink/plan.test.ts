@@ -74,6 +74,21 @@ describe('layers', () => {
     expect(layersOf(all).map(({ kind }) => kind)).toEqual(['past', 'put'])
   })
 
+  it('tell a few values of many things in a round each, and many values of one thing apart', () => {
+    const at = (value: number): string => new Date(value * 1000).toISOString()
+    const many = ['b', 'c', 'd', 'e', 'f'].flatMap((id) =>
+      [1, 2, 3].map((value) => put(id, 'x', value, at(value))),
+    )
+    const one = Array.from({ length: 20 }, (_, value) => put('a', 'x', value, at(value)))
+    const layers = layersOf([...one, ...many])
+    expect(layers.map(({ kind, steps: all }) => [kind, all.length])).toEqual([
+      ['past', 1],
+      ['put', 5],
+      ['put', 5],
+      ['put', 6],
+    ])
+  })
+
   it('hold what concerns different things together', () => {
     const all = [put('a', 'x', 1), put('b', 'x', 1), put('a', 'y', 1), put('a', 'x', 2), put('b', 'x', 2)]
     expect(layersOf(all).map((layer) => layer.steps.length)).toEqual([2, 2])

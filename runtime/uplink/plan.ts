@@ -80,14 +80,54 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
   return layers.flatMap(({ steps: all, ...layer }) => spread({ ...layer, steps: [...all.values()] }))
 }
 
-/** What comes before what is put is told before it, as past: so many values of one instance take few requests. */
+/**
+ * What comes before what is put is told before it, by the fewest requests: where many entities have a few values they are
+ * put one round after the other, where a few have many these are told as past.
+ */
 function spread(layer: Layer): readonly Layer[] {
-  const before = layer.steps.flatMap((step): Step[] => {
-    if (step.kind !== 'put' || step.before === undefined) return []
-    const { before: attributes, mirror: _, ...rest } = step
-    return [{ ...rest, kind: 'past', attributes }]
+  const depths = layer.steps.map(depthOf)
+  const most = depthWithFewestRequests(depths)
+  const isDeep = (i: number): boolean => depths[i]! > most
+  const past = layer.steps.flatMap((step, i): Step[] => {
+    if (step.kind !== 'put' || !isDeep(i)) return []
+    const { before, mirror: _, ...rest } = step
+    return [{ ...rest, kind: 'past', attributes: before! }]
   })
-  return before.length === 0 ? [layer] : [{ ...layer, kind: 'past', steps: before }, layer]
+  const rounds = Array.from({ length: most }, (_, round) =>
+    layer.steps.flatMap((step, i) => (isDeep(i) ? [] : roundOf(step, round))),
+  )
+  return [
+    ...(past.length === 0 ? [] : [{ ...layer, kind: 'past' as const, steps: past }]),
+    ...rounds.map((steps) => ({ ...layer, steps })),
+    layer,
+  ]
+}
+
+/** How many values of one attribute come before that which is put. */
+const depthOf = (step: Step): number =>
+  step.kind === 'put' ? Math.max(0, ...[...(step.before?.values() ?? [])].map(({ length }) => length)) : 0
+
+/** Each deeper entity takes a request of its own, each round of the others takes one for all. */
+function depthWithFewestRequests(depths: readonly number[]): number {
+  const ascending = depths.toSorted((a, b) => a - b)
+  let [most, fewest] = [0, ascending.filter((depth) => depth > 0).length]
+  for (const [i, depth] of ascending.entries()) {
+    const requests = depth + ascending.length - 1 - i
+    if (requests < fewest) [most, fewest] = [depth, requests]
+  }
+  return most
+}
+
+/** The values of a step that come in a round of those before it. */
+function roundOf(step: Step, round: number): readonly Step[] {
+  if (step.kind !== 'put' || step.before === undefined) return []
+  const { before, mirror: _, ...rest } = step
+  const attributes = new Map<string, readonly AttributeInstance[]>()
+  for (const [name, instances] of before) {
+    const one = instances[round]
+    if (one !== undefined) attributes.set(name, [one])
+  }
+  return attributes.size === 0 ? [] : [{ ...rest, attributes }]
 }
 
 const keyOf = (step: Step): string =>

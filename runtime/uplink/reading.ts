@@ -62,6 +62,26 @@ export function stepsOf(
   return stepsOfGrave(ports.grave(what.id, n), heard, ports)
 }
 
+/** The same for what is read without a pause: streams and entities are looked up once. */
+export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
+  const streams = new Map<number, FollowedStream | undefined>()
+  const views = new Map<string, EntityView | undefined>()
+  const recall = <K, V>(known: Map<K, V>, key: K, look: (key: K) => V): V => {
+    if (!known.has(key)) known.set(key, look(key))
+    return known.get(key) as V
+  }
+  return {
+    ...ports,
+    streamOf: (s) => recall(streams, s, ports.streamOf),
+    entity: (id) => recall(views, id, (one) => parsedOnce(ports.entity(one))),
+  }
+}
+
+function parsedOnce(view: EntityView | undefined): EntityView | undefined {
+  let entity: Entity | undefined
+  return view && { ...view, entity: () => (entity ??= view.entity()) }
+}
+
 interface Passing {
   readonly n: number
   readonly heard: string | undefined

@@ -4,6 +4,7 @@
  * what happened meanwhile, from the history itself, so a long cut holds nothing in memory. In each lane things go in
  * order, nothing is told as current that is older than what was told before, and what was not taken is not forgotten.
  */
+import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -22,7 +23,7 @@ import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
-import { endsOf, instanceKeys, readingOf, stepsOf, stepsOfEntity } from './reading.ts'
+import { endsOf, instanceKeys, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
@@ -114,6 +115,7 @@ export function createUplink(
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
+  const breathe = createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value)
   const comparing = createComparing({ ...ports, id, state, reading, deliver: fill, settle: ghosts.settle })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
@@ -183,8 +185,9 @@ export function createUplink(
     const last = rows.at(-1)
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
+    const once = rememberedOnce(reading)
     const steps = rows.flatMap((row) =>
-      stepsOf(row, (entity) => row.n <= (toldAs.get(entity) ?? 0), reading).map((step) =>
+      stepsOf(row, (entity) => row.n <= (toldAs.get(entity) ?? 0), once).map((step) =>
         throttled(step, row.at),
       ),
     )
@@ -293,11 +296,8 @@ export function createUplink(
       }
       if (measure.bound()) continue
       span.began ??= span.from
-      const to = await fillSpan(span, sizes, {
-        ...{ following, reading, losses },
-        deliver: fill,
-        settle: ghosts.settle,
-      })
+      const way = { deliver: fill, settle: ghosts.settle, breathe }
+      const to = await fillSpan(span, sizes, { following, reading, losses, ...way })
       if (to === undefined) return
       losses.end()
       span.from = to

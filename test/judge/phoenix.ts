@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { pause } from './writers.ts'
 
 export interface Phoenix {
   readonly now: () => Promise<GatewayProcess>
@@ -17,8 +18,8 @@ export interface Phoenix {
 export interface WrongClock {
   /** Makes it wrong by so much more (ms); nothing tells why. */
   jump(byMs: number): void
-  /** It was set, says what sets clocks. */
-  vouch(): void
+  /** The same, and then what sets clocks says so. */
+  set(byMs: number): Promise<void>
   /** Nothing has set it since this boot. */
   forget(): void
 }
@@ -33,11 +34,15 @@ export async function createPhoenix(dataFolder: string, clockFolder: string): Pr
       shift += Math.round(byMs)
       writeFileSync(shiftFile, String(shift))
     },
-    vouch: () => writeFileSync(setFile, String(performance.now())),
+    async set(byMs) {
+      clock.jump(byMs)
+      // A gateway looks that often how wrong it is to be; it was set before that was said.
+      await pause(250)
+      writeFileSync(setFile, '')
+    },
     forget: () => rmSync(setFile, { force: true }),
   }
-  clock.jump(0)
-  clock.vouch()
+  await clock.set(0)
   const clockEnv = { SELVEDGE_CLOCK_SHIFT: shiftFile, SELVEDGE_CLOCK_SYNCED_FILE: setFile }
   let gateway = await startGatewayProcess({ dataFolder, env: clockEnv })
   const env = {

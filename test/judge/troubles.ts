@@ -97,12 +97,10 @@ async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Sce
     const kind = dice()
     if (kind < 0.25) {
       does(`clock of the ${name} set forward`)
-      clock.jump(between(10 * secondMs, hourMs))
-      clock.vouch()
+      await clock.set(between(10 * secondMs, hourMs))
     } else if (kind < 0.5) {
       does(`clock of the ${name} set back`)
-      clock.jump(-between(3 * secondMs, 20 * secondMs))
-      clock.vouch()
+      await clock.set(-between(3 * secondMs, 20 * secondMs))
     } else if (kind < 0.75) {
       does(`clock of the ${name} jumps and comes back`)
       const by = Math.round((dice() < 0.5 ? -1 : 1) * between(hourMs, 300 * dayMs))
@@ -119,8 +117,7 @@ async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Sce
         await wait(0, 1000)
       })
       await wait(1000, 5000)
-      clock.jump(-by)
-      clock.vouch()
+      await clock.set(-by)
     }
   }
 }
