@@ -115,7 +115,6 @@ export function createUplink(
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-  const breathe = createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value)
   const comparing = createComparing({ ...ports, id, state, reading, deliver: fill, settle: ghosts.settle })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
@@ -286,6 +285,7 @@ export function createUplink(
 
   async function backfillLane(): Promise<void> {
     const sizes = { sliceMs: limits.uplinkSliceMs.value }
+    const breathe = createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value)
     while (!isClosed) {
       const span = state.spans[0]
       if (span === undefined || state.refresh !== undefined || following.isHeld()) {
