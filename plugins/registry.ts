@@ -7,4 +7,5 @@ export type AnyPlugin = Plugin<never, Capability>
 export const plugins: Readonly<Record<string, () => Promise<AnyPlugin>>> = {
   ranking: async () => (await import('./ranking/plugin.ts')).default,
   search: async () => (await import('./search/plugin.ts')).default,
+  indexing: async () => (await import('./indexing/plugin.ts')).default,
 }

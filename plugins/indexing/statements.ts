@@ -1,7 +1,10 @@
 /**
- * The SQL by which the index is written, prepared once. What is selected is in `conditions.ts` and `selecting.ts`.
+ * The SQL by which the index is written, prepared once. What is asked is put together in `conditions.ts`.
  */
-import type { PluginDatabase } from '#contract'
+import { limits } from '#base/limits.ts'
+import type { PluginDatabase, PluginStatement } from '#contract'
+import type { Sql } from './conditions.ts'
+import { kindNames, kinds } from './kinds.ts'
 
 export type Statements = ReturnType<typeof prepareStatements>
 
@@ -103,5 +106,88 @@ export function prepareBrokerStatements(database: PluginDatabase) {
     ),
     forgetTally: sql('DELETE FROM tally WHERE b = ?'),
     remove: sql('DELETE FROM broker WHERE b = ?'),
+  }
+}
+
+/** Statements whose text depends on what is asked are kept while they are used. */
+export type QueryStatements = ReturnType<typeof prepareQueryStatements>
+
+export function prepareQueryStatements(database: PluginDatabase, belongs: () => readonly number[]) {
+  const sql = (text: string) => database.prepare(text)
+  const kept = new Map<string, PluginStatement>()
+  const dynamic = (text: string): PluginStatement => {
+    const known = kept.get(text)
+    if (known !== undefined) return known
+    if (kept.size >= limits.indexStatementsKept.value) kept.delete(kept.keys().next().value!)
+    const statement = sql(text)
+    kept.set(text, statement)
+    return statement
+  }
+  const seenBy = (from: string): string =>
+    `SELECT slice.value, l.n, span.seen ${each} ${from} CROSS JOIN span ON span.n = l.n WHERE span.seen NOT NULL`
+  return {
+    ...fixedQueries(sql),
+    /** Nodes of kinds behind a number. */
+    walk(bits: number, behind: number, most: number): number[] {
+      const one = 'SELECT n FROM (SELECT n FROM kind WHERE kind = ? AND n > ? ORDER BY n LIMIT ?)'
+      const wanted = kindNames.map((name) => kinds[name]).filter((kind) => (bits & kind) !== 0)
+      const text = `${wanted.map(() => one).join(' UNION ')} ORDER BY n LIMIT ?`
+      return dynamic(text)
+        .pluck()
+        .all(...wanted.flatMap((kind) => [kind, behind, most]), most) as number[]
+    },
+    /** Nodes that a condition leads to; each once. */
+    driven: ({ text, parameters }: Sql, most: number): number[] =>
+      dynamic(`SELECT DISTINCT * FROM (${text}) LIMIT ?`)
+        .pluck()
+        .all(...parameters, most) as number[],
+    /** Of a slice those that satisfy all, with their kinds. */
+    narrowed(conditions: readonly Sql[]): (slice: readonly number[]) => [n: number, bits: number][] {
+      const all = ['node.prime NOT NULL', ...conditions.map(({ text }) => text)].join(' AND ')
+      const statement = dynamic(
+        `SELECT node.n, node.kinds ${each} node ON node.n = slice.value WHERE ${all}`,
+      ).raw()
+      const parameters = conditions.flatMap((condition) => condition.parameters)
+      return (slice) => statement.all(JSON.stringify(slice), ...parameters) as [number, number][]
+    },
+    /** Observations of a slice of streams and sensors: belonging to them, made by them, or belonging to a stream of theirs. */
+    observations(slice: string): [n: number, observation: number, seen: number][] {
+      const [belongsTo, madeBySensor, generatedBy] = belongs()
+      const text = [
+        seenBy('link l ON l.target = slice.value AND l.k IN (?, ?)'),
+        seenBy(
+          'link g ON g.target = slice.value AND g.k = ? CROSS JOIN link l ON l.target = g.n AND l.k = ?',
+        ),
+      ].join(' UNION ALL ')
+      return dynamic(text).raw().all(slice, belongsTo, madeBySensor, slice, generatedBy, belongsTo) as [
+        number,
+        number,
+        number,
+      ][]
+    },
+  }
+}
+
+/** Each node of a slice, which is a JSON array. */
+const each = 'FROM json_each(?) AS slice CROSS JOIN'
+
+function fixedQueries(sql: PluginDatabase['prepare']) {
+  return {
+    docs: sql(
+      `SELECT node.n, entry.doc ${each} node ON node.n = slice.value CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime`,
+    ).raw(),
+    docOf: sql(
+      'SELECT entry.doc FROM node CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime WHERE node.id = ?',
+    ).pluck(),
+    spots: sql(
+      'SELECT n, p, x0, x1, y0, y1 FROM spot WHERE x1 >= ? AND x0 <= ? AND y1 >= ? AND y0 <= ? AND z1 >= ? AND z0 <= ? LIMIT ?',
+    ).raw(),
+    geometry: sql('SELECT geometry FROM place WHERE p = ?').pluck(),
+    geometries: sql(`SELECT place.n, place.geometry ${each} place ON place.n = slice.value`).raw(),
+    matching: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?').pluck(),
+    matchingWithin: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ?').pluck(),
+    spans: sql(
+      `SELECT node.n, entry.created, span.begins, span.ends ${each} node ON node.n = slice.value CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime LEFT JOIN span ON span.n = node.n`,
+    ).raw(),
   }
 }

@@ -145,6 +145,7 @@ export const errorRegister = {
   ),
   // Anything that is a bug of ours
   // Plugins
+  'indexing.no-history': entry('caller', 'never', 501, 'Ask the broker itself; the index has no histories.'),
   'plugin.unavailable': entry(
     'ourselves',
     'later',

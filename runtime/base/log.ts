@@ -96,6 +96,8 @@ export const logEvents = {
   'plugin.no-listener': 'A plugin has no port of its own, because it cannot be opened.',
   'plugin.file-renewed':
     'The file of a plugin was damaged; it was set aside, and what it held is derived again.',
+  'indexing.read': 'All entities of a broker were read into the index.',
+  'indexing.subscription-gone': 'A subscription of the index was not there any more, and is made again.',
   'context.fetched': 'A user @context was fetched and kept.',
   'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',
   'access.token-created': 'A new HTTP token was written to the data folder.',

@@ -1,0 +1,222 @@
+/**
+ * What the index cannot answer goes to the brokers: names are written out in full, since no context goes with them, and paths
+ * through relationships in the standard's own words. One broker answers as it does; of several the entities are merged by
+ * their ids, the first broker's first, and pages are cut of the whole.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { BrokerAnswer, BrokerPort } from '#contract'
+import { isObject } from '#ngsi-ld/json.ts'
+import { parseProjection, printProjection } from '#ngsi-ld/projection.ts'
+import { printQuery } from '#ngsi-ld/query.ts'
+import { printTypeSelection } from '#ngsi-ld/selection.ts'
+import { inBraces } from './paths.ts'
+import type { Paging, Parameters, Question } from './question.ts'
+
+export interface Forwarded {
+  readonly status: number
+  readonly text: string
+  readonly type: string
+  readonly count: string | undefined
+  /** Addresses of those who answered. */
+  readonly by: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+const entities = '/ngsi-ld/v1/entities'
+const itself = (name: string): string => name
+
+/** The parameters as any broker reads them, without those of pages. */
+export function writtenOut(
+  parameters: Parameters,
+  { selection, q }: Question,
+  expand: (term: string) => string,
+): URLSearchParams {
+  const written = new URLSearchParams()
+  for (const [name, value] of parameters) {
+    if (name === 'limit' || name === 'offset' || name === 'count') continue
+    if (name === 'type' && selection !== undefined) written.set(name, printTypeSelection(selection, itself))
+    else if (name === 'q' && q !== undefined) written.set(name, printQuery(inBraces(q)))
+    else if (name === 'attrs' || name === 'geoproperty' || name === 'geometryProperty')
+      written.set(
+        name,
+        value
+          .split(',')
+          .map((one) => expand(one.trim()))
+          .join(),
+      )
+    else if (name === 'pick' || name === 'omit')
+      written.set(name, printProjection(parseProjection(value, expand, name)).join())
+    else if (name === 'options') {
+      const others = value.split(',').filter((option) => option !== 'count')
+      if (others.length > 0) written.set(name, others.join())
+    } else written.set(name, value)
+  }
+  return written
+}
+
+export interface Asking {
+  readonly parameters: URLSearchParams
+  readonly paging: Paging
+  readonly headers: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+}
+
+/** @throws GatewayError peer.timeout or peer.unavailable where nobody answered. */
+export async function askAll(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
+  const [only, ...others] = brokers
+  if (only === undefined) throw new GatewayError('peer.unavailable', 'no broker is registered')
+  return others.length === 0 ? askOne(only, asking) : merge(brokers, asking)
+}
+
+async function askOne(
+  broker: BrokerPort,
+  { parameters, paging, headers, signal }: Asking,
+): Promise<Forwarded> {
+  const page = new URLSearchParams(parameters)
+  page.set('limit', String(paging.limit))
+  page.set('offset', String(paging.offset))
+  if (paging.count) page.set('count', 'true')
+  const answer = await ask(broker, page, { headers, signal })
+  if ('failure' in answer) throw failed(broker, answer)
+  return {
+    status: answer.status,
+    text: answer.text,
+    type: answer.headers['content-type'] ?? 'application/json',
+    count: answer.headers['ngsild-results-count'],
+    by: [broker.address],
+    warnings: [answer.headers['ngsild-warning'] ?? []].flat(),
+  }
+}
+
+const ask = (
+  broker: BrokerPort,
+  parameters: URLSearchParams,
+  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+): Promise<BrokerAnswer> =>
+  broker.exchange({
+    method: 'GET',
+    path: `${entities}?${parameters.toString()}`,
+    headers,
+    signal,
+    timeoutMs: limits.indexForwardMs.value,
+  })
+
+const failed = (broker: BrokerPort, answer: Extract<BrokerAnswer, { failure: string }>): GatewayError =>
+  answer.failure === 'timeout'
+    ? new GatewayError(
+        'peer.timeout',
+        `${broker.address} gave no answer within ${limits.indexForwardMs.value} ms`,
+      )
+    : new GatewayError('peer.unavailable', `${broker.address} cannot be reached: ${answer.reason}`)
+
+/** What one broker has of a question. */
+interface Part {
+  readonly entities: readonly object[]
+  readonly refusal?: Forwarded | GatewayError
+}
+
+async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
+  const { limit, offset, count } = asking.paging
+  const wanted = count ? limits.indexForwardEntities.value : offset + limit
+  if (wanted > limits.indexForwardEntities.value)
+    throw new GatewayError(
+      'ngsi-ld.too-many-results',
+      `pages of several brokers end at ${limits.indexForwardEntities.value} entities`,
+    )
+  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, wanted)))
+  const refusals = parts.flatMap(({ refusal }) => refusal ?? [])
+  if (refusals.length === parts.length) {
+    const [first] = refusals as [Forwarded | GatewayError]
+    if (first instanceof GatewayError) throw first
+    return first
+  }
+  const merged = new Map<unknown, object>()
+  for (const [at, { entities: found }] of parts.entries())
+    for (const [i, one] of found.entries()) {
+      const id = 'id' in one ? one.id : `${at} ${i}`
+      if (!merged.has(id)) merged.set(id, one)
+    }
+  const all = [...merged.values()]
+  return {
+    status: 200,
+    text: JSON.stringify(all.slice(offset, offset + limit)),
+    type: asking.headers['Accept'] === 'application/ld+json' ? 'application/ld+json' : 'application/json',
+    count: count ? String(all.length) : undefined,
+    by: brokers.flatMap(({ address }, i) => (parts[i]!.refusal === undefined ? [address] : [])),
+    warnings: brokers.flatMap(({ address }, i) => {
+      const refusal = parts[i]!.refusal
+      if (refusal === undefined) return []
+      const why = refusal instanceof GatewayError ? refusal.message : `it answered ${refusal.status}`
+      return [warningOf(`${address} is left out: ${why}`)]
+    }),
+  }
+}
+
+/** The first so many entities of a broker, page by page. */
+async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Promise<Part> {
+  const found: object[] = []
+  const step = Math.min(wanted, limits.pageMax.value)
+  while (found.length < wanted) {
+    const paging = { limit: step, offset: found.length, count: false }
+    try {
+      const answer = await askOne(broker, { ...asking, paging })
+      if (answer.status !== 200) return { entities: [], refusal: answer }
+      const page = JSON.parse(answer.text) as unknown
+      if (!Array.isArray(page) || !page.every(isObject))
+        return {
+          entities: [],
+          refusal: new GatewayError('peer.refused', `${broker.address} answered no entities`),
+        }
+      found.push(...page)
+      if (page.length < step) break
+    } catch (error) {
+      const refusal =
+        error instanceof GatewayError
+          ? error
+          : new GatewayError('peer.refused', `${broker.address} answered what is no JSON`)
+      return { entities: [], refusal }
+    }
+  }
+  return { entities: found }
+}
+
+/** One entity by its id, of the first broker that has it. */
+export async function askForOne(
+  brokers: readonly BrokerPort[],
+  path: string,
+  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+): Promise<Forwarded> {
+  let last: Forwarded | undefined
+  const warnings: string[] = []
+  for (const broker of brokers) {
+    const answer = await broker.exchange({
+      method: 'GET',
+      path,
+      headers,
+      signal,
+      timeoutMs: limits.indexForwardMs.value,
+    })
+    if ('failure' in answer) {
+      if (brokers.length === 1) throw failed(broker, answer)
+      warnings.push(warningOf(failed(broker, answer).message))
+      continue
+    }
+    const found: Forwarded = {
+      status: answer.status,
+      text: answer.text,
+      type: answer.headers['content-type'] ?? 'application/json',
+      count: undefined,
+      by: [broker.address],
+      warnings,
+    }
+    if (answer.status === 200) return found
+    last ??= found
+  }
+  if (last === undefined) throw new GatewayError('peer.unavailable', 'no broker can be reached')
+  return last
+}
+
+/** A value of NGSILD-Warning. */
+export const warningOf = (text: string): string =>
+  `199 selvedge "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`

@@ -1,0 +1,207 @@
+/**
+ * The gateway's own broker in the index: read once, resumed after a kill, then followed by its log. When an observation was made
+ * stays in memory and is written, with the cursor, at most once per `limits.indexSeenMs`; a restart goes on from that cursor and
+ * is told again what came after it. Values observed of indexed entities are taken in with their entities.
+ */
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, ObservedValue } from '#contract'
+import { type Brokers, ownBroker } from './brokers.ts'
+import type { Catalogue } from './catalogue.ts'
+import { indexedTypes, kinds, simpleResult } from './kinds.ts'
+import type { SeenTimes } from './seen.ts'
+
+export interface OwnBrokerPorts {
+  readonly mdr: BrokerPort
+  readonly changes: ChangesPort
+  readonly catalogue: Catalogue
+  readonly brokers: Brokers
+  readonly seen: SeenTimes
+  readonly clock: Clock
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+/** Where a reading goes on: behind which entity, and from which log number following begins then. */
+interface Place {
+  readonly behind: number
+  readonly from: number
+}
+
+export type OwnBroker = ReturnType<typeof createOwnBroker>
+
+export function createOwnBroker(ports: OwnBrokerPorts) {
+  const { mdr, changes, catalogue, brokers, seen, clock, signal } = ports
+  /** All before it is in the index; undefined while it is read. */
+  let included: number | undefined
+  let following: { close(): void } | undefined
+  let loading: Promise<void> | undefined
+  let working: Promise<void> = Promise.resolve()
+  let notedAt = clock.monotonic()
+  let noted: number | undefined
+  const waiting = new Set<() => void>()
+  /** Observations by id with their numbers; 0 for what is no observation of the index. */
+  const observations = new Map<string, number>()
+
+  const arrive = (position: number): void => {
+    included = position
+    for (const look of waiting) look()
+  }
+
+  /** Writes times and cursor; what comes after is told again after a kill. */
+  function note(): void {
+    if (included === undefined || (included === noted && seen.size() === 0)) return
+    catalogue.see(seen.entries())
+    seen.clear()
+    brokers.set(ownBroker, { position: included })
+    noted = included
+    notedAt = clock.monotonic()
+  }
+
+  function observationOf(id: string): number {
+    const known = observations.get(id)
+    if (known !== undefined) return known
+    if (observations.size >= limits.indexObservationsKept.value) observations.clear()
+    const entry = catalogue.entity(id)
+    const n = entry !== undefined && (entry.kinds & kinds.observation) !== 0 ? entry.n : 0
+    observations.set(id, n)
+    return n
+  }
+
+  /** Entities whose values are in the index, each once, as they are now. */
+  function touched(observed: readonly ObservedValue[], told: ReadonlySet<string>): EntityState[] {
+    const ids = new Set<string>()
+    for (const { id, name, time, isLate } of observed) {
+      if (isLate) continue
+      const n = observationOf(id)
+      if (n !== 0 && name === simpleResult) seen.note(n, time)
+      else if (n === 0 && !told.has(id) && catalogue.entity(id) !== undefined) ids.add(id)
+    }
+    return [...ids].flatMap((id) => changes.entity(id) ?? [])
+  }
+
+  async function take(batch: ChangeBatch): Promise<void> {
+    working = takeIn(batch)
+    await working
+  }
+
+  async function takeIn({ changed, deleted, observed, through }: ChangeBatch): Promise<void> {
+    const told = new Set([...changed.map(({ id }) => id), ...deleted])
+    for (const id of told) observations.delete(id)
+    const values = touched(observed, told)
+    await catalogue.take(ownBroker, { changed: [...changed, ...values], deleted })
+    for (const { id } of changed) {
+      const n = observationOf(id)
+      // Its document has the time of what was observed before, and what comes after is told after it.
+      if (n !== 0 && !observed.some((one) => one.id === id)) seen.forget(n)
+    }
+    arrive(through)
+    const isDue = clock.monotonic() - notedAt >= limits.indexSeenMs.value
+    if (isDue || seen.size() >= limits.indexSeenKept.value) note()
+  }
+
+  /** How many entities there are, as far as the broker says so. */
+  async function countAll(): Promise<number | null> {
+    const path = '/ngsi-ld/v1/entities?type=*&local=true&limit=0&count=true'
+    const answer = await mdr.exchange({ method: 'GET', path })
+    const count =
+      'status' in answer ? Number(answer.headers['ngsild-results-count'] ?? Number.NaN) : Number.NaN
+    return Number.isFinite(count) ? count : null
+  }
+
+  /** Reads all entities, or goes on where a reading ended. Returns the log number to follow from. */
+  async function read(): Promise<number> {
+    const known = brokers.get(ownBroker)?.load ?? null
+    const place: Place =
+      known === null ? { behind: 0, from: changes.position() } : (JSON.parse(known.at) as Place)
+    const { from } = place
+    let load = known ?? {
+      at: JSON.stringify(place),
+      read: 0,
+      total: await countAll(),
+      since: clock.now(),
+    }
+    if (known === null) catalogue.beginLoad(ownBroker)
+    brokers.set(ownBroker, { state: 'loading', load })
+    for (let { behind } = place; !signal.aborted; ) {
+      const page = changes.entities(behind, limits.indexLoadPage.value)
+      if (page.length === 0) break
+      await catalogue.take(ownBroker, { changed: page.filter(isIndexed) })
+      behind = page.at(-1)!.rid
+      load = { ...load, at: JSON.stringify({ behind, from }), read: load.read + page.length }
+      brokers.set(ownBroker, { load })
+    }
+    if (signal.aborted) return from
+    const removed = await catalogue.endLoad(ownBroker)
+    brokers.set(ownBroker, { state: 'following', load: null, position: from })
+    ports.log.info('indexing.read', { broker: mdr.address, entities: load.read, removed })
+    return from
+  }
+
+  /** Follows, after a reading where that is needed. */
+  async function begin(): Promise<void> {
+    const row = brokers.get(ownBroker) ?? brokers.add(mdr.address, 'own')
+    if (row.host !== mdr.address) brokers.set(ownBroker, { host: mdr.address })
+    await catalogue.derive()
+    const from = row.position === null || row.load !== null ? await read() : row.position
+    if (signal.aborted) return
+    arrive(from)
+    noted = from
+    following = changes.follow(from, {
+      types: indexedTypes,
+      observes: true,
+      take,
+      async readAnew() {
+        included = undefined
+        const anew = await read()
+        arrive(anew)
+        return anew
+      },
+    })
+  }
+
+  return Object.freeze({
+    /** Resolves when all that there was is in the index. */
+    start(): Promise<void> {
+      loading ??= begin()
+      return loading
+    },
+    /** Leaves off, so that the index can be emptied. */
+    async stop(): Promise<void> {
+      included = undefined
+      following?.close()
+      await working.catch(() => undefined)
+      following = undefined
+      loading = undefined
+      included = undefined
+      observations.clear()
+      seen.clear()
+    },
+    /** Log number up to which all is in the index; undefined while it is read. */
+    position: () => included,
+    /** True when all up to a log number is in the index; false when that takes longer than `limits.indexWaitMs`. */
+    reaches(n: number): Promise<boolean> {
+      if (included !== undefined && included >= n) return Promise.resolve(true)
+      return new Promise((resolve) => {
+        const end = (arrived: boolean): void => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          resolve(arrived)
+        }
+        const look = (): void => {
+          if (included !== undefined && included >= n) end(true)
+        }
+        const timer = setTimeout(() => end(false), limits.indexWaitMs.value)
+        if (waiting.size >= limits.indexWaitingMax.value) end(false)
+        else waiting.add(look)
+      })
+    },
+    close(): void {
+      following?.close()
+      note()
+    },
+  })
+}
+
+const isIndexed = ({ types }: EntityState): boolean => types.some((type) => indexedTypes.has(type))

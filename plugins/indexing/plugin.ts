@@ -1,0 +1,119 @@
+/**
+ * The index as a plugin: keeps what streams, sensors and their partners are, in a file of its own, and answers queries for them by
+ * place, time and theme. Here the parts meet; what each does is in its own file.
+ */
+import { limits } from '#base/limits.ts'
+import { definePlugin, type Host, type Running } from '#contract'
+import { createBrokers } from './brokers.ts'
+import { createCatalogue } from './catalogue.ts'
+import { paths } from './kinds.ts'
+import { createOwnBroker } from './own-broker.ts'
+import { createOwnSubscriptions } from './own-subscriptions.ts'
+import { createRoutes } from './routes.ts'
+import { createSeen } from './seen.ts'
+import { createSelecting, type Selecting } from './selecting.ts'
+import { prepareQueryStatements } from './statements.ts'
+import { tables } from './tables.ts'
+
+/** Its section of the settings. */
+export type IndexingSettings = object
+
+type IndexingHost = Host<IndexingSettings, 'mdr' | 'changes' | 'database'>
+
+export default definePlugin({
+  name: 'indexing',
+  version: '1.0.0',
+  summary: 'Finds streams and sensors by place, time and theme',
+  needs: ['mdr', 'changes', 'database'],
+  tables,
+  start,
+})
+
+function start(host: IndexingHost): Running {
+  const { mdr, changes, database, log, signal } = host
+  const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
+
+  function begin(): void {
+    void own.start().catch((error: unknown) => {
+      if (!signal.aborted)
+        log.error('plugin.failed', { plugin: 'indexing', during: 'reading the broker', error })
+    })
+    void subscriptions.look()
+  }
+
+  const status = () => ({
+    position: own.position() ?? null,
+    log: changes.position(),
+    bytes: database.bytes(),
+    brokers: brokers.all().map(({ b, host: address, origin, state, since, load }) => ({
+      address,
+      origin,
+      state,
+      since: new Date(since).toISOString(),
+      ...(load !== null && { load: { read: load.read, total: load.total } }),
+      entities: catalogue.countsOf(b),
+    })),
+  })
+
+  const routes = createRoutes({
+    ...{ catalogue, own, changes, mdr, selecting, status },
+    context: host.context,
+    asked: () => [mdr],
+    async rebuild() {
+      if (await empty()) begin()
+    },
+  })
+  begin()
+  const looking = setInterval(() => void subscriptions.look(), limits.indexLookMs.value)
+  looking.unref()
+  return {
+    fetch: routes.fetch,
+    status,
+    complaints: subscriptions.complaints,
+    close(): void {
+      clearInterval(looking)
+      own.close()
+    },
+  }
+}
+
+/** The parts over the file. */
+function createIndex({ database, mdr, changes, clock, log, signal, addresses }: IndexingHost) {
+  const brokers = createBrokers(database, clock.now)
+  const catalogue = createCatalogue(database)
+  const seen = createSeen()
+  const own = createOwnBroker({ mdr, changes, catalogue, brokers, seen, clock, log, signal })
+  const { nameOf, nodeOf } = catalogue
+  const hops = () => [paths.belongsTo, paths.madeBySensor, paths.generatedBy].map((name) => nameOf(name) ?? 0)
+  const prepared = (): Selecting => {
+    const sql = prepareQueryStatements(database, hops)
+    return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
+  }
+  let current = prepared()
+  const selecting: Selecting = {
+    async select(question, page) {
+      const used = current
+      try {
+        return await used.select(question, page)
+      } catch (error) {
+        // The file was emptied meanwhile.
+        if (used === current) throw error
+        return current.select(question, page)
+      }
+    },
+  }
+  return {
+    ...{ brokers, catalogue, own, selecting },
+    subscriptions: createOwnSubscriptions({ mdr, brokers, addresses, log }),
+    /** Empties the index but for its brokers; false while it is read anyway. */
+    async empty(): Promise<boolean> {
+      if (own.position() === undefined) return false
+      await own.stop()
+      const rows = brokers.all()
+      catalogue.empty()
+      brokers.restore(rows)
+      current = prepared()
+      return true
+    },
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * What a request asks the index for, from its parameters; or why it goes to the brokers instead: regular expressions, names and
+ * types that the index does not have, and whatever only a broker can do. Names are those of the platform's context.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { parseProjection } from '#ngsi-ld/projection.ts'
+import { needsTimes, type QueryTree, termsOf, textMembers, timeMembers } from '#ngsi-ld/query.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import type { Format } from '#ngsi-ld/representation.ts'
+import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
+import { parseTypeSelection, type TypeSelection, typeNamesOf } from '#ngsi-ld/selection.ts'
+import { followed, kindOf, kinds } from './kinds.ts'
+import { matchOf } from './words.ts'
+
+/** When an entity was active or last seen, ms; from <= t < to. */
+export interface TimeWindow {
+  readonly property: 'active' | 'lastSeen'
+  readonly from: number
+  readonly to: number
+}
+
+export interface Question {
+  readonly selection: TypeSelection | undefined
+  /** Bits of the types that are mentioned; 0 where none are. */
+  readonly kinds: number
+  readonly ids: readonly string[] | undefined
+  readonly q: QueryTree | undefined
+  readonly scope: ScopeQuery | undefined
+  readonly geo: GeoQuery | undefined
+  readonly window: TimeWindow | undefined
+  /** For MATCH. */
+  readonly words: string | undefined
+  /** Entities that have at least one of these. */
+  readonly attrs: readonly string[] | undefined
+}
+
+export interface Shown {
+  readonly format: Format
+  readonly attrs: ReadonlySet<string> | undefined
+  readonly pick: ReadonlySet<string> | undefined
+  readonly omit: ReadonlySet<string> | undefined
+}
+
+export interface Paging {
+  readonly limit: number
+  readonly offset: number
+  readonly count: boolean
+}
+
+export interface Wish {
+  readonly question: Question
+  readonly shown: Shown
+  readonly paging: Paging
+  /** Why only brokers can answer; undefined where the index can. */
+  readonly forward: string | undefined
+}
+
+export type Parameters = ReadonlyMap<string, string>
+
+/** Whether the index has ever seen an attribute of this name, or one below others of this path. */
+export type IsKnown = (name: string) => boolean
+
+/** Parameters that the index understands. */
+const own = new Set([
+  'type',
+  'id',
+  'q',
+  'scopeQ',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+  'timerel',
+  'timeAt',
+  'endTimeAt',
+  'timeproperty',
+  'search',
+  'attrs',
+  'pick',
+  'omit',
+  'options',
+  'format',
+  'limit',
+  'offset',
+  'count',
+  'local',
+])
+/** Parameters that no broker knows. */
+const foreign = ['search', 'timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
+
+const formats: Readonly<Record<string, Format>> = {
+  normalized: 'normalized',
+  concise: 'concise',
+  simplified: 'simplified',
+  keyValues: 'simplified',
+}
+
+/** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request, ngsi-ld.too-many-results; ngsi-ld.not-supported where nobody could answer. */
+export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnown): Wish {
+  const paging = pagingOf(parameters)
+  const question = questionOf(parameters, context)
+  const { shown, needsBroker } = shownOf(parameters, context)
+  const forward = reasonOf(parameters, question, isKnown) ?? needsBroker
+  const unsaid = foreign.find((name) => parameters.has(name))
+  if (forward !== undefined && unsaid !== undefined)
+    throw new GatewayError(
+      'ngsi-ld.not-supported',
+      `${unsaid} is answered by the index alone, which cannot answer the rest: ${forward}`,
+    )
+  return { question, shown, paging, forward }
+}
+
+function questionOf(parameters: Parameters, context: Context): Question {
+  const given = (name: string): string | undefined => parameters.get(name)
+  const type = given('type')
+  const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+  const q = given('q')
+  const scopeQ = given('scopeQ')
+  const search = given('search')
+  const hasGeo = ['georel', 'geometry', 'coordinates'].some((name) => parameters.has(name))
+  return {
+    selection,
+    kinds: selection === undefined ? 0 : typeNamesOf(selection).reduce((all, name) => all | kindOf(name), 0),
+    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
+    q: q === undefined ? undefined : parseQuery(q, context.expand),
+    scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
+    geo: hasGeo
+      ? parseGeoQuery(
+          {
+            georel: given('georel'),
+            geometry: given('geometry'),
+            coordinates: given('coordinates'),
+            geoproperty: given('geoproperty'),
+          },
+          context.expand,
+        )
+      : undefined,
+    window: windowOf(parameters),
+    words: search === undefined ? undefined : matchOf(search),
+    attrs: listOf(parameters, 'attrs')?.map((name) => checkName(context.expand(name), 'attrs')),
+  }
+}
+
+function windowOf(parameters: Parameters): TimeWindow | undefined {
+  const timerel = parameters.get('timerel')
+  const [timeAt, endTimeAt] = ['timeAt', 'endTimeAt'].map((name) => timeOf(parameters, name))
+  const property = parameters.get('timeproperty') ?? 'lastSeen'
+  if (property !== 'active' && property !== 'lastSeen' && property !== 'observedAt')
+    throw badRequestData('must be active or lastSeen (or observedAt, which is the same)', 'timeproperty')
+  if (timerel === undefined) {
+    const lone = foreign.slice(2).find((name) => parameters.has(name))
+    if (lone !== undefined) throw badRequestData('goes only with timerel', lone)
+    return undefined
+  }
+  if (timeAt === undefined) throw badRequestData('is needed with timerel', 'timeAt')
+  if ((timerel === 'between') !== (endTimeAt !== undefined))
+    throw badRequestData('is needed with timerel=between, and only there', 'endTimeAt')
+  const about = property === 'active' ? 'active' : 'lastSeen'
+  switch (timerel) {
+    case 'before':
+      return { property: about, from: Number.NEGATIVE_INFINITY, to: timeAt }
+    case 'after':
+      return { property: about, from: timeAt + 1, to: Number.POSITIVE_INFINITY }
+    case 'between':
+      return { property: about, from: timeAt, to: endTimeAt! }
+    default:
+      throw badRequestData('must be before, after or between', 'timerel')
+  }
+}
+
+function timeOf(parameters: Parameters, name: string): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  const ms = dateTimeToMs(text)
+  if (ms === undefined) throw badRequestData(`${text} is not a DateTime in UTC`, name)
+  return ms
+}
+
+function shownOf(
+  parameters: Parameters,
+  context: Context,
+): { readonly shown: Shown; readonly needsBroker: string | undefined } {
+  const names = (parameter: 'pick' | 'omit') => {
+    const text = parameters.get(parameter)
+    return text === undefined ? undefined : parseProjection(text, context.expand, parameter)
+  }
+  const [pick, omit] = [names('pick'), names('omit')]
+  const attrs = listOf(parameters, 'attrs')?.map((name) => checkName(context.expand(name), 'attrs'))
+  if (attrs !== undefined && (pick !== undefined || omit !== undefined))
+    throw badRequestData('goes with neither pick nor omit', 'attrs')
+  const options = [...(listOf(parameters, 'options') ?? []), ...(listOf(parameters, 'format') ?? [])]
+  const others = options.filter((option) => option !== 'count' && !Object.hasOwn(formats, option))
+  const unknown = others.find((option) => option !== 'sysAttrs')
+  if (unknown !== undefined)
+    throw invalidRequest(
+      `unsupported option ${unknown}; supported are ${Object.keys(formats).join(', ')}, sysAttrs, count`,
+    )
+  const asked = new Set(
+    options.flatMap((option) => (Object.hasOwn(formats, option) ? [formats[option]!] : [])),
+  )
+  if (asked.size > 1) throw invalidRequest('options name more than one format')
+  const isDeep = (pick?.linked.size ?? 0) > 0 || (omit?.linked.size ?? 0) > 0
+  return {
+    shown: {
+      format: [...asked][0] ?? 'normalized',
+      attrs: attrs === undefined ? undefined : new Set(attrs),
+      pick: pick?.names,
+      omit: omit?.names,
+    },
+    needsBroker: others.includes('sysAttrs')
+      ? 'times of writing are not in the index'
+      : isDeep
+        ? 'members of linked entities are joined by a broker'
+        : undefined,
+  }
+}
+
+/** Why the index cannot answer. */
+function reasonOf(parameters: Parameters, question: Question, isKnown: IsKnown): string | undefined {
+  const { selection, ids, q } = question
+  const stranger = [...parameters.keys()].find((name) => !own.has(name))
+  if (stranger !== undefined) return `${stranger} is for a broker`
+  if (selection === undefined && ids === undefined) return 'no type is given'
+  if (selection?.kind === 'any') return 'entities of all types are asked for'
+  const alien =
+    selection &&
+    typeNamesOf(selection).find((name) => kindOf(name) === 0 || kindOf(name) === kinds.observation)
+  if (alien !== undefined) return `${alien} is not indexed`
+  return q === undefined ? undefined : reasonOfQuery(q, isKnown)
+}
+
+function reasonOfQuery(q: QueryTree, isKnown: IsKnown): string | undefined {
+  if (needsTimes(q)) return 'times of writing are not in the index'
+  for (const { kind, path } of termsOf(q)) {
+    if (kind === 'match') return 'q has a regular expression'
+    if (path.names.length > limits.indexPathNames.value) return 'q has a long path'
+    const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
+    const unknown = names.find((name) => !isKnown(name))
+    if (unknown !== undefined && !isKnown(names.join(' '))) return `${unknown} is not in the index`
+    if (path.linked !== undefined) {
+      if (names.some((name) => !followed.has(name))) return 'q follows a relationship out of the index'
+      const below = reasonOfQuery({ kind: 'exists', path: path.linked.path }, isKnown)
+      if (below !== undefined) return below
+    }
+    const leading = names.slice(0, -1)
+    if (leading.some((name) => !followed.has(name)) && !isKnown(names.join(' ')))
+      return 'q follows a relationship out of the index'
+  }
+  return undefined
+}
+
+function pagingOf(parameters: Parameters): Paging {
+  const limit = wholeNumber(parameters, 'limit') ?? limits.pageDefault.value
+  const offset = wholeNumber(parameters, 'offset') ?? 0
+  const wanted = parameters.get('count') ?? 'false'
+  if (wanted !== 'true' && wanted !== 'false') throw invalidRequest('count is neither true nor false')
+  const count = wanted === 'true' || listOf(parameters, 'options')?.includes('count') === true
+  if (limit > limits.pageMax.value)
+    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} is above ${limits.pageMax.value}`, {
+      limit,
+    })
+  if (limit === 0 && !count) throw badRequestData('limit 0 goes only with count=true', 'limit')
+  return { limit, offset, count }
+}
+
+function wholeNumber(parameters: Parameters, name: string): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  if (!/^\d{1,15}$/.test(text)) throw badRequestData(`is no whole number: ${text}`, name)
+  return Number(text)
+}
+
+function listOf(parameters: Parameters, name: string): readonly string[] | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  const items = text.split(',').map((item) => item.trim())
+  if (items.includes('')) throw badRequestData('has an empty item', name)
+  return items
+}

@@ -1,0 +1,252 @@
+/**
+ * The query interface of the index and what operators ask it, as HTTP. Answers say who answered (`Selvedge-Answered-By`) and what
+ * the index includes (`Selvedge-Index-Position`); a client that sends a position is answered when the index includes it. There
+ * is no Link header in answers, and one in a request means nothing.
+ */
+import { GatewayError } from '#base/errors.ts'
+import type { BrokerPort, ChangesPort, HostBase, RouteEnvironment } from '#contract'
+import { contextMember, coreContext } from '#ngsi-ld/context.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { renderEntity } from '#ngsi-ld/representation.ts'
+import type { Catalogue } from './catalogue.ts'
+import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
+import { searchable } from './kinds.ts'
+import type { OwnBroker } from './own-broker.ts'
+import { type Parameters, type Shown, wishOf } from './question.ts'
+import type { Selecting } from './selecting.ts'
+
+export interface RoutePorts extends Pick<HostBase<unknown>, 'context'> {
+  readonly catalogue: Catalogue
+  readonly selecting: Selecting
+  readonly own: OwnBroker
+  readonly changes: Pick<ChangesPort, 'position'>
+  readonly mdr: BrokerPort
+  /** All brokers that are asked, the gateway's own first. */
+  readonly asked: () => readonly BrokerPort[]
+  readonly status: () => object
+  /** Begins to build the index anew. */
+  readonly rebuild: () => Promise<void>
+}
+
+export type Routes = ReturnType<typeof createRoutes>
+
+const entities = '/ngsi-ld/v1/entities'
+const positionHeader = 'Selvedge-Index-Position'
+
+/** What goes with an answer. */
+interface Told {
+  readonly by: string
+  readonly warnings: readonly string[]
+}
+
+export function createRoutes(ports: RoutePorts) {
+  const { own, catalogue, mdr } = ports
+
+  const isKnown = (name: string): boolean => catalogue.nameOf(name) !== undefined
+
+  const headersOf = ({ by, warnings }: Told): Headers => {
+    const headers = new Headers({ 'Selvedge-Answered-By': by })
+    const position = own.position()
+    if (position !== undefined) headers.set(positionHeader, String(position))
+    for (const warning of warnings) headers.append('NGSILD-Warning', warning)
+    return headers
+  }
+
+  function forwarded(answer: Forwarded, warnings: readonly string[]): Response {
+    const headers = headersOf({ by: answer.by.join(', '), warnings: [...warnings, ...answer.warnings] })
+    headers.set('Content-Type', answer.type)
+    if (answer.count !== undefined) headers.set('NGSILD-Results-Count', answer.count)
+    return new Response(answer.text, { status: answer.status, headers })
+  }
+
+  /** Waits for what the client has written, and tells what it should know. */
+  async function warningsOf(request: Request): Promise<string[]> {
+    const warnings: string[] = []
+    if (request.headers.has('link')) warnings.push(warningOf('the index does not read Link headers'))
+    const wanted = request.headers.get(positionHeader)
+    if (wanted !== null) {
+      if (wanted !== 'latest' && !/^\d{1,15}$/.test(wanted))
+        throw badRequestData('must be a log number, or latest', positionHeader)
+      const n = wanted === 'latest' ? ports.changes.position() : Number(wanted)
+      if (!(await own.reaches(n))) warnings.push(warningOf(`the index does not include ${n} yet`))
+    }
+    if (own.position() === undefined) warnings.push(warningOf('the index is being built and lacks entities'))
+    return warnings
+  }
+
+  /** For a tenant that is not indexed its own broker answers. */
+  const isForeign = (request: Request): boolean =>
+    !['', 'default', null].includes(request.headers.get('ngsild-tenant'))
+
+  async function query(request: Request, parameters: Parameters, environment: RouteEnvironment) {
+    const { expand } = ports.context()
+    const accept = acceptOf(request)
+    const wish = wishOf(parameters, ports.context(), isKnown)
+    const warnings = await warningsOf(request)
+    const foreign = isForeign(request)
+    if (foreign || wish.forward !== undefined || accept === undefined) {
+      const answer = await askAll(foreign ? [mdr] : ports.asked(), {
+        parameters: writtenOut(parameters, wish.question, expand),
+        paging: wish.paging,
+        headers: passedOn(request),
+        signal: environment.signal,
+      })
+      return forwarded(answer, warnings)
+    }
+    const found = await ports.selecting.select(wish.question, wish.paging)
+    const headers = headersOf({ by: 'index', warnings })
+    headers.set('Content-Type', accept)
+    if (found.count !== undefined) headers.set('NGSILD-Results-Count', String(found.count))
+    const shown = found.entities.map((entity) => rendered(entity, wish.shown, accept))
+    return new Response(JSON.stringify(shown.filter((one) => Object.keys(one).length > 0)), { headers })
+  }
+
+  async function retrieve(
+    request: Request,
+    { id, parameters }: { id: string; parameters: Parameters },
+    environment: RouteEnvironment,
+  ) {
+    const accept = acceptOf(request)
+    const { shown, forward, question } = wishOf(
+      new Map([...parameters, ['id', id]]),
+      ports.context(),
+      isKnown,
+    )
+    const warnings = await warningsOf(request)
+    const entry = catalogue.entity(id)
+    const isHere = entry !== undefined && (entry.kinds & searchable) !== 0
+    if (isHere && forward === undefined && accept !== undefined && !isForeign(request)) {
+      const headers = headersOf({ by: 'index', warnings })
+      headers.set('Content-Type', accept)
+      return new Response(JSON.stringify(rendered(JSON.parse(entry.doc) as Entity, shown, accept)), {
+        headers,
+      })
+    }
+    const written = writtenOut(parameters, question, ports.context().expand).toString()
+    const path = `${entities}/${encodeURIComponent(id)}${written === '' ? '' : `?${written}`}`
+    const brokers = isForeign(request) ? [mdr] : ports.asked()
+    return forwarded(
+      await askForOne(brokers, path, { headers: passedOn(request), signal: environment.signal }),
+      warnings,
+    )
+  }
+
+  return Object.freeze({
+    async fetch(request: Request, environment: RouteEnvironment): Promise<Response> {
+      const url = new URL(request.url)
+      const path = url.pathname.replace(/\/+$/, '')
+      const only = (method: string): void => {
+        if (request.method !== method && !(method === 'GET' && request.method === 'HEAD'))
+          throw new GatewayError('http.method-not-allowed', `${request.method} is not for this path`, {
+            allow: method,
+          })
+      }
+      if (path === entities) {
+        only('GET')
+        return query(request, parametersOf(url), environment)
+      }
+      if (path === '/ngsi-ld/v1/entityOperations/query') {
+        only('POST')
+        const body = await bodyOf(environment)
+        return query(request, new Map([...parametersOf(url), ...body]), environment)
+      }
+      const [, id] = /^\/ngsi-ld\/v1\/entities\/([^/]+)$/.exec(path) ?? []
+      if (id !== undefined) {
+        only('GET')
+        return retrieve(request, { id: decodeURIComponent(id), parameters: parametersOf(url) }, environment)
+      }
+      if (path.startsWith('/ngsi-ld/v1/temporal'))
+        throw new GatewayError('indexing.no-history', 'histories are not indexed')
+      if (path === '/api/health') {
+        only('GET')
+        return Response.json({
+          status: 'UP',
+          position: own.position() ?? null,
+          log: ports.changes.position(),
+        })
+      }
+      if (path === '/api/status') {
+        only('GET')
+        return Response.json(ports.status())
+      }
+      if (path === '/api/rebuild') {
+        only('POST')
+        await ports.rebuild()
+        return Response.json(ports.status(), { status: 202 })
+      }
+      throw new GatewayError('http.no-route', `there is nothing at ${url.pathname} of the index`)
+    },
+  })
+}
+
+function parametersOf(url: URL): Map<string, string> {
+  const parameters = new Map<string, string>()
+  for (const [name, value] of url.searchParams) {
+    if (parameters.has(name)) throw invalidRequest(`query parameter ${name} is given twice`)
+    parameters.set(name, value)
+  }
+  return parameters
+}
+
+/** The media type of the answer; undefined where only a broker has it. */
+function acceptOf(request: Request): 'application/json' | 'application/ld+json' | undefined {
+  const accept = request.headers.get('accept') ?? '*/*'
+  if (/application\/json|\*\/\*|application\/\*/.test(accept)) return 'application/json'
+  return /application\/ld\+json/.test(accept) ? 'application/ld+json' : undefined
+}
+
+/** Headers that mean the same to a broker. */
+function passedOn(request: Request): Record<string, string> {
+  const headers: Record<string, string> = {}
+  // Credentials of a client are for us, and never for another broker.
+  for (const name of ['Accept', 'NGSILD-Tenant']) {
+    const value = request.headers.get(name)
+    if (value !== null) headers[name] = value
+  }
+  return headers
+}
+
+function rendered(entity: Entity, shown: Shown, type: string): JsonObject {
+  const { attrs, ...rest } = shown
+  return renderEntity(entity, undefined, {
+    ...rest,
+    attrs,
+    context: coreContext,
+    atContext: type === 'application/ld+json' ? contextMember(coreContext) : undefined,
+  })
+}
+
+/** The members of a query body as parameters: one entity selector, and what has the same name in both. */
+async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string>> {
+  let body: unknown
+  try {
+    body = JSON.parse((await environment.body()).toString())
+  } catch {
+    throw invalidRequest('the body is no JSON')
+  }
+  if (!isObject(body)) throw badRequestData('must be a JSON object', 'body')
+  const parameters = new Map<string, string>()
+  for (const [member, value] of Object.entries(body)) {
+    if (member === '@context') continue
+    if (member === 'type' && value === 'Query') continue
+    else if (member === 'entities') for (const [name, text] of selectorOf(value)) parameters.set(name, text)
+    else if (member === 'geoQ' || member === 'temporalQ') {
+      if (!isObject(value)) throw badRequestData('must be an object', member)
+      for (const [name, part] of Object.entries(value))
+        parameters.set(name, typeof part === 'string' ? part : JSON.stringify(part))
+    } else if (member === 'attrs' || member === 'pick' || member === 'omit')
+      parameters.set(member, [value].flat().join())
+    else if (member === 'q' || member === 'scopeQ' || member === 'search')
+      parameters.set(member, String(value))
+    else throw badRequestData('is not a member of a query that the index reads', member)
+  }
+  return parameters
+}
+
+function selectorOf(value: unknown): [string, string][] {
+  const [one, ...more] = [value].flat() as unknown[]
+  if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', 'entities')
+  return Object.entries(one).map(([name, part]) => [name, [part].flat().join()])
+}

@@ -1,0 +1,302 @@
+/**
+ * Answers a question from the tables: candidates come in order of their numbers, from the most selective thing that is asked
+ * for, in slices; a slice is narrowed by SQL, then by what only predicates can say, which read documents. Other work
+ * has its turn between slices, so what is written meanwhile may or may not be seen.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import {
+  boundingBoxOf,
+  compileBoxTest,
+  compileGeometryTest,
+  compileGeoQuery,
+  searchBoxesOf,
+} from '#ngsi-ld/geo.ts'
+import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query-match.ts'
+import { matchesScope } from '#ngsi-ld/scope-query.ts'
+import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import { type Condition, conditionOf, conjunctsOf, type Numbers } from './conditions.ts'
+import { asCompared } from './facts.ts'
+import { kindNames, kindOf, kinds, searchable } from './kinds.ts'
+import { inBraces } from './paths.ts'
+import type { Question } from './question.ts'
+import type { Seen } from './seen.ts'
+import type { QueryStatements } from './statements.ts'
+import { breathe } from './turns.ts'
+
+export interface Found {
+  /** The entities of the page. */
+  readonly entities: readonly Entity[]
+  /** Of all that match, where it was asked for. */
+  readonly count: number | undefined
+}
+
+export interface SelectingPorts extends Numbers {
+  readonly sql: QueryStatements
+  readonly seen: Seen
+  /** For intervals, ms. */
+  readonly monotonic: () => number
+}
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+  readonly count: boolean
+}
+
+export type Selecting = ReturnType<typeof createSelecting>
+
+export function createSelecting(ports: SelectingPorts) {
+  const { sql } = ports
+
+  const docs = (numbers: readonly number[]): Map<number, Entity> =>
+    new Map(
+      (sql.docs.all(JSON.stringify(numbers)) as [number, string][]).map(([n, doc]) => [
+        n,
+        JSON.parse(doc) as Entity,
+      ]),
+    )
+
+  return Object.freeze({
+    async select(question: Question, page: Page): Promise<Found> {
+      const narrow = createNarrowing(ports, question, docs)
+      const end = page.offset + page.limit
+      const found: number[] = []
+      let count = 0
+      let turn = ports.monotonic()
+      for (const slice of candidatesOf(ports, question)) {
+        for (const n of narrow(slice)) {
+          if (count >= page.offset && count < end) found.push(n)
+          count++
+        }
+        if (count >= end && !page.count) break
+        if (ports.monotonic() - turn < limits.indexTurnMs.value) continue
+        await breathe()
+        turn = ports.monotonic()
+      }
+      const read = docs(found)
+      return {
+        entities: found.flatMap((n) => read.get(n) ?? []),
+        count: page.count ? count : undefined,
+      }
+    },
+  })
+}
+
+// ---- Candidates
+
+/** Numbers in ascending order, in slices. All that match are among them. */
+function* candidatesOf(ports: SelectingPorts, question: Question): Generator<readonly number[]> {
+  const { sql } = ports
+  const list = listedBy(ports, question)
+  const most = limits.indexQuerySlice.value
+  if (list !== undefined) {
+    list.sort((a, b) => a - b)
+    for (let at = 0; at < list.length; at += most) yield list.slice(at, at + most)
+    return
+  }
+  const walk =
+    question.words === undefined
+      ? (behind: number) => sql.walk(question.kinds || searchable, behind, most)
+      : (behind: number) => sql.matching.all(question.words, behind, most) as number[]
+  for (let behind = 0; ; ) {
+    const slice = walk(behind)
+    if (slice.length > 0) yield slice
+    if (slice.length < most) return
+    behind = slice.at(-1)!
+  }
+}
+
+/** The shortest list of numbers at hand; undefined where none is short. */
+function listedBy(ports: SelectingPorts, question: Question): number[] | undefined {
+  const { ids, q } = question
+  if (ids !== undefined) return [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))]
+  const near = placedNear(ports, question)
+  if (q === undefined || (near !== undefined && near.length < limits.indexShortList.value)) return near
+  let best = near
+  for (const part of conjunctsOf(q)) {
+    const { drive } = conditionOf(part, ports) ?? {}
+    if (drive === undefined) continue
+    const most = Math.min(best?.length ?? limits.indexListMax.value, limits.indexListMax.value)
+    const found = ports.sql.driven(drive, most + 1)
+    if (found.length <= most) best = found
+  }
+  return best
+}
+
+/** By the tree of places, where that is exact. */
+function placedNear({ sql }: SelectingPorts, { geo, kinds: bits }: Question): number[] | undefined {
+  if (geo === undefined || geo.property !== 'location') return undefined
+  const boxes = searchBoxesOf(geo)
+  if (boxes === undefined) return undefined
+  const found = new Set<number>()
+  const test = compileBoxTest(geo)
+  const exact = compileGeometryTest(geo)
+  for (const name of kindNames) {
+    const kind = kinds[name]
+    if (((bits || searchable) & kind) === 0) continue
+    for (const [west, south, east, north] of boxes) {
+      const rows = sql.spots.all(west, east, south, north, kind, kind, limits.indexListMax.value + 1) as [
+        n: number,
+        p: number,
+        x0: number,
+        x1: number,
+        y0: number,
+        y1: number,
+      ][]
+      if (rows.length > limits.indexListMax.value) return undefined
+      for (const [n, p, x0, x1, y0, y1] of rows) {
+        const all = test([x0, y0, x1, y1])
+        if (all ?? exact(JSON.parse(sql.geometry.get(p) as string) as Json)) found.add(n)
+      }
+    }
+  }
+  return [...found]
+}
+
+// ---- Narrowing
+
+/** Of a slice those that match. */
+function createNarrowing(
+  ports: SelectingPorts,
+  question: Question,
+  docs: (numbers: readonly number[]) => Map<number, Entity>,
+): (slice: readonly number[]) => readonly number[] {
+  const { sql } = ports
+  const conditions: Condition[] = []
+  const left = []
+  for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
+    const condition = conditionOf(part, ports)
+    if (condition !== undefined) conditions.push(condition)
+    if (condition?.isExact !== true) left.push(part)
+  }
+  const hasAttrs = attrsCondition(question.attrs, ports)
+  if (hasAttrs !== undefined) conditions.push(hasAttrs)
+  const narrowed = sql.narrowed(conditions)
+  const { selection } = question
+  const isMeant =
+    selection === undefined
+      ? (bits: number) => (bits & searchable) !== 0
+      : (bits: number) => means(selection, bits)
+  const tests = [placeTest(ports, question), wordTest(ports, question), windowTest(ports, question)]
+  const whole = documentTest(ports, question, left)
+  return (slice) => {
+    const rows = narrowed(slice)
+    let numbers = rows.flatMap(([n, bits]) => (isMeant(bits) ? [n] : []))
+    numbers.sort((a, b) => a - b)
+    for (const test of tests) if (test !== undefined && numbers.length > 0) numbers = test(numbers)
+    if (whole === undefined || numbers.length === 0) return numbers
+    const read = docs(numbers)
+    return numbers.filter((n) => read.has(n) && whole(read.get(n)!))
+  }
+}
+
+/** Whether an entity of these kinds is meant; two names of one kind are one. */
+function means(selection: TypeSelection, bits: number): boolean {
+  if (selection.kind === 'type') return (bits & kindOf(selection.name)) !== 0
+  if (selection.kind === 'any') return true
+  return selection.kind === 'and'
+    ? selection.parts.every((part) => means(part, bits))
+    : selection.parts.some((part) => means(part, bits))
+}
+
+function attrsCondition(attrs: readonly string[] | undefined, ports: SelectingPorts): Condition | undefined {
+  if (attrs === undefined) return undefined
+  const known = attrs.flatMap((name) => ports.nameOf(name) ?? [])
+  const marks = known.map(() => '?').join()
+  return {
+    text: `(EXISTS (SELECT 1 FROM scalar WHERE scalar.n = node.n AND scalar.k IN (${marks})) OR EXISTS (SELECT 1 FROM link WHERE link.n = node.n AND link.k IN (${marks})))`,
+    parameters: [...known, ...known],
+    isExact: true,
+  }
+}
+
+type Test = ((numbers: readonly number[]) => number[]) | undefined
+
+function placeTest({ sql }: SelectingPorts, { geo }: Question): Test {
+  if (geo === undefined || geo.property !== 'location') return undefined
+  const fits = compileGeometryTest(geo)
+  const byBox = compileBoxTest(geo)
+  return (numbers) => {
+    const matching = new Set<number>()
+    for (const [n, text] of sql.geometries.all(JSON.stringify(numbers)) as [number, string][]) {
+      if (matching.has(n)) continue
+      const geometry = JSON.parse(text) as Json
+      const box = boundingBoxOf(geometry)
+      if ((box && byBox(box)) ?? fits(geometry)) matching.add(n)
+    }
+    return numbers.filter((n) => matching.has(n))
+  }
+}
+
+function wordTest({ sql }: SelectingPorts, { words }: Question): Test {
+  if (words === undefined) return undefined
+  return (numbers) => {
+    const matching = new Set(sql.matchingWithin.all(words, numbers[0]!, numbers.at(-1)!) as number[])
+    return numbers.filter((n) => matching.has(n))
+  }
+}
+
+function windowTest({ sql, seen }: SelectingPorts, { window }: Question): Test {
+  if (window === undefined) return undefined
+  const { property, from, to } = window
+  return (numbers) => {
+    const list = JSON.stringify(numbers)
+    const last = new Map<number, number>()
+    const note = (n: number, at: number | undefined): void => {
+      if (at !== undefined && at > (last.get(n) ?? Number.NEGATIVE_INFINITY)) last.set(n, at)
+    }
+    for (const [n, observation, noted] of sql.observations(list)) note(n, seen.of(observation) ?? noted)
+    if (property === 'lastSeen')
+      return numbers.filter((n) => {
+        const at = last.get(n)
+        return at !== undefined && at >= from && at < to
+      })
+    const spans = new Map(
+      (sql.spans.all(list) as [number, number, number | null, number | null][]).map(
+        ([n, created, begins, ends]) => [n, { created, begins, ends }] as const,
+      ),
+    )
+    return numbers.filter((n) => {
+      const span = spans.get(n)
+      if (span === undefined) return false
+      const begins = span.begins ?? span.created
+      const ends = Math.max(begins, span.ends ?? last.get(n) ?? begins)
+      return begins < to && ends >= from
+    })
+  }
+}
+
+/** What only documents can tell. */
+function documentTest(
+  { sql }: SelectingPorts,
+  { geo, scope }: Question,
+  left: readonly Parameters<typeof inBraces>[0][],
+): ((entity: Entity) => boolean) | undefined {
+  const tests: ((entity: Entity) => boolean)[] = []
+  if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
+  if (geo !== undefined && geo.property !== 'location') tests.push(compileGeoQuery(geo))
+  if (left.length > 0) {
+    const followed = new Map<string, FollowedEntity | undefined>()
+    const follow: Follow = (id) => {
+      if (!followed.has(id)) {
+        if (followed.size >= limits.indexFollowedKept.value) followed.clear()
+        const doc = sql.docOf.get(id) as string | undefined
+        followed.set(id, doc === undefined ? undefined : followedOf(asCompared(JSON.parse(doc) as Entity)))
+      }
+      return followed.get(id)
+    }
+    const predicates = left.map((part) => compileQuery(inBraces(part), follow))
+    tests.push((entity) => {
+      const compared = asCompared(entity)
+      return predicates.every((predicate) => predicate(compared))
+    })
+  }
+  return tests.length === 0 ? undefined : (entity) => tests.every((test) => test(entity))
+}
+
+const followedOf = (entity: Entity): FollowedEntity => ({
+  entity: () => entity,
+  times: () => ({ created: 0, modified: 0, attributes: {} }),
+})

@@ -1,0 +1,153 @@
+/**
+ * The index over a whole gateway: what the specification and the original's documentation ask it, and what it tells about its
+ * answers.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { iri, property, quality, roomPoint, sensor, stream } from './site.ts'
+
+let folder: string
+let gateway: GatewayInside
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'selvedge-indexing-'))
+  gateway = await startGatewayInside(folder)
+  const all = [
+    ...[1, 2, 3].flatMap((i) => [stream(i), sensor(i, [8 + i / 100, 50]), quality(i, i / 4)]),
+    property('temperature'),
+    roomPoint(3),
+  ]
+  const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', all)
+  expect(made.status).toBe(201)
+  await vi.waitFor(async () => expect((await gateway.get('/indexing/api/health')).status).toBe(200), 10_000)
+})
+afterAll(async () => {
+  await gateway.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const latest = { 'Selvedge-Index-Position': 'latest' }
+const ask = (parameters: Record<string, string>, headers: Record<string, string> = latest) =>
+  gateway.send('GET', `/indexing/ngsi-ld/v1/entities?${new URLSearchParams(parameters)}`, undefined, headers)
+const idsOf = async (parameters: Record<string, string>): Promise<string[]> => {
+  const answer = await ask(parameters)
+  expect([answer.status, answer.headers['selvedge-answered-by']]).toEqual([200, 'index'])
+  return (answer.json() as { id: string }[]).map(({ id }) => id)
+}
+const near = (metres: number) => ({
+  georel: `near;maxDistance==${metres}`,
+  geometry: 'Point',
+  coordinates: '[8.01,50]',
+})
+
+describe('a query of the index', () => {
+  it('finds sensors and streams by place', async () => {
+    expect(await idsOf({ type: 'Sensor', ...near(10) })).toEqual(['urn:ngsi-ld:Sensor:1'])
+    expect(await idsOf({ type: iri.IotStream, ...near(800) })).toEqual([
+      'urn:ngsi-ld:IotStream:1',
+      'urn:ngsi-ld:IotStream:2',
+    ])
+  })
+
+  it('finds both by relative place', async () => {
+    const path = 'geo:location.iot-lite:relativeLocation=="Room 3"'
+    expect(await idsOf({ type: 'sosa:Sensor', q: path })).toEqual(['urn:ngsi-ld:Sensor:3'])
+    expect(await idsOf({ type: 'IotStream', q: `iot-stream:generatedBy.${path}` })).toEqual([
+      'urn:ngsi-ld:IotStream:3',
+    ])
+  })
+
+  it('reads the rated value of quality, and combines all', async () => {
+    expect(await idsOf({ type: 'IotStream', q: 'qoi:hasQuality.qoi:completeness>0.4' })).toEqual([
+      'urn:ngsi-ld:IotStream:2',
+      'urn:ngsi-ld:IotStream:3',
+    ])
+    const q =
+      'qoi:hasQuality.qoi:completeness>0.4;iot-stream:generatedBy.sosa:observes==urn:ngsi-ld:ObservableProperty:temperature'
+    expect(await idsOf({ type: 'IotStream', q, ...near(800) })).toEqual(['urn:ngsi-ld:IotStream:2'])
+  })
+
+  it('finds words of partners', async () => {
+    expect(await idsOf({ type: 'IotStream', search: 'Temper* "room 3"' })).toEqual([
+      'urn:ngsi-ld:IotStream:3',
+    ])
+  })
+
+  it('answers with full IRIs, in pages, with a count', async () => {
+    const answer = await ask({
+      type: 'Sensor',
+      limit: '1',
+      offset: '1',
+      count: 'true',
+      attrs: 'sosa:observes',
+    })
+    expect(answer.headers['ngsild-results-count']).toBe('3')
+    expect(answer.headers['link']).toBeUndefined()
+    expect(answer.json()).toEqual([
+      {
+        id: 'urn:ngsi-ld:Sensor:2',
+        type: iri.Sensor,
+        [iri.observes]: { type: 'Relationship', object: 'urn:ngsi-ld:ObservableProperty:temperature' },
+      },
+    ])
+    expect((await ask({ type: 'Sensor', limit: '1001' })).status).toBe(403)
+  })
+
+  it('includes what was written before it was asked, and forgets what was deleted', async () => {
+    await gateway.send('POST', '/ngsi-ld/v1/entities', sensor(9, [8.01, 50]))
+    expect(await idsOf({ type: 'Sensor', ...near(10) })).toContain('urn:ngsi-ld:Sensor:9')
+    await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:Sensor:9')
+    expect(await idsOf({ type: 'Sensor', ...near(10) })).not.toContain('urn:ngsi-ld:Sensor:9')
+  })
+
+  it('tells of a Link header that it means nothing', async () => {
+    const answer = await ask(
+      { type: 'Sensor' },
+      { Link: '<http://x>; rel="http://www.w3.org/ns/json-ld#context"' },
+    )
+    expect(answer.headers['ngsild-warning']).toContain('Link')
+  })
+
+  it('has no histories', async () => {
+    expect((await gateway.get('/indexing/ngsi-ld/v1/temporal/entities')).status).toBe(501)
+  })
+})
+
+describe('what the index cannot answer', () => {
+  it.each([
+    [{ type: 'Sensor', q: 'geo:location.iot-lite:relativeLocation~="Room.*"' }, ['urn:ngsi-ld:Sensor:3']],
+    [{ type: 'Sensor', idPattern: '.*2' }, ['urn:ngsi-ld:Sensor:2']],
+    [{ type: 'Building' }, []],
+    [{ type: 'Sensor', q: 'qoi:nobodysName==1' }, []],
+  ])('is answered by the broker: %j', async (parameters, expected) => {
+    const answer = await ask(parameters)
+    expect(answer.headers['selvedge-answered-by']).toMatch(/^http:\/\/127/)
+    expect((answer.json() as { id: string }[]).map(({ id }) => id)).toEqual(expected)
+  })
+
+  it('and no broker either is refused', async () => {
+    const answer = await ask({ type: 'Sensor', idPattern: '.*2', search: 'room' })
+    expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('search')])
+  })
+})
+
+it('watches by subscriptions that everybody sees', async () => {
+  const answer = await gateway.get('/ngsi-ld/v1/subscriptions')
+  const found = answer.json() as {
+    entities: { type: string }[]
+    notification: { endpoint: { uri: string } }
+  }[]
+  const own = found.filter(({ notification }) =>
+    notification.endpoint.uri.includes('/indexing/api/notification/'),
+  )
+  expect(own.map(({ entities }) => entities[0]!.type)).toContain(iri.IotStream)
+  expect(own).toHaveLength(6)
+})
+
+it('is built anew at a wish, and is the same', async () => {
+  const before = await idsOf({ type: 'IotStream', ...near(800) })
+  expect((await gateway.ask('POST', '/indexing/api/rebuild')).status).toBe(202)
+  expect(await idsOf({ type: 'IotStream', ...near(800) })).toEqual(before)
+})
