@@ -89,6 +89,7 @@ lay_out() {
   mkdir -p "$new/bin" "$new/dist" "$new/node/bin" "$new/node_modules/better-sqlite3/prebuilds"
   cp "$here/bin/selvedge" "$new/bin/selvedge"
   cp "$here/dist/"*.js "$new/dist/"
+  [ ! -d "$here/dist/ide" ] || cp -R "$here/dist/ide" "$new/dist/ide"
   cp "$here/package.json" "$here/LICENSE" "$here/deploy/config/selvedge.example.yaml" "$new/"
   cp "$node" "$new/node/bin/node"
   cp -R "$sqlite/package.json" "$sqlite/LICENSE" "$sqlite/lib" "$new/node_modules/better-sqlite3/"

@@ -1,11 +1,13 @@
 /**
  * Bundles what runs into `dist/`: the process and its two threads, as ES modules for the pinned Node.
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
- * package.json is fixed into the bundle. Nothing else is generated; the sources run as they are, too.
+ * package.json is fixed into the bundle. Beside it `dist/ide/` gets the page of the search enabler. Nothing else is
+ * generated; the sources run as they are, too.
  */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
+import { buildIde } from '#plugins/search/ide/build.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -37,6 +39,8 @@ for (const { path, text } of outputFiles) {
   writeFileSync(`${path}.new`, ascii(text))
   renameSync(`${path}.new`, path)
 }
+
+await buildIde(join(root, 'dist', 'ide'))
 
 /**
  * One character beyond Latin-1 would make the engine hold the whole source in two bytes each, 2.4 MB more. The bundler

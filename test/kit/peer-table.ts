@@ -24,6 +24,7 @@ export const peerTable = {
   mosquitto_pub: debian('mosquitto_pub', 'mosquitto-clients'),
   mosquitto_sub: debian('mosquitto_sub', 'mosquitto-clients'),
   curl: debian('curl', 'curl'),
+  chromium: debian('chromium', 'chromium'),
   'systemd-analyze': debian('systemd-analyze', 'systemd'),
   shellcheck: debian('shellcheck', 'shellcheck'),
   'qemu-aarch64': debian('qemu-aarch64-static', 'qemu-user-static', 'libstdc++6-arm64-cross'),

@@ -38,9 +38,14 @@ describe('install.sh', () => {
     )
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
       'backup-thread.js',
+      'ide',
       'main.js',
       'writer-thread.js',
     ])
+    const endings = readdirSync(join(program, 'dist', 'ide')).map((name) =>
+      name.replace(/^page(-[0-9a-f]+)?/, ''),
+    )
+    expect(endings.toSorted()).toEqual(['.css.br', '.css.gz', '.html', '.js.br', '.js.gz'])
     expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
     expect(readdirSync(join(program, 'node_modules', 'better-sqlite3', 'prebuilds'))).toEqual([
       `linux-${thisArch}.node`,

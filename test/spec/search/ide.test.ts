@@ -1,0 +1,94 @@
+/**
+ * The IDE in a real browser without the Internet, as somebody uses it who stands beside the gateway with a phone or a laptop.
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Browser, openBrowser } from '#test/kit/browser.ts'
+import { describePeer } from '#test/kit/peers.ts'
+import { fieldEntities, platformOf, type SearchSite, startSearchSite } from '#test/kit/search-site.ts'
+
+describePeer('chromium', 'the IDE', (path) => {
+  let site: SearchSite
+  let browser: Browser
+  let address: string
+
+  beforeAll(async () => {
+    site = await startSearchSite()
+    await site.create([
+      platformOf('d0', ['Temperature'], [10, 50]),
+      ...fieldEntities({ device: 'd0', field: 'Temperature', value: 21.5, completeness: 0.9 }),
+    ])
+    address = `${site.url}/search/`
+    // The first visit builds it, where `npm run build` has not.
+    expect((await fetch(address)).status).toBe(200)
+    browser = await openBrowser(path, site.url)
+  }, 120_000)
+
+  afterAll(async () => {
+    await browser?.close()
+    await site?.close()
+  })
+
+  it('runs a query that is typed, and shows the data', async () => {
+    const { page, strangers, complaints } = browser
+    await page.goto(address)
+    const editor = page.locator('.graphiql-query-editor .CodeMirror')
+    await editor.click()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.press('Backspace')
+    await page.keyboard.type('{ platforms { label ')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+Enter')
+    await expect
+      .poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 })
+      .toContain('platform d0')
+    expect(strangers).toEqual([])
+    expect(complaints).toEqual([])
+    expect(new URL(page.url()).searchParams.get('query')).toContain('platforms')
+  }, 60_000)
+
+  it('understands a link with a query, and completes from the schema', async () => {
+    const { page } = browser
+    const query = '{ streams { observation { hasSimpleResult } quality { completeness { rated } } } }'
+    await page.goto(`${address}?query=${encodeURIComponent(query)}`)
+    await page.locator('.graphiql-execute-button').click()
+    await expect.poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 }).toContain('21.5')
+    await page.locator('.graphiql-query-editor .CodeMirror').click()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.type('{ streamO')
+    await page.keyboard.press('Control+Space')
+    await expect
+      .poll(() => page.locator('.CodeMirror-hints').textContent(), { timeout: 20_000 })
+      .toContain('streamObservations')
+  }, 60_000)
+
+  it('shows changes as they come, when a subscription is run', async () => {
+    const { page } = browser
+    const query = 'subscription { platforms { label } }'
+    await page.goto(`${address}?query=${encodeURIComponent(query)}`)
+    await page.locator('.graphiql-execute-button').click()
+    const result = page.locator('.result-window')
+    await expect
+      .poll(
+        async () => {
+          await site.create([{ ...platformOf('d0', ['Temperature'], [11, 50]) }])
+          return result.textContent()
+        },
+        { timeout: 20_000, interval: 300 },
+      )
+      .toContain('platform d0')
+  }, 60_000)
+
+  it('is small, packed and kept by the browser', async () => {
+    const html = await (await fetch(address)).text()
+    const files = [...html.matchAll(/(?:src|href)="(ide\/[^"]+)"/g)].map(([, file]) => file!)
+    expect(files).toHaveLength(2)
+    for (const file of files) {
+      const packed = await fetch(`${address}${file}`, { headers: { 'Accept-Encoding': 'br' } })
+      expect(packed.status).toBe(200)
+      expect(packed.headers.get('cache-control')).toContain('immutable')
+      const tag = packed.headers.get('etag')!
+      const again = await fetch(`${address}${file}`, { headers: { 'If-None-Match': tag } })
+      expect(again.status).toBe(304)
+    }
+  })
+})
