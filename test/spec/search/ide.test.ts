@@ -51,7 +51,9 @@ describePeer('chromium', 'the IDE', (path) => {
     const query = '{ streams { observation { hasSimpleResult } quality { completeness { rated } } } }'
     await page.goto(`${address}?query=${encodeURIComponent(query)}`)
     await page.locator('.graphiql-execute-button').click()
-    await expect.poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 }).toContain('21.5')
+    await expect
+      .poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 })
+      .toContain('21.5')
     await page.locator('.graphiql-query-editor .CodeMirror').click()
     await page.keyboard.press('Control+A')
     await page.keyboard.type('{ streamO')
