@@ -67,9 +67,9 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.status().jumps).toBe(0)
   })
 
-  it('begins with the last commit where the system says less, and runs on', () => {
+  it('begins behind the last commit where the system says less, and runs on', () => {
     const { start, pass } = machine(1000)
-    const keeper = start(noon)
+    const keeper = start(noon - 1)
     expect(keeper.trust.status()).toMatchObject({
       state: 'unsynced',
       reason: expect.stringContaining('1970-01-01'),
@@ -86,9 +86,9 @@ describe('the clock of a machine', () => {
 
   it('knows the difference when it is set, for what this boot did before a restart as well', () => {
     const { state, start, pass } = machine(1000)
-    const before = start(noon).trust.stretch()!
+    const before = start(noon - 1).trust.stretch()!
     pass(60_000)
-    const keeper = start(noon + 60_000)
+    const keeper = start(noon + 60_000 - 1)
     const after = keeper.trust.stretch()!
     expect(keeper.trust.correction(before)).toBeUndefined()
     pass(5000, keeper)

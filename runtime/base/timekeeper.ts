@@ -180,7 +180,8 @@ export function createTimekeeper(
 
   function notBefore(at: number): void {
     const now = system.now()
-    floor = Math.max(floor, at)
+    // Later than all that was stamped, so that what waits to be put right is known by its time.
+    floor = Math.max(floor, at + 1)
     const verdict = judge(now, evidence())
     if (stretch !== undefined) {
       // Nothing was stamped with less, so it may begin anew.

@@ -7,6 +7,7 @@
 import type { BootTime, Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import { slotOf } from '#store/chunk-key.ts'
@@ -77,13 +78,17 @@ export function createUnsettled(ports: UnsettledPorts) {
     const byEntity = new Map<number, Moves>()
     const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
     let [observations, corrected] = [0, 0]
+    const newest = createNewest(ports)
     for (const row of rows) {
       if (isOfObservations(row)) {
         const { triples, others, unset } = decodeObservations(row.body)
         const shift = unset === undefined ? 0 : correctionOf(unset)
         for (let i = 0; i < triples.length; i += 3) {
-          movesOf(byStream, Math.floor(triples[i]! / 2)).set(triples[i + 1]!, triples[i + 1]! + shift)
-          triples[i + 1] = triples[i + 1]! + shift
+          const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
+          movesOf(byStream, s).set(from, to)
+          triples[i + 1] = to
+          // What came after something newer, by the right time, did not become current.
+          if (newest.isLate(s, from, to)) triples[i] = 2 * s + 1
         }
         observations += triples.length / 3
         if (shift !== 0) corrected += triples.length / 3
@@ -146,7 +151,9 @@ export function createUnsettled(ports: UnsettledPorts) {
   function restamp(stage: Stage, stream: LiveStream, moves: Moves): void {
     const movedTime = (time: number): number => moves.get(time) ?? time
     streams.touch(stage, stream)
-    stream.nextTime = movedTime(stream.nextTime)
+    const wasTime = stream.nextTime
+    stream.nextTime = movedTime(wasTime)
+    if (stream.nextTime < wasTime) becomeNewest(stage, stream, movedTime)
     stream.newestTime = movedTime(stream.newestTime)
     if (stream.nextTime > stream.newestTime) {
       stream.newestTime = stream.nextTime
@@ -155,6 +162,26 @@ export function createUnsettled(ports: UnsettledPorts) {
     stage.published(() => {
       stream.time = stream.nextTime
       stream.tail.times = stream.tail.times.map(movedTime)
+    })
+  }
+
+  /** A clock that was believed and ran ahead left something newer than what is current with its right time. */
+  function becomeNewest(stage: Stage, stream: LiveStream, movedTime: (time: number) => number): void {
+    const { tail, shape } = stream
+    const take = (time: number, value: Json): void => {
+      if (time > stream.nextTime) [stream.nextTime, stream.nextValue] = [time, value]
+    }
+    for (const [i, time] of tail.times.entries())
+      if (tail.shapes.findLast(({ from }) => from <= i)!.shape === shape)
+        take(movedTime(time), tail.values[i]!)
+    const chunk = history.lastChunk(stream.s)
+    if (chunk !== undefined && chunk.t1 > stream.nextTime) {
+      const { times, values, shapes, shapeOf } = decodeChunk(chunk)
+      for (const [i, time] of times.entries())
+        if (shapes[shapeOf?.[i] ?? 0] === shape) take(movedTime(time), values[i]!)
+    }
+    stage.published(() => {
+      stream.value = stream.nextValue
     })
   }
 
@@ -173,6 +200,26 @@ export function createUnsettled(ports: UnsettledPorts) {
     isDue: (): boolean => count > 0 && (clock.trust?.stretch() === undefined || isTooMuch()),
     count: () => count,
   })
+}
+
+/** The newest right time of each stream, as rows are put right in order. */
+function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
+  const newest = new Map<number, number>()
+  /** Before the first of them, which was given this time. */
+  function before(s: number, first: number): number {
+    const times = live.stream(s)?.tail.times ?? []
+    const end = times.indexOf(first)
+    const folded = history.lastTime(s) ?? Number.NEGATIVE_INFINITY
+    return times.slice(0, Math.max(0, end)).reduce((most, time) => Math.max(most, time), folded)
+  }
+  return {
+    isLate(s: number, from: number, to: number): boolean {
+      const known = newest.get(s) ?? before(s, from)
+      newest.set(s, Math.max(known, to))
+      // Where times go forward, what was late stays late, and nothing else becomes it.
+      return to < from && to < known
+    },
+  }
 }
 
 export type Unsettled = ReturnType<typeof createUnsettled>

@@ -120,6 +120,8 @@ const observeAt = (time: number, value: number): Promise<unknown> =>
 const settle = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await open.main.door.commit(() => undefined)
 }
+const currentOf = () =>
+  (open.broker.retrieve(id)!.entity() as unknown as { a: { observedAt: string; value: number } }).a
 const told = () => historyOf(open, id, 'a')
 /** Within what the two ways to read the monotonic clock may differ. */
 const near = (times: readonly number[], wanted: readonly number[]): void => {
@@ -156,11 +158,8 @@ describe('times by a clock that was not set', () => {
       told().map(([time]) => time),
       truth,
     )
-    const { a } = open.broker.retrieve(id)!.entity() as unknown as {
-      a: { observedAt: string; value: number }
-    }
-    expect(a.value).toBe(4)
-    near([Date.parse(a.observedAt)], [truth.at(-1)!])
+    expect(currentOf().value).toBe(4)
+    near([Date.parse(currentOf().observedAt)], [truth.at(-1)!])
   })
 
   it('wait in the log, whatever is due, over a restart', async () => {
@@ -200,6 +199,34 @@ describe('times by a clock that was not set', () => {
         .map(([time]) => time)
         .slice(0, 2),
     ).toEqual(times)
+  })
+
+  it('are those of the past where a clock that was believed had run ahead', async () => {
+    site.machine.wrongBy = 3_600_000
+    site.machine.setAt = 1
+    clock.look()
+    await create()
+    await observe(1)
+    const ahead = Date.parse(currentOf().observedAt)
+    site.machine.wrongBy = -systemClock.now() + 1000
+    site.machine.setAt = undefined
+    await restart()
+    await observe(2)
+    expect(currentOf().value).toBe(2)
+    set()
+    await settle()
+    expect(currentOf()).toMatchObject({ value: 1, observedAt: msToDateTime(ahead) })
+    expect(told().map(([, value]) => value)).toEqual([2, 0, 1])
+    const rows = open.inside.following.after(0, 100)!
+    expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
+      { value: 1, isLate: false },
+      { value: 2, isLate: true },
+    ])
+    await restart()
+    expect(currentOf()).toMatchObject({ value: 1, observedAt: msToDateTime(ahead) })
+    // Until time has caught up, what comes is of the past.
+    await observe(3)
+    expect(currentOf().value).toBe(1)
   })
 
   it('stand where their boot ended before its clock was set', async () => {
