@@ -41,6 +41,7 @@ import { openApiOf } from './openapi.ts'
 import { withSlashesEncoded } from './path.ts'
 import { createProblems } from './problem.ts'
 import { createPurgeRoutes } from './purge.ts'
+import { createRouter } from './router.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
 import { createSnapshotRoutes, snapshotsPath, type TellOfSnapshot } from './snapshots.ts'
@@ -336,30 +337,16 @@ function serve(
   metrics: Metrics,
 ): Omit<App, 'end' | 'component'> {
   const requests = metrics.counter('selvedge_http_requests_total')
-  const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
-  // Apart from the rest, because the fastest router takes no paths with an empty segment.
-  const idless = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath })
-  for (const [path, methods] of Object.entries(described(table))) {
-    for (const at of [path, `${path}/`]) hono.all(at, byMethod(methods))
-    // An empty id is an id that is no URI, not another resource.
-    const emptied = path.replace('/:id/', '//')
-    if (emptied !== path) for (const at of [emptied, `${emptied}/`]) idless.all(at, byMethod(methods))
-  }
+  const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath, router: createRouter() })
+  for (const [path, methods] of Object.entries(described(table))) hono.all(path, byMethod(methods))
   hono.notFound((c) => {
-    if (c.req.path.includes('//')) return idless.fetch(c.req.raw, c.env)
-    return elsewhere(c)
-  })
-  const elsewhere = (c: HttpContext): Response | Promise<Response> => {
     const meant = methodsKnown.has(c.req.method) ? withSlashesEncoded(c.req.url) : undefined
     if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
     const answer = under(c.req.raw, c.env)
     if (answer !== undefined) return answer
     return refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`))
-  }
-  idless.notFound(elsewhere)
-  for (const app of [hono, idless]) {
-    app.onError((error, c) => refuse(error, headerOf(c, 'ngsild-tenant')))
-  }
+  })
+  hono.onError((error, c) => refuse(error, headerOf(c, 'ngsild-tenant')))
   return Object.freeze({
     refuse,
     fetch(request, env) {

@@ -4,7 +4,7 @@
  * It knows no route; what a request means is the business of the `fetch` function it is given.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
@@ -113,6 +113,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (state.closing) outgoing.shouldKeepAlive = false
+      outgoing.end = endPlainly
       void listener(incoming, outgoing)
     },
   )
@@ -138,6 +139,23 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     },
   })
 }
+
+const endWith = ServerResponse.prototype.end as (this: ServerResponse, ...rest: unknown[]) => ServerResponse
+
+/**
+ * The end of an answer. A long text in ASCII is handed over as Latin-1: these are the same bytes, without the room and
+ * the time that UTF-8 is given for what it might become.
+ */
+function endPlainly(this: ServerResponse, ...rest: unknown[]): ServerResponse {
+  const [body] = rest
+  const isLong = rest.length === 1 && typeof body === 'string' && body.length >= longTextMin
+  return isLong && Buffer.byteLength(body) === body.length
+    ? endWith.call(this, body, 'latin1')
+    : endWith.apply(this, rest)
+}
+
+/** Below it, looking through a text costs what it brings. */
+const longTextMin = 4096
 
 /** The library's own complaint about a URL or Host header that no Request can have. */
 function isRequestError(error: unknown): error is Error {

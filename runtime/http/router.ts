@@ -1,0 +1,57 @@
+/**
+ * Finds the route of a path, segment by segment: one look for each, however many routes there are. A segment that is spelled
+ * out wins over a parameter, and a slash at the end says nothing. A parameter is never empty, but for an id that more
+ * follows: that is an id that is no URI, not another resource.
+ */
+import type { Result, Router } from 'hono/router'
+
+interface Place<T> {
+  readonly spelled: Map<string, Place<T>>
+  parameter?: { readonly name: string; readonly place: Place<T> }
+  target?: T
+}
+
+/** For routes of all methods only; each path has one. */
+export function createRouter<T>(): Router<T> {
+  const root: Place<T> = { spelled: new Map() }
+  const nothing: Result<T> = [[]]
+
+  const behind = (place: Place<T>, segment: string): Place<T> => {
+    if (segment.startsWith(':')) {
+      place.parameter ??= { name: segment.slice(1), place: { spelled: new Map() } }
+      return place.parameter.place
+    }
+    const next = place.spelled.get(segment) ?? { spelled: new Map() }
+    place.spelled.set(segment, next)
+    return next
+  }
+
+  return {
+    name: 'segments',
+    add(_, path, target) {
+      const segments = path.split('/').filter((segment) => segment !== '')
+      segments.reduce(behind, root).target = target
+    },
+    match(_, path) {
+      const end = path.endsWith('/') ? path.length - 1 : path.length
+      const parameters: Record<string, string> = {}
+      let place = root
+      for (let start = 1; start <= end; ) {
+        const slash = path.indexOf('/', start)
+        const stop = slash === -1 ? end : slash
+        const segment = path.slice(start, stop)
+        const spelled = place.spelled.get(segment)
+        if (spelled !== undefined) place = spelled
+        else {
+          const { parameter } = place
+          if (parameter === undefined || (segment === '' && (parameter.name !== 'id' || stop === end)))
+            return nothing
+          parameters[parameter.name] = segment
+          place = parameter.place
+        }
+        start = stop + 1
+      }
+      return place.target === undefined ? nothing : [[[place.target, parameters]]]
+    },
+  }
+}
