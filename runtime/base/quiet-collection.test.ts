@@ -62,7 +62,7 @@ it('does nothing in a process that cannot collect', () => {
 
 it('lets two minutes pass between collections', () => {
   const { state, look } = site()
-  for (let i = 0; i < 25; i++) {
+  for (let i = 0; i < 121; i++) {
     state.bytes = base + limits.memoryExcessBytes.value
     look()
   }

@@ -9,9 +9,9 @@ import { limits } from './limits.ts'
 
 /** Share of its time that a quiet event loop works at most. */
 const quietShare = 0.05
-const lookMs = 5000
+const lookMs = 1000
 /** A collection stops everything for a moment, so that many looks pass before the next one. */
-const looksBetween = 24
+const looksBetween = 120
 
 export interface QuietCollectionPorts {
   /** Absent where the process was started without `--expose-gc`: then nothing is ever done. */

@@ -196,14 +196,18 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
 type Table = Readonly<Record<string, Methods>>
 
-/** The table with the description of all of it. */
+/** The table with the description of all of it, which is written when it is asked for first. */
 function described(table: Table): Table {
   const path = '/openapi.json'
   const headers = { 'Content-Type': 'application/json', Server: productToken }
-  const whole: Table = { ...table, [path]: { GET: () => new Response(text, { headers }) } }
-  const text = JSON.stringify(
-    openApiOf(Object.entries(whole).map(([at, methods]) => ({ path: at, methods: Object.keys(methods) }))),
-  )
+  let text: string | undefined
+  const describe = (): Response => {
+    text ??= JSON.stringify(
+      openApiOf(Object.entries(whole).map(([at, methods]) => ({ path: at, methods: Object.keys(methods) }))),
+    )
+    return new Response(text, { headers })
+  }
+  const whole: Table = { ...table, [path]: { GET: describe } }
   return whole
 }
 

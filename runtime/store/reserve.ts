@@ -4,7 +4,6 @@
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { failpoint } from '#base/failpoints.ts'
 
@@ -44,6 +43,8 @@ export function createReserve(dataFolder: string, wantedBytes: number): Reserve 
       if (bytes === 0 || isHeld()) return true
       // What cannot be compressed takes the room that it says.
       const block = randomBytes(Math.min(blockBytes, bytes))
+      // Most starts find it made.
+      const { open, rename } = await import('node:fs/promises')
       try {
         const target = await open(fresh, 'w', 0o600)
         try {
