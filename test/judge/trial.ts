@@ -105,7 +105,7 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     }
   } finally {
     await proxy.close()
-    await Promise.all([site, hub].map(async (one) => (await one.now()).kill('SIGKILL')))
+    await Promise.all([site, hub].map((one) => one.end()))
     await watcher.close()
     disk?.remove()
     if (process.env['JUDGE_KEEP'] === undefined) rmSync(folder, { recursive: true })
