@@ -104,7 +104,13 @@ export interface FollowedPast {
   readonly id: string
   readonly type: Entity['type']
   /** Where nothing was observed `at` (ms) is when it was written. */
-  readonly instances: readonly (readonly [name: string, instance: AttributeInstance, at: number])[]
+  readonly instances: readonly (readonly [
+    name: string,
+    instance: AttributeInstance,
+    at: number,
+    /** The chain of other brokers that it came through. */
+    heard: string | undefined,
+  ])[]
 }
 
 export interface FollowingPorts {
@@ -181,7 +187,7 @@ export function createFollowing(ports: FollowingPorts) {
     const { type } = JSON.parse(owner.doc) as Entity
     const instances = recordsOf(rid, span).flatMap((change) =>
       change.instances.flatMap(([name, , instance, , at]) =>
-        instance === null ? [] : [[name, instance, at ?? change.at] as const],
+        instance === null ? [] : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
       ),
     )
     return { id: owner.id, type, instances }

@@ -152,7 +152,8 @@ function stepOfPast(
 ): (Step & { kind: 'put' | 'past' }) | undefined {
   const { selection } = reading
   const attributes = new Map<string, AttributeInstance[]>()
-  for (const [name, instance, at] of instances) {
+  for (const [name, instance, at, heard] of instances) {
+    if (reading.isFromThere(heard)) continue
     if (!selection.takesAttribute(name)) continue
     if (!selection.dependsOnValues && !selection.takes({ id, type })) continue
     const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance

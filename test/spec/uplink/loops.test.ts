@@ -3,8 +3,11 @@
  * values stay where they are, and no older value comes over a newer one on its way round.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
@@ -125,5 +128,118 @@ describe('gateways with uplinks to each other', () => {
     const answer = await one.send('POST', entities, { id: 'urn:tank:1', type: 'Tank' }, via)
     expect(answer.status).toBe(508)
     expect((await one.get(`${entities}/urn:tank:1`)).status).toBe(404)
+  })
+})
+
+/** A broker that takes whatever it is told, and has no word for a request that was there before. */
+async function createEasyBroker(alias: string) {
+  let told = ''
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.on('end', () => {
+      const { method, url = '' } = request
+      if (method === 'GET') {
+        const isAsked = url.endsWith('/info/sourceIdentity')
+        response.writeHead(isAsked ? 200 : 404, { 'content-type': 'application/json' })
+        response.end(JSON.stringify(isAsked ? { contextSourceAlias: alias } : {}))
+        return
+      }
+      const bytes = Buffer.concat(parts)
+      const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes
+      told += `${method} ${decodeURIComponent(url)} ${body.toString()}\n`
+      response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    httpPort: (server.address() as AddressInfo).port,
+    told: () => told,
+    close() {
+      server.closeAllConnections()
+      return new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+describe('what came from a broker', () => {
+  let folder: string
+  let gateway: GatewayInside
+  let centre: Awaited<ReturnType<typeof createEasyBroker>>
+  const via = { via: '1.1 centre' }
+  const send = async (method: string, path: string, body?: unknown, headers = {}): Promise<void> => {
+    const answer = await gateway.send(method, path, body, headers)
+    if (answer.status >= 300) expect.unreachable(answer.text)
+  }
+  const level = (value: number): object => ({ type: 'Property', value, observedAt: at(value) })
+  const label = (value: string): object => ({ type: 'Property', value })
+  /** Later in the log than all before, so it is told after all of it. */
+  const marked = async (n: number): Promise<void> => {
+    await send('PATCH', `${entities}/urn:tank:ours/attrs`, { mark: label(`mark ${n}`) })
+    await vi.waitFor(() => expect(centre.told()).toContain(`mark ${n}`), withinMs)
+  }
+  const subscribe = (): Promise<void> =>
+    send('POST', '/ngsi-ld/v1/subscriptions', {
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${centre.httpPort}/ngsi-ld/v1`,
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+        },
+      },
+    })
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'selvedge-origin-'))
+    gateway = await startGatewayInside(folder)
+    centre = await createEasyBroker('centre')
+    await send('POST', entities, { id: 'urn:tank:ours', type: 'Tank', mark: label('none') })
+  })
+  afterEach(async () => {
+    await Promise.all([gateway.close(), centre.close()])
+    rmSync(folder, { recursive: true })
+  })
+
+  it('does not go back there, though nobody there would refuse it', async () => {
+    await subscribe()
+    await marked(1)
+    await send(
+      'POST',
+      entities,
+      { id: 'urn:tank:theirs', type: 'Tank', level: level(1), label: label('a') },
+      via,
+    )
+    await send('PATCH', `${entities}/urn:tank:theirs/attrs`, { level: level(2) }, via)
+    await send('PATCH', `${entities}/urn:tank:theirs/attrs`, { label: label('b') }, via)
+    await send('DELETE', `${entities}/urn:tank:theirs/attrs/label`, undefined, via)
+    await send('POST', entities, { id: 'urn:tank:theirs:2', type: 'Tank', level: level(1) }, via)
+    await send('DELETE', `${entities}/urn:tank:theirs:2`, undefined, via)
+    await marked(2)
+    expect(centre.told()).not.toContain('urn:tank:theirs')
+    // What becomes of it here does, and nothing with it.
+    await send('PATCH', `${entities}/urn:tank:theirs/attrs`, { level: level(3) })
+    await marked(3)
+    expect(centre.told()).toContain('urn:tank:theirs')
+    expect(centre.told()).toContain(at(3))
+    expect(centre.told()).not.toMatch(new RegExp(`${at(1)}|${at(2)}|label`))
+  })
+
+  it('does not go back there when it is told what changed during a cut', async () => {
+    await send(
+      'POST',
+      entities,
+      { id: 'urn:tank:theirs', type: 'Tank', level: level(1), label: label('a') },
+      via,
+    )
+    await send('PATCH', `${entities}/urn:tank:theirs/attrs`, { label: label('b') }, via)
+    await subscribe()
+    await vi.waitFor(async () => {
+      const { text } = await gateway.get('/selvedge/v1/uplinks/urn:up')
+      expect(JSON.parse(text)).toMatchObject({ state: 'live' })
+    }, withinMs)
+    await marked(1)
+    expect(centre.told()).not.toContain('urn:tank:theirs')
   })
 })
