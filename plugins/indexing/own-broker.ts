@@ -3,6 +3,7 @@
  * stays in memory and is written, with the cursor, at most once per `limits.indexSeenMs`; a restart goes on from that cursor and
  * is told again what came after it. Values observed of indexed entities are taken in with their entities.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -81,8 +82,21 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     return [...ids].flatMap((id) => changes.entity(id) ?? [])
   }
 
+  /** A disk that is full or fails ends nothing: it is tried again until it is well. */
+  async function patiently(work: () => Promise<void>): Promise<void> {
+    for (let told = false; ; told = true) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!isOfDisk(error) || signal.aborted) throw error
+        if (!told) ports.log.warn('indexing.disk', { error })
+        await sleep(limits.indexDiskRetryMs.value)
+      }
+    }
+  }
+
   async function take(batch: ChangeBatch): Promise<void> {
-    working = takeIn(batch)
+    working = patiently(() => takeIn(batch))
     await working
   }
 
@@ -197,11 +211,18 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
         else waiting.add(look)
       })
     },
-    close(): void {
+    async close(): Promise<void> {
       following?.close()
+      await working.catch(() => undefined)
       note()
     },
   })
+}
+
+/** What better-sqlite3 says of a disk. */
+const isOfDisk = (error: unknown): boolean => {
+  const { code } = error as { readonly code?: unknown }
+  return typeof code === 'string' && /^SQLITE_(FULL|IOERR)/.test(code)
 }
 
 const isIndexed = ({ types }: EntityState): boolean => types.some((type) => indexedTypes.has(type))

@@ -13,6 +13,7 @@ export interface OwnSubscriptionsPorts {
   readonly brokers: Brokers
   readonly addresses: () => readonly string[]
   readonly log: Log
+  readonly signal: AbortSignal
 }
 
 type Ids = Readonly<Record<string, string>>
@@ -20,8 +21,9 @@ type Ids = Readonly<Record<string, string>>
 const path = '/ngsi-ld/v1/subscriptions'
 const follower = [{ key: 'selvedge:mode', value: 'follower' }]
 
-export function createOwnSubscriptions({ mdr, brokers, addresses, log }: OwnSubscriptionsPorts) {
+export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }: OwnSubscriptionsPorts) {
   let failures: readonly string[] = []
+  let looking: Promise<void> | undefined
 
   async function isThere(id: string, uri: string): Promise<'as wanted' | 'otherwise' | 'not'> {
     const answer = await mdr.exchange({ method: 'GET', path: `${path}/${id}` })
@@ -56,22 +58,31 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log }: OwnSubs
     return make(purpose, uri)
   }
 
+  async function lookAround(): Promise<void> {
+    const row = brokers.get(ownBroker)
+    const [address] = addresses()
+    if (row === undefined || address === undefined) return
+    failures = []
+    const known = (row.facts['subscriptions'] ?? {}) as Ids
+    const ids: Record<string, string> = {}
+    for (const purpose of Object.keys(watched)) {
+      if (signal.aborted) return
+      ids[purpose] = await ensure(purpose, known[purpose], address)
+    }
+    if (signal.aborted || JSON.stringify(ids) === JSON.stringify(known)) return
+    const now = brokers.get(ownBroker)
+    if (now !== undefined) brokers.set(ownBroker, { facts: { ...now.facts, subscriptions: ids } })
+  }
+
   return Object.freeze({
     /** Makes what is missing. */
-    async look(): Promise<void> {
-      const row = brokers.get(ownBroker)
-      const [address] = addresses()
-      if (row === undefined || address === undefined) return
-      failures = []
-      const known = (row.facts['subscriptions'] ?? {}) as Ids
-      const ids: Record<string, string> = {}
-      for (const purpose of Object.keys(watched))
-        ids[purpose] = await ensure(purpose, known[purpose], address)
-      if (JSON.stringify(ids) === JSON.stringify(known)) return
-      const now = brokers.get(ownBroker)
-      if (now !== undefined) brokers.set(ownBroker, { facts: { ...now.facts, subscriptions: ids } })
+    look(): Promise<void> {
+      looking ??= lookAround().finally(() => {
+        looking = undefined
+      })
+      return looking
     },
-    /** What could not be made. */
-    complaints: () => failures,
+    /** What could not be made at the last look; told by `status`. */
+    failures: () => failures,
   })
 }

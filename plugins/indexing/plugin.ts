@@ -33,18 +33,20 @@ function start(host: IndexingHost): Running {
   const { mdr, changes, database, log, signal } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
 
+  /** What fails at its end is not told. */
+  const tell = (during: string) => (error: unknown) => {
+    if (!signal.aborted) log.error('plugin.failed', { plugin: 'indexing', during, error })
+  }
+  const look = (): void => void subscriptions.look().catch(tell('a look at its subscriptions'))
   function begin(): void {
-    void own.start().catch((error: unknown) => {
-      if (!signal.aborted)
-        log.error('plugin.failed', { plugin: 'indexing', during: 'reading the broker', error })
-    })
-    void subscriptions.look()
+    void own.start().then(look).catch(tell('reading the broker'))
   }
 
   const status = () => ({
     position: own.position() ?? null,
     log: changes.position(),
     bytes: database.bytes(),
+    failures: subscriptions.failures(),
     brokers: brokers.all().map(({ b, host: address, origin, state, since, load }) => ({
       address,
       origin,
@@ -64,15 +66,14 @@ function start(host: IndexingHost): Running {
     },
   })
   begin()
-  const looking = setInterval(() => void subscriptions.look(), limits.indexLookMs.value)
+  const looking = setInterval(look, limits.indexLookMs.value)
   looking.unref()
   return {
     fetch: routes.fetch,
     status,
-    complaints: subscriptions.complaints,
-    close(): void {
+    async close(): Promise<void> {
       clearInterval(looking)
-      own.close()
+      await own.close()
     },
   }
 }
@@ -104,7 +105,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
   }
   return {
     ...{ brokers, catalogue, own, selecting },
-    subscriptions: createOwnSubscriptions({ mdr, brokers, addresses, log }),
+    subscriptions: createOwnSubscriptions({ mdr, brokers, addresses, log, signal }),
     /** Empties the index but for its brokers; false while it is read anyway. */
     async empty(): Promise<boolean> {
       if (own.position() === undefined) return false

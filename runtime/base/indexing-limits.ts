@@ -35,4 +35,5 @@ export const indexingLimits = {
   indexForwardMs: limit(5_000, 'ms', 'As the original waited for its broker', '504'),
   indexForwardEntities: limit(10_000, 'entities', 'Merged of several brokers', '403'),
   indexLookMs: limit(60_000, 'ms', 'Whether the subscriptions of the index are there', 'the next look'),
+  indexDiskRetryMs: limit(1_000, 'ms', 'Between attempts on a disk that fails', 'the next attempt'),
 } as const satisfies Record<string, Limit>

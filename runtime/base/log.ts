@@ -97,6 +97,7 @@ export const logEvents = {
   'plugin.file-renewed':
     'The file of a plugin was damaged; it was set aside, and what it held is derived again.',
   'indexing.read': 'All entities of a broker were read into the index.',
+  'indexing.disk': 'The index cannot be written for its disk; it is tried again.',
   'indexing.subscription-gone': 'A subscription of the index was not there any more, and is made again.',
   'context.fetched': 'A user @context was fetched and kept.',
   'context.unavailable': 'A user @context could not be fetched; a kept copy stands in, if there is one.',

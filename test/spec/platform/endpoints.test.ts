@@ -114,6 +114,17 @@ prove('Endpoints', {
       [idOf('low'), { type: 'Property', value: 0.1 }],
     ])
   },
+
+  async indexing() {
+    const client = httpClient(`${gateway.httpUrl}/indexing`)
+    const id = 'urn:ngsi-ld:Sensor:indexed'
+    expect((await mdr.create(sensor(id))).status).toBe(201)
+    const answer = await client.get(`/ngsi-ld/v1/entities?type=sosa:Sensor&id=${id}`, {
+      'Selvedge-Index-Position': 'latest',
+    })
+    expect([answer.status, answer.headers['selvedge-answered-by']]).toEqual([200, 'index'])
+    expect(answer.json()).toMatchObject([{ id, type: sensorType }])
+  },
 })
 
 const rankScore = 'http://iotcrawler.eu/rankScore'

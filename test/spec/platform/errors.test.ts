@@ -50,6 +50,8 @@ prove('Errors', {
   async internal() {
     const failing = await startGatewayProcess({
       env: { SELVEDGE_FAILPOINTS: 'http:internal=throw(1)' },
+      // It asks the broker too, and would meet the failure first.
+      config: { indexing: { enabled: false } },
     })
     try {
       const client = clientOf(httpClient(failing.httpUrl))

@@ -55,4 +55,16 @@ prove('Events', {
     ])
     expect(receiver.taken().map(({ path }) => path)).toEqual(['/notify', '/notify'])
   },
+
+  async indexed() {
+    const listed = async () => {
+      const answer = await client.get('/ngsi-ld/v1/subscriptions')
+      return (answer.json() as { id: string; entities: { type: string }[] }[]).filter(({ id }) =>
+        id.startsWith('indexing:'),
+      )
+    }
+    await vi.waitFor(async () => expect(await listed()).toHaveLength(6), { timeout: 10_000 })
+    const types = (await listed()).map(({ entities }) => entities[0]!.type)
+    expect(types).toEqual(expect.arrayContaining([sensorType, `${qoi}Quality`]))
+  },
 })

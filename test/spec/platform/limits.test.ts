@@ -1,4 +1,6 @@
 /** The limits of the platform, where the part that they bound is built. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -21,5 +23,12 @@ prove('Limits', {
       (await client.get(`/ngsi-ld/v1/entities?type=${type}&weights=${weights}`)).headers['ngsild-warning']
     expect(await warningOf('qoi:min:0.4,qoi:max:0.6')).toBeUndefined()
     expect(await warningOf('qoi:min:0.4,qoi:max:0.7')).toContain('the weights add up to 1.1')
+  },
+
+  async shards() {
+    const files = readdirSync(join(gateway.dataFolder, 'plugins')).filter((name) =>
+      name.startsWith('indexing'),
+    )
+    expect(files.filter((name) => name.endsWith('.db'))).toEqual(['indexing.db'])
   },
 })
