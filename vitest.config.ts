@@ -18,7 +18,11 @@ const project = (name: string, include: string[], testTimeout: number) => ({
   test: { name, include, testTimeout, hookTimeout: Math.max(testTimeout, 30_000) },
 })
 
+// As Node resolves them: with `development`, graphql would be there twice, once for us and once for its servers.
+const conditions = ['module', 'module-sync', 'node', 'import', 'default']
+
 export default defineConfig({
+  ssr: { resolve: { conditions, externalConditions: ['node', 'module-sync'] } },
   test: {
     pool: 'forks',
     maxWorkers: 2,

@@ -33,7 +33,7 @@ export async function answerStream(
     authenticate: () => null as never,
     onSubscribe: (_request, given) => {
       const admitted = runner.admit(given, gone.signal)
-      return 'schema' in admitted ? (admitted as never) : ({ errors: admitted } as never)
+      return 'schema' in admitted ? (admitted as never) : ({ data: undefined, errors: admitted } as never)
     },
     execute: (args) => runner.run(args),
     subscribe: (args) => runner.subscribe(args),

@@ -39,7 +39,10 @@ export function liveFields(schema: GraphQLSchema, model: Model): void {
     const live = field as GraphQLField<unknown, LiveOperation>
     live.subscribe = (_source, given: Given, operation, info) =>
       field.name === 'deletions' ? deletions(given, operation) : changed(model, given, operation, info)
-    live.resolve = (event) => event
+    live.resolve = (event) => {
+      if (event instanceof GraphQLError) throw event
+      return event
+    }
   }
 }
 
@@ -80,11 +83,19 @@ function events(
   renew: () => void = () => undefined,
 ): AsyncIterable<unknown> {
   let ready: unknown[] = []
+  let isOver = false
   const next = async (): Promise<IteratorResult<unknown>> => {
-    while (ready.length === 0) {
-      const ids = await waiting.take(most)
-      if (ids === undefined) return { done: true, value: undefined }
-      ready = [...(await look(ids))]
+    try {
+      while (ready.length === 0) {
+        const ids = isOver ? undefined : await waiting.take(most)
+        if (ids === undefined) return { done: true, value: undefined }
+        ready = [...(await look(ids))]
+      }
+    } catch (error) {
+      // The last thing told: why there is nothing more.
+      isOver = true
+      waiting.close()
+      return { done: false, value: error instanceof GraphQLError ? error : new GraphQLError(String(error)) }
     }
     renew()
     return { done: false, value: ready.shift() }

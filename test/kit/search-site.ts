@@ -128,7 +128,7 @@ export interface SearchSite {
 
 export async function startSearchSite(env: Readonly<Record<string, string>> = {}): Promise<SearchSite> {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-'))
-  const gateway = await startGatewayInside(folder, env)
+  const gateway = await startGatewayInside(folder, { SELVEDGE_INDEXING_ENABLED: 'false', ...env })
   const url = `http://127.0.0.1:${gateway.httpPort}`
   const ask = async (query: string, variables?: object): Promise<Answered> => {
     const body = JSON.stringify({ query, variables })

@@ -1,0 +1,194 @@
+/**
+ * GraphQL over HTTP as clients speak it, and what is refused: documents too large, too deep, too dear or cyclic.
+ */
+import { GraphQLClient } from 'graphql-request'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type Answered,
+  fieldEntities,
+  platformOf,
+  type SearchSite,
+  startSearchSite,
+} from '#test/kit/search-site.ts'
+
+let site: SearchSite
+let endpoint: string
+
+beforeAll(async () => {
+  site = await startSearchSite({ SELVEDGE_SEARCH_VERSION: 'abc123' })
+  endpoint = `${site.url}/search/graphql`
+  await site.create([
+    platformOf('d0', ['Temperature'], [10, 50]),
+    ...fieldEntities({ device: 'd0', field: 'Temperature', value: 21.5 }),
+  ])
+}, 60_000)
+
+afterAll(() => site.close())
+
+const post = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(endpoint, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+
+describe('the endpoint', () => {
+  it('serves graphql-request', async () => {
+    const client = new GraphQLClient(endpoint)
+    const query = 'query Named($label: String) { platforms(label: $label) { label hosts { id } } }'
+    expect(await client.request(query, { label: 'platform d0' })).toEqual({
+      platforms: [{ label: 'platform d0', hosts: [{ id: 'urn:ngsi-ld:Sensor:d0:Temperature' }] }],
+    })
+    await expect(client.request('{ platforms { nothing } }')).rejects.toThrow('Cannot query field "nothing"')
+  })
+
+  it('serves GET with query, variables and operationName', async () => {
+    const query = 'query A { platforms { id } } query B($id: String) { platforms(id: $id) { label } }'
+    const search = new URLSearchParams({
+      query,
+      operationName: 'B',
+      variables: JSON.stringify({ id: 'urn:ngsi-ld:Platform:d0' }),
+    })
+    const answer = await fetch(`${endpoint}?${search}`)
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    expect(await answer.json()).toMatchObject({ data: { platforms: [{ label: 'platform d0' }] } })
+  })
+
+  it('answers the media type that is accepted; errors are 200 in application/json', async () => {
+    const media = 'application/graphql-response+json'
+    const modern = await post({ query: '{ platforms { id } }' }, { Accept: media })
+    expect([modern.status, modern.headers.get('content-type')]).toEqual([200, `${media}; charset=utf-8`])
+    const wrong = await post({ query: '{ nonsense }' }, { Accept: media })
+    expect(wrong.status).toBe(400)
+    const plain = await post({ query: '{ nonsense }' })
+    expect([plain.status, plain.headers.get('content-type')]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+    ])
+    const other = await post({ query: '{ platforms { id } }' }, { Accept: 'text/html' })
+    expect(other.status).toBe(406)
+  })
+
+  it('tells the version label as a JSON string', async () => {
+    expect(await (await fetch(`${site.url}/search/version`)).json()).toBe('abc123')
+  })
+
+  it('lets pages of other origins ask', async () => {
+    const answer = await fetch(endpoint, {
+      method: 'OPTIONS',
+      headers: { Origin: 'https://elsewhere.example', 'Access-Control-Request-Method': 'POST' },
+    })
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('access-control-allow-headers')).toContain('Content-Type')
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  it.each([
+    ['no JSON', '{', 400, 'Unparsable JSON body'],
+    ['no query', {}, 400, 'Missing query'],
+    ['a list of operations', [{ query: '{ platforms { id } }' }], 400, 'one operation per request'],
+    [
+      'variables that are a list',
+      { query: '{ platforms { id } }', variables: [1] },
+      400,
+      'Invalid variables',
+    ],
+  ])('refuses %s', async (_what, body, status, reason) => {
+    const answer = await post(body)
+    expect(answer.status).toBe(status)
+    const { errors } = (await answer.json()) as Answered
+    expect(errors?.[0]?.message).toContain(reason)
+  })
+
+  it('refuses other methods, media types and paths', async () => {
+    expect((await fetch(endpoint, { method: 'DELETE' })).status).toBe(405)
+    expect((await post('query={a}', { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(
+      415,
+    )
+    expect((await fetch(`${site.url}/search/nothing`)).status).toBe(404)
+  })
+})
+
+describe('a query that is too much', () => {
+  const refusal = async (query: string, variables?: object): Promise<string> => {
+    const began = performance.now()
+    const { errors, data } = await site.ask(query, variables)
+    expect(data).toBeUndefined()
+    // Refusing is not work.
+    expect(performance.now() - began).toBeLessThan(5000)
+    return errors?.map(({ message }) => message).join('; ') ?? ''
+  }
+  const nested = (levels: number): string =>
+    levels === 0 ? 'id' : `isHostedBy { hosts { ${nested(levels - 1)} } }`
+
+  it('is refused for its depth', async () => {
+    expect(await refusal(`{ sensors { ${nested(8)} } }`)).toContain('entities deep; at most 12')
+  })
+
+  it('is refused for what it may ask for, by literals and by variables', async () => {
+    expect(await refusal(`{ sensors(limit: 10000) { ${nested(2)} } }`)).toContain('may ask for')
+    const query = `query ($n: Int) { sensors(limit: $n) { ${nested(2)} } }`
+    expect(await refusal(query, { n: 10_000 })).toContain('may ask for')
+    expect((await site.ask(query, { n: 5 })).errors).toBeUndefined()
+  })
+
+  it('is refused for a thousand aliases', async () => {
+    const aliases = Array.from({ length: 999 }, (_, index) => `a${index}: sensors(limit: 200) { id }`)
+    expect(await refusal(`{ ${aliases.join(' ')} }`)).toMatch(/may ask for|token/)
+    const names = Array.from({ length: 3000 }, (_, index) => `a${index}: id`)
+    expect(await refusal(`{ sensors { ${names.join(' ')} } }`)).toContain('token')
+  })
+
+  it('is refused for fragments that are cyclic or unfold without end', async () => {
+    const cyclic = '{ sensors { ...A } } fragment A on Sensor { isHostedBy { hosts { ...A } } }'
+    expect(await refusal(cyclic)).toContain('Cannot spread fragment "A" within itself')
+    const each = Array.from(
+      { length: 11 },
+      (_, level) =>
+        `fragment F${level} on ObservableProperty { ${level === 10 ? 'id' : `isObservedBy { a: observes { ...F${level + 1} } b: observes { ...F${level + 1} } }`} }`,
+    )
+    expect(await refusal(`{ observableProperties { ...F0 } } ${each.join('\n')}`)).toMatch(/deep|may ask for/)
+  })
+
+  it('is refused for its size before it is read', async () => {
+    expect(await refusal(`{ sensors { id } } #${'x'.repeat(70_000)}`)).toContain('bytes; at most 65536')
+    expect(await refusal(`{ ${'sensors { id } '.repeat(1500)} }`)).toContain('tokens')
+  })
+
+  it('is refused where it has several operations and names none', async () => {
+    expect(await refusal('query A { sensors { id } } query B { sensors { id } }')).toContain('operationName')
+  })
+
+  it('is told what it may have meant', async () => {
+    expect(await refusal('{ sensorz { id } }')).toContain('Did you mean "sensors"')
+    expect(await refusal('{ sensors(labl: "x") { id } }')).toContain('Did you mean "label"')
+  })
+
+  it('stops at the ceiling of what one operation reads', async () => {
+    const aliases = Array.from({ length: 450 }, (_, index) => `a${index}: sensors { id }`)
+    const { errors } = await site.ask(`{ ${aliases.join(' ')} }`)
+    expect(errors?.[0]?.message).toContain('more than 400 requests')
+  })
+})
+
+describe('introspection', () => {
+  it('can be switched off, and then nothing is suggested either', async () => {
+    const closed = await startSearchSite({
+      SELVEDGE_SEARCH_INTROSPECTION: 'false',
+      SELVEDGE_SEARCH_CORS: 'false',
+    })
+    const { errors } = await closed.ask('{ __schema { types { name } } }')
+    expect(errors?.[0]?.message).toContain('introspection')
+    const wrong = await closed.ask('{ sensorz { id } }')
+    expect(wrong.errors?.[0]?.message).not.toContain('Did you mean')
+    const answer = await fetch(`${closed.url}/search/version`)
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+    await closed.close()
+  })
+
+  it('is bounded where it is open', async () => {
+    const deep =
+      '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }'
+    expect((await site.ask(deep)).errors?.[0]?.message).toContain('introspection depth')
+  })
+})

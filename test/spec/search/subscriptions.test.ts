@@ -1,0 +1,190 @@
+/**
+ * Subscriptions of GraphQL over a real gateway, by both protocols with their own clients: what changes is told, what does not
+ * match is not, and who falls behind is told so.
+ */
+import { createClient as createStreamClient } from 'graphql-sse'
+import { createClient as createSocketClient } from 'graphql-ws'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import {
+  fieldEntities,
+  idOf,
+  iotStream,
+  platformOf,
+  property,
+  type SearchSite,
+  sosa,
+  startSearchSite,
+} from '#test/kit/search-site.ts'
+
+let site: SearchSite
+
+beforeAll(async () => {
+  site = await startSearchSite()
+  await site.create([
+    platformOf('d0', ['Temperature', 'Humidity'], [10, 50]),
+    ...fieldEntities({ device: 'd0', field: 'Temperature', value: 20, completeness: 0.5 }),
+    ...fieldEntities({ device: 'd0', field: 'Humidity', value: 50 }),
+  ])
+}, 60_000)
+
+afterAll(() => site.close())
+
+interface Client {
+  subscribe(
+    payload: { query: string },
+    sink: { next(value: unknown): void; error(error: unknown): void; complete(): void },
+  ): () => void
+  dispose(): void | Promise<void>
+}
+
+const clients: Readonly<Record<string, () => Client>> = {
+  'Server-Sent Events': () =>
+    createStreamClient({ url: `${site.url}/search/graphql/stream`, retryAttempts: 0 }) as unknown as Client,
+  WebSocket: () =>
+    createSocketClient({
+      url: `${site.url.replace('http', 'ws')}/search/graphql`,
+      webSocketImpl: WebSocket,
+      retryAttempts: 0,
+    }) as unknown as Client,
+}
+
+interface Heard {
+  readonly values: { data?: Record<string, unknown>; errors?: { message: string }[] }[]
+  readonly errors: unknown[]
+  stop(): void
+}
+
+function hear(client: Client, query: string): Heard {
+  const heard: Heard = { values: [], errors: [], stop: () => undefined }
+  const stop = client.subscribe(
+    { query },
+    {
+      next: (value) => heard.values.push(value as never),
+      error: (error) => heard.errors.push(error),
+      complete: () => undefined,
+    },
+  )
+  return { ...heard, stop }
+}
+
+const observe = async (field: string, value: number, second: number): Promise<void> => {
+  const at = new Date(Date.UTC(2026, 2, 1, 0, 0, second)).toISOString()
+  const id = idOf('StreamObservation', 'd0', field)
+  const answer = await fetch(`${site.url}/ngsi-ld/v1/entities/${id}/attrs`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      [`${sosa}hasSimpleResult`]: { ...property(value), observedAt: at, unitCode: 'CEL' },
+    }),
+  })
+  expect(answer.status).toBe(204)
+}
+
+let second = 0
+
+/** Changes again and again until it is told: a subscription begins when it has arrived. */
+const until = (heard: Heard, change: () => Promise<void>): Promise<void> =>
+  expect
+    .poll(
+      async () => {
+        await change()
+        return heard.values.length
+      },
+      { timeout: 20_000, interval: 150 },
+    )
+    .toBeGreaterThan(0)
+
+describe.each(Object.keys(clients))('by %s', (name) => {
+  it('tells observations of a stream with what belongs to them, and no others', async () => {
+    const client = clients[name]!()
+    const heard = hear(
+      client,
+      `subscription { streamObservations(belongsTo: { id: "${idOf('IotStream', 'd0', 'Temperature')}" }) {
+        id hasSimpleResult belongsTo { quality { completeness { rated } } } } }`,
+    )
+    await until(heard, async () => {
+      await observe('Humidity', ++second, second)
+      await observe('Temperature', 1000 + second, second)
+    })
+    const ids = heard.values.map(({ data }) => (data!['streamObservations'] as { id: string }).id)
+    expect(new Set(ids)).toEqual(new Set([idOf('StreamObservation', 'd0', 'Temperature')]))
+    expect(heard.values[0]!.data!['streamObservations']).toMatchObject({
+      hasSimpleResult: expect.any(Number) as number,
+      belongsTo: { quality: { completeness: { rated: 0.5 } } },
+    })
+    heard.stop()
+    await client.dispose()
+  })
+
+  it('tells what fits a filter when it begins to fit', async () => {
+    const client = clients[name]!()
+    const query =
+      'subscription { streams(filter: { quality: { completeness: { rated: { gt: 0.8 } } } }) { id } }'
+    const heard = hear(client, query)
+    const [, stream] = fieldEntities({ device: `new-${second}`, field: 'CO2', value: 1, completeness: 0.9 })
+    await until(heard, async () => {
+      await site.create(
+        fieldEntities({ device: `new-${++second}`, field: 'CO2', value: 1, completeness: 0.9 }),
+      )
+      await site.create(fieldEntities({ device: `old-${second}`, field: 'CO2', value: 1, completeness: 0.2 }))
+    })
+    expect(stream!.type).toBe(`${iotStream}IotStream`)
+    const ids = heard.values.map(({ data }) => (data!['streams'] as { id: string }).id)
+    expect(ids.every((id) => id.includes('new-'))).toBe(true)
+    heard.stop()
+    await client.dispose()
+  })
+
+  it('tells deletions', async () => {
+    const client = clients[name]!()
+    const heard = hear(client, 'subscription { deletions }')
+    await until(heard, async () => {
+      const gone = platformOf(`gone-${++second}`, ['x'], [1, 1])
+      await site.create([gone])
+      await fetch(`${site.url}/ngsi-ld/v1/entities/${gone.id}`, { method: 'DELETE' })
+    })
+    expect(heard.values[0]!.data!['deletions']).toContain('urn:ngsi-ld:Platform:gone-')
+    heard.stop()
+    await client.dispose()
+  })
+
+  it('answers queries, and refuses what is no operation', async () => {
+    const client = clients[name]!()
+    const heard = hear(client, '{ platforms(id: "urn:ngsi-ld:Platform:d0") { label } }')
+    await expect.poll(() => heard.values.length, { timeout: 20_000 }).toBe(1)
+    expect(heard.values[0]!.data).toEqual({ platforms: [{ label: 'platform d0' }] })
+    const wrong = hear(client, 'subscription { nothing { id } }')
+    await expect
+      .poll(() => JSON.stringify([wrong.values, wrong.errors]), { timeout: 20_000 })
+      .toContain('Cannot query field')
+    await client.dispose()
+  })
+})
+
+it('ends the subscription of a client that takes nothing while too much changes, with an error', async () => {
+  const { createFeed } = await import('#plugins/search/feed.ts')
+  let take: (ids: readonly string[]) => void = () => undefined
+  const feed = createFeed({
+    position: () => 0,
+    entities: () => [],
+    entity: () => undefined,
+    follow: (_from, follower) => {
+      take = (ids) =>
+        void follower.take({
+          through: 1,
+          at: 0,
+          changed: [],
+          deleted: [],
+          observed: ids.map((id) => ({ id, name: 'x', time: 0, value: 1, isLate: false })),
+        })
+      return { close: () => undefined }
+    },
+  })
+  const waiting = feed.changes({ types: new Set(['T']) })
+  take(['urn:a', 'urn:b', 'urn:a'])
+  expect(await waiting.take(10)).toEqual(['urn:a', 'urn:b'])
+  take(Array.from({ length: 1001 }, (_, index) => `urn:${index}`))
+  await expect(waiting.take(10)).rejects.toThrow('subscribe again and read anew')
+  expect(feed.count()).toBe(0)
+})
