@@ -89,6 +89,12 @@ export const errorRegister = {
     'The disk fails; look at it. What is refused now can be repeated.',
   ),
   'store.failed': entry('resource', 'later', 500, 'Look at the disk, and at who may write there.'),
+  'store.not-empty': entry(
+    'caller',
+    'never',
+    500,
+    'Name an empty folder by --data, or move away what is in this one.',
+  ),
   'store.locked': entry('caller', 'never', 500, 'Stop the other one, or give this one a folder of its own.'),
   'store.newer': entry(
     'caller',

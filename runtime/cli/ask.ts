@@ -1,6 +1,9 @@
 /**
  * Asking a gateway over HTTP, as any client would: a question, a deadline, the answer or why there is none.
  */
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { GatewayError } from '#base/errors.ts'
 
 export interface Question {
@@ -27,24 +30,39 @@ export async function ask(
   url: string,
   { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: Question = {},
 ): Promise<Answer> {
+  const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   try {
-    const response = await fetch(url, {
+    return await exchange(url, bytes, {
       method,
       headers: {
         ...(accept !== undefined && { accept }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(tenant !== undefined && { 'ngsild-tenant': tenant }),
-        ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
+        ...(bytes !== undefined && {
+          'content-type': contentType ?? 'application/json',
+          'content-length': Buffer.byteLength(bytes),
+        }),
       },
-      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
       signal: AbortSignal.timeout(deadlineMs ?? usualDeadlineMs),
     })
-    return { status: response.status, text: await response.text(), headers: response.headers }
   } catch (error) {
-    const { message, cause } = error as Error
-    const why = cause instanceof Error ? cause.message : message
+    const { message, cause, code } = error as NodeJS.ErrnoException
+    const why = cause instanceof Error ? cause.message : message || String(code)
     throw new GatewayError('peer.unavailable', `no answer from ${url}: ${why}`, { url }, error)
   }
+}
+
+/** By node:http, which goes to every port; fetch refuses some. */
+async function exchange(url: string, body: string | undefined, options: RequestOptions): Promise<Answer> {
+  const request = (url.startsWith('https:') ? httpsRequest : httpRequest)(url, { ...options, agent: false })
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request.on('response', resolve).on('error', reject)
+    request.end(body)
+  })
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(response.headers))
+    if (value !== undefined) headers.set(name, String(value))
+  return { status: response.statusCode ?? 0, text: await text(response), headers }
 }
 
 /** The numbers of a Prometheus text exposition, by name; of a series with labels the sum. */

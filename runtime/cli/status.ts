@@ -137,7 +137,7 @@ function runningText({
       ['Queue', `${of('queue_works')} works`],
       [
         'Deliveries',
-        `${of('deliveries_waiting')} waiting, ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
+        `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
       ],
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
       ...standingRows(upward),

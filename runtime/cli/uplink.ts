@@ -115,6 +115,10 @@ async function testAll(
   return trials.some(({ result }) => result === 'fails') ? exitCodes.failure : exitCodes.ok
 }
 
+/** So many of something. */
+const counted = (count = 0, one: string, many = `${one}s`): string =>
+  `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`
+
 function span(seconds: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} minutes left`
   if (seconds < 14 * 86_400) return `${Math.round(seconds / 3600)} hours left`
@@ -182,13 +186,16 @@ function statusText(one: UplinkView): string {
       ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
       ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
       ['Behind', `${number(Math.round(one.behindSeconds ?? 0))} s`],
-      ['Waiting', `${number(one.waitingObservations)} observations, ${number(one.waitingBytes)} bytes here`],
+      [
+        'Waiting',
+        `${counted(one.waitingObservations, 'observation')}, ${counted(one.waitingBytes, 'byte')} here`,
+      ],
       [
         'Room',
         one.roomSeconds === undefined ? 'nothing comes in' : `${span(one.roomSeconds)} at the current rate`,
       ],
-      ...(one.evicted ? [['Let go', `${number(one.evicted)} observations, told as gaps`]] : []),
-      ['Sent', `${number(one.sent)} changes, ${number(one.histories)} histories`],
+      ...(one.evicted ? [['Let go', `${counted(one.evicted, 'observation')}, told as gaps`]] : []),
+      ['Sent', `${counted(one.sent, 'change')}, ${counted(one.histories, 'history', 'histories')}`],
       ['Refused', `${number(one.refused)}, see selvedge queue ls`],
       ['Last taken', one.lastSuccess ?? 'never'],
     ]),

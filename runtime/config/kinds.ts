@@ -123,6 +123,7 @@ export const brokerBase = () =>
 function isBrokerBase(value: string): boolean {
   const url = URL.parse(value)
   if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  if (/\/ngsi-ld\/v1\/+[^/]/i.test(url.pathname)) return false
   return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
 }
 
@@ -134,7 +135,7 @@ export const backend = <const T extends readonly [string, ...string[]]>(...names
   )
 
 const toBrokerBase = (value: string): string =>
-  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')}/ngsi-ld/v1`
+  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/i, '')}/ngsi-ld/v1`
 
 /** A place or an area on earth, longitude first (RFC 7946). */
 export const geometry = () =>

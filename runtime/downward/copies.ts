@@ -49,8 +49,8 @@ export interface CopiesStatus {
   readonly copies: number
   /** Entities that are here by themselves and were left alone, at the last load. */
   readonly ours: number
-  /** ms */
-  readonly loadedAt?: number | undefined
+  /** DateTime */
+  readonly loadedAt?: string | undefined
 }
 
 export interface Copies {
@@ -209,7 +209,9 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
     status() {
       const reason = trying.trouble()
       const now = reason !== undefined && state !== 'refused' ? 'waiting' : state
-      return { name, centre: facts.centre, state: now, reason, copies: shelf.count(name), ours, loadedAt }
+      const loaded = loadedAt === undefined ? undefined : msToDateTime(loadedAt)
+      const count = shelf.count(name)
+      return { name, centre: facts.centre, state: now, reason, copies: count, ours, loadedAt: loaded }
     },
     async close() {
       stream?.close()

@@ -34,8 +34,8 @@ export interface RegistrationStatus {
   readonly state: 'registered' | 'refused' | 'waiting'
   /** Why it is not registered, or could not be renewed. */
   readonly reason?: string | undefined
-  /** ms; when it was last known to be there. */
-  readonly seenAt?: number | undefined
+  /** DateTime when it was last known to be there. */
+  readonly seenAt?: string | undefined
 }
 
 export interface Registrar {
@@ -127,7 +127,8 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
     status() {
       const reason = trying.trouble()
       const now = reason !== undefined && state === 'registered' ? 'waiting' : state
-      return { id, centre: facts.centre, state: now, reason, seenAt }
+      const seen = seenAt === undefined ? undefined : msToDateTime(seenAt)
+      return { id, centre: facts.centre, state: now, reason, seenAt: seen }
     },
     close: () => pauses.close(running),
   } satisfies Registrar)

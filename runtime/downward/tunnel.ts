@@ -20,6 +20,7 @@ import {
   type TunnelEndPorts,
   type TunnelWire,
 } from '#federation/tunnel-end.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Centre } from './centre.ts'
 import { createPauses } from './pause.ts'
 
@@ -49,8 +50,8 @@ export interface TunnelState {
   readonly state: 'open' | 'closed'
   /** Why it is closed. */
   readonly reason?: string | undefined
-  /** Wall-clock ms since when it is as it is. */
-  readonly since: number
+  /** DateTime since when it is as it is. */
+  readonly since: string
 }
 
 export interface Tunnel {
@@ -167,7 +168,12 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   const running = run()
 
   return Object.freeze({
-    status: () => ({ centre: facts.centre, state: open === undefined ? 'closed' : 'open', reason, since }),
+    status: () => ({
+      centre: facts.centre,
+      state: open === undefined ? 'closed' : 'open',
+      reason,
+      since: msToDateTime(since),
+    }),
     open: () => open,
     async close() {
       const over = pauses.close(running)

@@ -8,6 +8,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { PeerAnswer, PeerRequest } from './peer.ts'
 import {
@@ -34,8 +35,8 @@ export interface Visitor {
 export interface TunnelStatus {
   readonly alias: string
   readonly from: string
-  /** Wall-clock ms. */
-  readonly since: number
+  /** DateTime. */
+  readonly since: string
   readonly inFlight: number
 }
 
@@ -115,7 +116,7 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
     },
     statuses: () =>
       [...open.values()].map(({ visitor: { alias, from }, end, since }) => ({
-        ...{ alias, from, since },
+        ...{ alias, from, since: msToDateTime(since) },
         inFlight: end.asking(),
       })),
     close() {

@@ -2,7 +2,7 @@
  * What an uplink wishes by the pairs of its endpoint, and that whatever is wrong is named by its key.
  */
 import { describe, expect, it } from 'vitest'
-import { checkUplink, parseWishes } from './uplink-wishes.ts'
+import { brokerBase, checkUplink, parseWishes } from './uplink-wishes.ts'
 
 const pairs = (all: Record<string, string>) =>
   Object.entries(all).map(([key, value]) => ({ key: `selvedge:${key}`, value }))
@@ -43,13 +43,28 @@ describe('wishes of an uplink', () => {
     expect(() => parseWishes(pairs(wrong as unknown as Record<string, string>))).toThrow(key)
   })
 
+  it.each(['http://centre/ngsi-ld/v1/entities', 'mqtt://centre/ngsi-ld/v1', 'http://c/?a=/ngsi-ld/v1'])(
+    'refuse %s as the address of a broker',
+    (uri) => {
+      expect(() => checkUplink({ uri, notifierInfo: pairs({ mode: 'uplink' }) })).toThrow('endpoint.uri')
+      expect(() => checkUplink({ uri })).not.toThrow()
+    },
+  )
+
   it.each([
-    'http://centre/ngsi-ld/v1/entities',
-    'mqtt://centre/ngsi-ld/v1',
-    'https://centre/',
-    'http://c/?a=/ngsi-ld/v1',
-  ])('refuse %s as the address of a broker', (uri) => {
-    expect(() => checkUplink({ uri, notifierInfo: pairs({ mode: 'uplink' }) })).toThrow('endpoint.uri')
-    expect(() => checkUplink({ uri })).not.toThrow()
+    ['https://centre', 'https://centre/ngsi-ld/v1'],
+    ['https://centre/', 'https://centre/ngsi-ld/v1'],
+    ['http://centre:1026/ngsi-ld/v1', 'http://centre:1026/ngsi-ld/v1'],
+    ['http://centre/broker/ngsi-ld/v1/', 'http://centre/broker/ngsi-ld/v1'],
+    ['http://centre/broker', 'http://centre/broker/ngsi-ld/v1'],
+  ])('go to %s by %s', (uri, base) => {
+    expect(() => checkUplink({ uri, notifierInfo: pairs({ mode: 'uplink' }) })).not.toThrow()
+    expect(brokerBase(uri)).toBe(base)
+  })
+
+  it('place what goes up below a scope', () => {
+    expect(parseWishes(pairs({ scope: '/site-7' }))).toMatchObject({ scope: '/site-7' })
+    expect(parseWishes(pairs({ scope: 'plant/7' }))).toMatchObject({ scope: '/plant/7' })
+    expect(() => parseWishes(pairs({ scope: '/site 7' }))).toThrow(/selvedge:scope/)
   })
 })

@@ -118,6 +118,18 @@ export function parseWishes(
   return wishes
 }
 
+function isBroker(uri: string): boolean {
+  const url = URL.parse(uri)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  // An address within the interface is none of the interface.
+  if (/\/ngsi-ld\/v1\/+[^/]/i.test(url.pathname)) return false
+  return url.username === '' && url.password === '' && !/[?#]/.test(uri)
+}
+
+/** Where the operations of a broker are: its address with /ngsi-ld/v1, which may be left out. */
+export const brokerBase = (uri: string): string =>
+  `${uri.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/i, '')}/ngsi-ld/v1`
+
 /** @throws GatewayError ngsi-ld.bad-request-data where the endpoint is to be a broker and cannot be one. */
 export function checkUplink(
   { uri, notifierInfo }: NotificationEndpoint,
@@ -129,9 +141,9 @@ export function checkUplink(
   // What a follower is, its component knows.
   if (mode === 'follower') return
   if (mode !== 'uplink') throw badRequestData('must be uplink', `${field}.notifierInfo ${prefix}mode`)
-  if (!/^https?:\/\/[^?#]+\/ngsi-ld\/v1\/*$/i.test(uri))
+  if (!isBroker(uri))
     throw badRequestData(
-      'must be the http or https address of a broker, ending in /ngsi-ld/v1',
+      'must be the http or https address of a broker, without user name, query and fragment',
       `${field}.uri`,
     )
   parseWishes(pairs, `${field}.notifierInfo`)

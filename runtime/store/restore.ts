@@ -34,7 +34,7 @@ const unfinished = '.restoring'
 
 /**
  * Fills an empty data folder, or one that an earlier restore left half full.
- * @throws store.failed when the folder holds anything, store.corrupt when the backup is not what it says of itself,
+ * @throws store.not-empty when the folder holds anything, store.corrupt when the backup is not what it says of itself,
  * store.newer, store.locked, store.full.
  */
 export function restoreFolder(
@@ -169,7 +169,7 @@ function assertEmpty(dataFolder: string, from: string): void {
   })
   if (foreign === undefined) return
   throw new GatewayError(
-    'store.failed',
+    'store.not-empty',
     `${dataFolder} holds ${foreign}; a backup is restored into an empty folder only`,
     { dataFolder, entry: foreign },
   )

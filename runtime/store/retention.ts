@@ -64,7 +64,7 @@ export interface GapRow {
   readonly t1: number
   readonly count: number
   readonly at: number
-  readonly reason: GapReason
+  readonly reason: GapReason | 'restore'
 }
 
 /** Bytes of a row beside its body, about. */

@@ -84,6 +84,7 @@ export function createLosses(
   { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
 ): Losses {
   const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+  const everything = { id: undefined, stream: undefined, alias, placing }
   let open = new Map<number, Loss>()
 
   const isSelected = ({ id, type, name }: FollowedStream): boolean =>
@@ -97,6 +98,9 @@ export function createLosses(
   function ofRetention(since: number): { steps: Step[]; last: number } {
     const rows = backlog.gapsBehind(state.gap, since)
     const steps = rows.flatMap(({ s, rid, t0, t1, count, reason }) => {
+      // A time that a backup lacks, of everything: nobody knows what it held.
+      if (reason === 'restore')
+        return [gapStep(`${prefix}:restore-${t0}`, everything, { from: t0, to: t1, reason })]
       // What was observed before the span began had gone up, as far as the clocks of devices tell.
       if (t1 < since) return []
       const stream = s === 0 ? undefined : following.streamOf(s)
@@ -156,7 +160,8 @@ const sumOf = (one: Loss, other: Loss): Loss => ({
 interface Gap {
   readonly from: number
   readonly to: number
-  readonly count: number
+  /** Left out where nobody knows. */
+  readonly count?: number
   readonly reason: string
   /** Some of these may have gone up before they were removed here. */
   readonly atMost?: boolean
@@ -169,19 +174,19 @@ function gapStep(
     stream,
     alias,
     placing,
-  }: { id: string; stream: FollowedStream | undefined; alias: string; placing: Placing },
+  }: { id: string | undefined; stream: FollowedStream | undefined; alias: string; placing: Placing },
   { from, to, count, reason, atMost }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
   const scope = placing.scope(undefined, false)
   const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
   const attributes: Record<string, AttributeInstance> = {
-    gapOf: { type: 'Relationship', object: entity },
+    ...(entity === undefined ? {} : { gapOf: { type: 'Relationship', object: entity } }),
     ...(stream === undefined ? {} : { gapAttribute: property(stream.name) }),
     ...(stream === undefined || stream.dataset === '' ? {} : { gapDataset: property(stream.dataset) }),
     gapFrom: time(from),
     gapTo: time(to),
-    [atMost === true ? 'lostAtMost' : 'lost']: property(count),
+    ...(count === undefined ? {} : { [atMost === true ? 'lostAtMost' : 'lost']: property(count) }),
     reason: property(reason),
     gateway: property(alias),
   }

@@ -104,7 +104,7 @@ export function createUplink(
   // What waited for its turn before a restart is not known any more; what changed lately is told as it is.
   if (throttling !== undefined && state.refresh === undefined)
     state.refresh = { since: state.position.at - throttling * 1000, graves: state.position.n, rid: 0 }
-  const { counts } = state
+  const { counts, restored } = state
   /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
   const toldAs = new Map<string, number>()
   let toldMost = 0
@@ -333,8 +333,8 @@ export function createUplink(
       }
     }
   }
-  // What was sent after the state was kept is not known: over there may be all that is here.
-  if (state.position.n < following.position().n) catchUp()
+  // What was sent after the state was kept is not known, and what a backup lacks is to be told: as after a cut.
+  if (restored !== undefined || state.position.n < following.position().n) catchUp()
   const lanes = [enduring(liveLane), enduring(backfillLane)]
 
   return Object.freeze({

@@ -12,7 +12,7 @@ import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/uplinks.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
-import { parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
+import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
 import { printStep } from './anew.ts'
 import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { createGate, type Gate } from './gate.ts'
@@ -237,5 +237,5 @@ function wayOf(
 function centreOf({ notification }: Subscription, alias: string): CentreSettings {
   const { uri, receiverInfo = [] } = notification.endpoint
   const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))
-  return { base: uri.replace(/\/+$/, ''), headers, alias }
+  return { base: brokerBase(uri), headers, alias }
 }

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, expect, it, vi } from 'vitest'
+import { openReader } from '#store/database.ts'
 import { failingDiskObstacle, makeFailingDisk } from '#test/kit/failing-disk.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
@@ -141,6 +142,56 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     disk.free()
     await vi.waitFor(async () => expect(await create(client, 'b')).toBe(201), within)
   }, 60_000)
+
+  it('holds all that was acknowledged when the process is killed again and again as it gives things up', async () => {
+    const disk = openDisk(24)
+    let { gateway, client } = await start(disk.folder)
+    const kept: string[] = []
+    let told = 0
+    let sheds = 0
+    expect(await create(client, 'a')).toBe(201)
+    for (let round = 0; round < 6; round++) {
+      const lasts = setTimeout(() => void gateway.kill(), 1500 + round * 700)
+      for (let n = 0; ; n++) {
+        const text = { type: 'Property', value: `${round}-${n} ${randomBytes(150_000).toString('base64')}` }
+        const status = await client
+          .send('PATCH', `${path}/urn:ngsi-ld:Note:a/attrs`, { text })
+          .then((answer) => answer.status)
+          .catch(() => 0)
+        if (status === 0) break
+        expect([204, 507]).toContain(status)
+        if (status === 204) told++
+        const id = `${round}-${n}`
+        if (n % 10 === 0 && (await create(client, id).catch(() => 0)) === 201) kept.push(id)
+      }
+      clearTimeout(lasts)
+      expect((await gateway.exited).signal).toBe('SIGKILL')
+      sheds += gateway
+        .logLines()
+        .filter(({ event }) => event === 'disk.tight' || event === 'disk.full').length
+      ;({ gateway, client } = await start(disk.folder))
+      for (const id of kept) expect((await client.get(`${path}/urn:ngsi-ld:Note:${id}`)).status).toBe(200)
+      expect(gateway.logLines().filter(({ event }) => event === 'store.restored')).toEqual([])
+    }
+    expect(told).toBeGreaterThan(20)
+    expect(sheds).toBeGreaterThan(0)
+    // What is left of the history and what the gaps say is all that was acknowledged, and no more than was sent.
+    const parameters =
+      'attrs=text&timeproperty=modifiedAt&options=aggregatedValues&aggrMethods=totalCount&aggrPeriodDuration=PT0S'
+    const history = await client.get(`/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:Note:a?${parameters}`)
+    const { text } = history.json() as { text?: { totalCount: [[number]] } }
+    const left = text?.totalCount[0][0] ?? 0
+    await gateway.kill('SIGTERM')
+    const database = openReader(join(disk.folder, 'selvedge.db'))
+    const lost = database
+      .prepare<[], number>("SELECT sum(count) FROM gap WHERE reason = 'size'")
+      .pluck()
+      .get()!
+    database.close()
+    expect(lost).toBeGreaterThan(0)
+    expect(left + lost).toBeGreaterThanOrEqual(told)
+    expect(left + lost).toBeLessThanOrEqual(told + 6)
+  }, 120_000)
 
   it('costs the backups but the newest before anything else', async () => {
     const disk = openDisk(32)

@@ -99,14 +99,15 @@ describe('an uplink that is declared wrong', () => {
 
   it('is refused where its endpoint is no broker', async () => {
     const body = subscription('urn:wrong', 'Tank', {}) as { notification: { endpoint: { uri: string } } }
-    body.notification.endpoint.uri = `${centre.httpUrl}/notify`
+    body.notification.endpoint.uri = `${centre.httpUrl}/ngsi-ld/v1?x=1`
     const answer = await here().send('POST', '/ngsi-ld/v1/subscriptions', body)
     expect(answer.status).toBe(400)
     expect(answer.json()).toMatchObject({ detail: expect.stringContaining('endpoint.uri') })
   })
 })
 
-describe('an uplink', () => {
+// Each has a type of its own, and most of their time is that nothing comes.
+describe.concurrent('an uplink', () => {
   it('can be one of the settings, and goes to a tenant there', async () => {
     await create('Declared', '1')
     await send('POST', '/ngsi-ld/v1/subscriptions', subscription('urn:make', 'None', {}))
@@ -216,7 +217,8 @@ describe('an operator', () => {
     await send('PATCH', '/ngsi-ld/v1/subscriptions/urn:held', {
       notification: {
         endpoint: {
-          uri: 'http://127.0.0.1:9/ngsi-ld/v1',
+          // Completed, as in the settings.
+          uri: 'http://127.0.0.1:9',
           notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
         },
       },

@@ -1,0 +1,100 @@
+/**
+ * A gateway that was restored from a backup tells its centre which time it lacks, and compares: what it does not know any more
+ * stays there, and what goes on here goes on there.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { restoreFolder } from '#store/restore.ts'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+
+const v1 = '/ngsi-ld/v1'
+const withinMs = { timeout: 15_000, interval: 100 }
+
+describe('a gateway that was restored', () => {
+  let folders: string
+  let site: GatewayInside
+  let centre: GatewayInside
+
+  const send = async (method: string, path: string, body?: unknown): Promise<string> => {
+    const answer = await site.send(method, path, body)
+    if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
+    return answer.text
+  }
+  const tank = (id: string) => ({ id: `urn:tank:${id}`, type: 'Tank', name: { type: 'Property', value: id } })
+  const there = async (type: string): Promise<Record<string, unknown>[]> =>
+    (await centre.get(`${v1}/entities?type=${type}&options=keyValues`)).json()
+  const ids = async (type: string): Promise<unknown[]> => (await there(type)).map(({ id }) => id)
+
+  beforeEach(async () => {
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-restored-'))
+    ;[site, centre] = await Promise.all(
+      ['site', 'centre'].map((name) => startGatewayInside(join(folders, name))) as [
+        Promise<GatewayInside>,
+        Promise<GatewayInside>,
+      ],
+    )
+  })
+  afterEach(async () => {
+    await Promise.all([site.close(), centre.close()])
+    rmSync(folders, { recursive: true })
+  })
+
+  it('tells the centre which time it lacks', async () => {
+    await send('POST', `${v1}/subscriptions`, {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
+          notifierInfo: [
+            { key: 'selvedge:mode', value: 'uplink' },
+            { key: 'selvedge:scope', value: '/site-1' },
+          ],
+        },
+      },
+    })
+    await send('POST', `${v1}/entities`, tank('before'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:before']), withinMs)
+    // How far the uplink is, is on disk a second later.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    const { path, startedAt } = JSON.parse(await send('POST', '/selvedge/v1/backups')) as {
+      path: string
+      startedAt: string
+    }
+    await send('POST', `${v1}/entities`, tank('lost'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toHaveLength(2), withinMs)
+    await site.close()
+
+    const now = Date.now()
+    restoreFolder(path, join(folders, 'again'), { now, onProgress: () => undefined })
+    site = await startGatewayInside(join(folders, 'again'))
+    await vi.waitFor(async () => expect(await there('HistoryGap')).toHaveLength(1), withinMs)
+    const [gap] = await there('HistoryGap')
+    const gapAt = (name: string): unknown => (gap![name] as { '@value': string })['@value']
+    expect(gap).toMatchObject({
+      scope: '/site-1',
+      reason: 'restore',
+      gateway: expect.stringMatching(/^selvedge-/),
+    })
+    expect(gap).not.toHaveProperty('gapOf')
+    expect(gap).not.toHaveProperty('lost')
+    expect(Date.parse(String(gapAt('gapFrom')))).toBe(Date.parse(startedAt))
+    expect(Date.parse(String(gapAt('gapTo')))).toBe(now)
+    await send('POST', `${v1}/entities`, tank('after'))
+    await vi.waitFor(
+      async () => expect(await ids('Tank')).toEqual(['urn:tank:before', 'urn:tank:lost', 'urn:tank:after']),
+      withinMs,
+    )
+    await vi.waitFor(async () => {
+      const seen: { reconcile?: object } = (await site.get('/selvedge/v1/uplinks/urn:up')).json()
+      expect(seen.reconcile).toMatchObject({ reason: 'restored', phase: 'done', missing: 0, unknown: 1 })
+    }, withinMs)
+    // It is told once.
+    await site.close()
+    site = await startGatewayInside(join(folders, 'again'))
+    await send('PATCH', `${v1}/entities/urn:tank:after/attrs`, { name: { type: 'Property', value: 'more' } })
+    await vi.waitFor(async () => expect(JSON.stringify(await there('Tank'))).toContain('more'), withinMs)
+    expect(await there('HistoryGap')).toHaveLength(1)
+  }, 60_000)
+})
