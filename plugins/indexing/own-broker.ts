@@ -72,14 +72,15 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
 
   /** Entities whose values are in the index, each once, as they are now. */
   function touched(observed: readonly ObservedValue[], told: ReadonlySet<string>): EntityState[] {
-    const ids = new Set<string>()
+    const others = new Set<string>()
     for (const { id, name, time, isLate } of observed) {
       if (isLate) continue
       const n = observationOf(id)
       if (n !== 0 && name === simpleResult) seen.note(n, time)
-      else if (n === 0 && !told.has(id) && catalogue.entity(id) !== undefined) ids.add(id)
+      else if (n === 0 && !told.has(id)) others.add(id)
     }
-    return [...ids].flatMap((id) => changes.entity(id) ?? [])
+    const ids = [...others].filter((id) => catalogue.entity(id) !== undefined)
+    return ids.flatMap((id) => changes.entity(id) ?? [])
   }
 
   /** A disk that is full or fails ends nothing: it is tried again until it is well. */
@@ -105,10 +106,13 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     for (const id of told) observations.delete(id)
     const values = touched(observed, told)
     await catalogue.take(ownBroker, { changed: [...changed, ...values], deleted })
+    // What was none before may be an observation of the index now.
+    for (const id of told) observations.delete(id)
+    const seenNow = new Set(observed.map(({ id }) => id))
     for (const { id } of changed) {
       const n = observationOf(id)
       // Its document has the time of what was observed before, and what comes after is told after it.
-      if (n !== 0 && !observed.some((one) => one.id === id)) seen.forget(n)
+      if (n !== 0 && !seenNow.has(id)) seen.forget(n)
     }
     arrive(through)
     const isDue = clock.monotonic() - notedAt >= limits.indexSeenMs.value

@@ -5,7 +5,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import type { Followed, Following } from '#broker/following.ts'
+import type { Followed, FollowedStream, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
 
@@ -122,6 +122,11 @@ function follow(
 function batchOf(rows: readonly Followed[], following: Following, follower: Follower): ChangeBatch {
   const touched = new Set<string>()
   const observed: ObservedValue[] = []
+  const streams = new Map<number, FollowedStream | undefined>()
+  const streamOf = (s: number): FollowedStream | undefined => {
+    if (!streams.has(s)) streams.set(s, following.streamOf(s))
+    return streams.get(s)
+  }
   let last = rows[0]!
   for (const row of rows) {
     if (touched.size >= limits.pluginBatchEntities.value) break
@@ -129,7 +134,7 @@ function batchOf(rows: readonly Followed[], following: Following, follower: Foll
     if (!isObservations(row.what)) touched.add(row.what.id)
     else if (follower.observes === true)
       for (const { s, time, value, isLate } of row.what) {
-        const stream = following.streamOf(s)
+        const stream = streamOf(s)
         if (stream !== undefined) observed.push({ id: stream.id, name: stream.name, time, value, isLate })
       }
   }
