@@ -2,13 +2,15 @@
  * `selvedge backup`: a backup of a running gateway, which is asked by HTTP and puts it where its settings say, or of the
  * data folder of this machine, whose databases can be read while a gateway writes them. Exit code 0 when it is on disk.
  */
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { systemClock } from '#base/clock.ts'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { version } from '#base/version.ts'
 import type { Settings } from '#config/schema.ts'
 import { makeBackup } from '#store/backup.ts'
 import { lockFolder } from '#store/folder-lock.ts'
-import { listBackups } from '#store/manifest.ts'
+import { listBackups, manifestName } from '#store/manifest.ts'
 import { type Given, table } from './arguments.ts'
 import { findGateway, refusalOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
@@ -58,6 +60,7 @@ async function readFolder(given: Given, settings: Settings, terminal: Terminal):
     throw new GatewayError('cli.usage', '--to is for the data folder of this machine, without --url')
   const { data, backup, disk } = settings
   const to = given.text('to')
+  if (to !== undefined) assertFree(to)
   const progress = createProgress(terminal, 'bytes')
   const unlock = lockUnlessInUse(data)
   try {
@@ -65,7 +68,8 @@ async function readFolder(given: Given, settings: Settings, terminal: Terminal):
       {
         dataFolder: data,
         folder: to ?? backup.folder,
-        verify: backup.verify,
+        // A copy that somebody asks for by hand is one to rely on.
+        verify: to !== undefined || backup.verify,
         keep: to === undefined ? backup.keep : undefined,
         version,
         sparedBytes: disk.reserveBytes,
@@ -82,6 +86,18 @@ async function readFolder(given: Given, settings: Settings, terminal: Terminal):
   } finally {
     unlock?.()
   }
+}
+
+/** @throws cli.usage where a backup cannot lie beside others, because something else is there */
+function assertFree(folder: string): void {
+  const facts = statSync(folder, { throwIfNoEntry: false })
+  if (facts !== undefined && !facts.isDirectory())
+    throw new GatewayError('cli.usage', `--to: ${folder} is a file; nothing is written over it`)
+  if (existsSync(join(folder, manifestName)))
+    throw new GatewayError(
+      'cli.usage',
+      `--to: ${folder} is a backup itself; name the folder that is to hold backups`,
+    )
 }
 
 /** No gateway starts while its folder is read; one that runs goes on. */

@@ -116,6 +116,25 @@ describe('a backup of a running gateway', () => {
     expect(listBackups(elsewhere)).toHaveLength(1)
     expect(listBackups(backups)).toHaveLength(2)
   })
+
+  it('is verified where a place is chosen for it, and nothing that is there is written over', async () => {
+    await furnish(httpClient((await start()).httpUrl))
+    const elsewhere = join(folder, 'usb')
+    const env = { SELVEDGE_DATA: data, SELVEDGE_BACKUP_VERIFY: 'false' }
+    const into = (to: string) => runSelvedge(['backup', '--to', to], { env, cwd: tmpdir() })
+    for (let i = 0; i < 2; i++) expect((await into(elsewhere)).stdout).toContain('verified')
+    const all = listBackups(elsewhere)
+    expect(all.map(({ manifest }) => manifest.verified)).toEqual([true, true])
+    expect(await into(all[0]!.path)).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('is a backup itself'),
+    })
+    const file = join(folder, 'file')
+    writeFileSync(file, 'mine')
+    expect(await into(file)).toMatchObject({ code: 64, stderr: expect.stringContaining('is a file') })
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+    expect(listBackups(elsewhere)).toHaveLength(2)
+  })
 })
 
 describe('a backup', () => {
@@ -196,5 +215,6 @@ describe('a backup', () => {
     const { code, stderr } = await selvedge(['restore', '--from', path])
     expect(code).toBe(1)
     expect(stderr).toContain('empty folder only')
+    expect(stderr).toContain('--data')
   })
 })
