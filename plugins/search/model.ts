@@ -91,23 +91,29 @@ interface Known {
 
 function toType(node: ObjectTypeDefinitionNode, known: Known): TypeModel {
   const own = textOf(node, 'resource', 'class')
+  const isResource = known.resources.has(node.name.value)
   return {
     name: node.name.value,
     isBroad: known.broad.has(node.name.value),
     classes: own === undefined ? [] : [own, ...textsOf(node, 'resource', 'also')],
     parents: textsOf(node, 'resource', 'subClassOf'),
-    fields: new Map((node.fields ?? []).map((field) => [field.name.value, toField(field, known)])),
+    fields: new Map(
+      (node.fields ?? []).map((field) => [field.name.value, toField(field, isResource, known)]),
+    ),
   }
 }
 
-function toField(field: FieldDefinitionNode, { resources, names }: Known): FieldModel {
+function toField(field: FieldDefinitionNode, isResource: boolean, { resources, names }: Known): FieldModel {
   const { value: name } = field.name
   const of = namedOf(field.type).name.value
-  const uri = textOf(field, 'attribute', 'uri')
-  const uris = uri === undefined ? [] : [uri, ...textsOf(field, 'attribute', 'also')]
   const inverse = textOf(field, 'inverse', 'uri')
   const rules = rulesOf(field)
-  const isOwn = uris.length === 0 && inverse === undefined && rules.length === 0
+  const uri = textOf(field, 'attribute', 'uri')
+  const isSaid = uri !== undefined || inverse !== undefined || rules.length > 0
+  const isOwn = !isSaid && (!isResource || name === 'id' || name === 'type')
+  // Without a word about it, a field is the attribute of the same name in the default vocabulary.
+  const first = uri ?? (isSaid || isOwn ? undefined : `https://uri.etsi.org/ngsi-ld/default-context/${name}`)
+  const uris = first === undefined ? [] : [first, ...textsOf(field, 'attribute', 'also')]
   const kind = (): FieldModel['kind'] => {
     if (isOwn) return 'own'
     if (of === 'GeoLocation') return 'place'

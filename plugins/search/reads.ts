@@ -127,6 +127,9 @@ async function readPage(
     `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`,
   )
   const entities = entitiesOf(text, ports.broker.address)
+  if (ask.weights !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
+    throw backendFailed(ports.ranking.address, 502, 'it answered no rankScore, so it does not rank')
+  }
   tally.entities += entities.length
   if (tally.entities > limits.searchEntitiesMax.value) {
     throw tooComplex(`The operation reads more than ${limits.searchEntitiesMax.value} entities; narrow it`)
@@ -140,6 +143,9 @@ async function readCount(ports: ReadPorts, tally: Tally, ask: Ask): Promise<numb
   if (Number.isInteger(count)) return count
   throw backendFailed(ports.broker.address, 502, 'it does not tell how many entities match')
 }
+
+/** Attribute of the score that the component of ranking gives. */
+export const rankScore = 'http://iotcrawler.eu/rankScore'
 
 interface Answered {
   readonly text: string

@@ -7,7 +7,7 @@ import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits.ts'
 import { type Criteria, isBare, type LinkCriteria } from './criteria.ts'
 import type { Model } from './model.ts'
-import { type Ask, type Page, type Reads, tooComplex } from './reads.ts'
+import { type Ask, type Page, type Reads, rankScore, tooComplex } from './reads.ts'
 import { type EntityJson, instanceOf, memberOf, targetsOf, toScalar } from './values.ts'
 
 /** Weights of ranking: name and weight. */
@@ -34,12 +34,20 @@ interface Parts {
 }
 
 async function select(parts: Parts, criteria: Criteria, page: Page): Promise<readonly EntityJson[]> {
-  const { first, rest } = await peek(asksOf(parts, criteria))
+  const asks = asksOf(parts, criteria)
+  // Whether there is a second question is only known by reading on, which a first page does not need.
+  if (page.offset === 0 && criteria.links.length > 0) return collected(parts, asks, page)
+  const { first, rest } = await peek(asks)
   if (first === undefined) return []
-  if (rest === undefined) return upTo(parts, first, page)
+  return rest === undefined ? upTo(parts, first, page) : collected(parts, rest, page)
+}
+
+/** What several questions find, each entity once, as far as the page needs. */
+async function collected(parts: Parts, asks: AsyncIterable<Ask>, page: Page): Promise<readonly EntityJson[]> {
   const found = new Map<string, EntityJson>()
   const wanted = page.offset + page.limit
-  for await (const ask of rest) {
+  if (page.limit === 0) return []
+  for await (const ask of asks) {
     for await (const entities of pagesOf(parts, ask, wanted)) {
       for (const entity of entities) if (!found.has(entity.id)) found.set(entity.id, entity)
       if (found.size >= wanted) return [...found.values()].slice(page.offset, wanted)
@@ -70,7 +78,7 @@ async function selectRanked(
 }
 
 function scoreOf(entity: EntityJson): number {
-  const instance = instanceOf(entity, ['http://iotcrawler.eu/rankScore'])
+  const instance = instanceOf(entity, [rankScore])
   const score = instance === undefined ? undefined : toScalar(memberOf(instance, undefined), 'Float')
   return typeof score === 'number' ? score : 0
 }
@@ -180,6 +188,7 @@ function both(
 async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Demand> {
   const { links } = criteria
   if (links.length === 0) return yield {}
+  if (links.length === 1) return yield* demandsOfLink(parts, links[0]!, 1)
   const peeked: Peeked<Demand>[] = []
   for (const link of links) {
     const one = await peek(demandsOfLink(parts, link, links.length))

@@ -70,9 +70,9 @@ export const aliasVariables: Readonly<Record<string, string>> = {
 
 /** Variables of parts that are built, which mean nothing here; accepted, and reported. */
 export const idleVariables: Readonly<Record<string, string>> = {
-  CUT_TYPE_URIS: 'names are shortened by the @context of the request',
+  CUT_TYPE_URIS: 'GraphQL tells types as full IRIs',
   GRAPHQL_ENDPOINT_URL: 'the IDE asks the address it came from',
-  TRACK_EXECUTION_TIMES: 'times are in /metrics',
+  TRACK_EXECUTION_TIMES: 'what an operation read, and how long that took, is in the extensions of its answer',
   LOG_LEVEL: 'there is one log, log.level',
   REQUEST_LIMIT: 'bodies have the bound of docs/reference/limits.md',
   SESSION_SECRET: 'there are no sessions',

@@ -1,0 +1,177 @@
+/**
+ * What is searched: this gateway's own broker, its ranking component, or another broker by its address; how few requests that
+ * takes; and what clients see when it fails.
+ */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { BrokerPort, BrokerRequest } from '#contract'
+import { createEngine } from '#plugins/search/engine.ts'
+import { fieldEntities, idOf, platformOf, type SearchSite, startSearchSite } from '#test/kit/search-site.ts'
+
+let site: SearchSite
+
+beforeAll(async () => {
+  site = await startSearchSite({ SELVEDGE_RANKING_BACKEND: 'mdr' })
+  const devices = Array.from({ length: 150 }, (_, index) => `d${index}`)
+  await site.create([
+    ...devices.map((device, index) => platformOf(device, ['T'], [10 + index / 1000, 50])),
+    ...devices.flatMap((device, index) =>
+      fieldEntities({ device, field: 'T', value: index, completeness: ((index * 7) % 150) / 150 }),
+    ),
+  ])
+}, 60_000)
+
+afterAll(() => site.close())
+
+const weights = '[{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
+
+describe('ranking', () => {
+  it('ranks by the ranking component: best first, with the score', async () => {
+    const { streams } = await site.data<{ streams: { id: string; rankScore: number }[] }>(
+      `{ streams(ranking: ${weights}, limit: 3) { id rankScore quality { completeness { rated } } } }`,
+    )
+    expect(streams.map(({ rankScore }) => Math.round(rankScore * 150))).toEqual([149, 148, 147])
+    const next = await site.data<{ streams: { rankScore: number }[] }>(
+      `{ streams(ranking: ${weights}, limit: 2, offset: 3) { rankScore } }`,
+    )
+    expect(next.streams.map(({ rankScore }) => Math.round(rankScore * 150))).toEqual([146, 145])
+  })
+
+  it('ranks what nested criteria leave, also where that takes several questions', async () => {
+    const { streams } = await site.data<{ streams: { rankScore: number }[] }>(
+      `{ streams(ranking: ${weights}, generatedBy: { observes: { label: "t" } }, limit: 4, offset: 1) { rankScore } }`,
+    )
+    expect(streams.map(({ rankScore }) => Math.round(rankScore * 150))).toEqual([148, 147, 146, 145])
+  })
+
+  it('goes from cursor to cursor in the order of the score', async () => {
+    const { streamsConnection } = await site.data<{
+      streamsConnection: {
+        nodes: { rankScore: number }[]
+        pageInfo: { hasNextPage: boolean }
+        totalCount: number
+      }
+    }>(
+      `{ streamsConnection(ranking: ${weights}, first: 2) { nodes { rankScore } pageInfo { hasNextPage } totalCount } }`,
+    )
+    expect(streamsConnection).toMatchObject({ pageInfo: { hasNextPage: true }, totalCount: 150 })
+    expect(Math.round(streamsConnection.nodes[1]!.rankScore * 150)).toBe(148)
+  })
+
+  it('refuses criteria without a weight', async () => {
+    const { errors } = await site.ask('{ streams(ranking: [{ name: "x" }]) { id } }')
+    expect(errors?.[0]?.message).toContain('needs a name and a value')
+  })
+})
+
+describe('requests to the broker', () => {
+  /** The gateway's broker, with every request noted. */
+  function noted(): { readonly port: BrokerPort; readonly asked: BrokerRequest[] } {
+    const asked: BrokerRequest[] = []
+    const port: BrokerPort = {
+      address: site.url,
+      async exchange(request) {
+        asked.push(request)
+        const answer = await fetch(site.url + request.path, { headers: request.headers ?? {} })
+        return {
+          status: answer.status,
+          headers: Object.fromEntries(answer.headers),
+          text: await answer.text(),
+        }
+      },
+    }
+    return { port, asked }
+  }
+
+  async function countOf(query: string): Promise<number> {
+    const { port, asked } = noted()
+    const settings = { introspection: true, timeoutMs: 10_000 }
+    const engine = createEngine({ broker: port, ranking: port, changes: undefined }, settings, [])
+    const request = new Request(`http://x/graphql?query=${encodeURIComponent(query)}`)
+    const environment = { body: async () => Buffer.alloc(0), signal: new AbortController().signal }
+    const answer = await engine.http(request, environment)
+    expect(((await answer.json()) as { errors?: unknown }).errors).toBeUndefined()
+    engine.close()
+    return asked.length
+  }
+
+  it('are one for each level of a hundred entities, and not one for each entity', async () => {
+    const query = (limit: number): string => `{ streams(limit: ${limit}) { generatedBy { isHostedBy { id } }
+      observes { label } observation { hasSimpleResult } quality { completeness { rated } } } }`
+    expect(await countOf(query(1))).toBe(6)
+    expect(await countOf(query(100))).toBe(6)
+    expect(await countOf(query(150))).toBe(11)
+  })
+
+  it('are few for nested criteria, and no more than the page needs', async () => {
+    const three = (limit: number): string =>
+      `{ streamObservations(belongsTo: { generatedBy: { observes: { label: "t" } } }, limit: ${limit}) { id } }`
+    expect(await countOf(three(5))).toBe(4)
+    expect(await countOf(three(150))).toBeLessThanOrEqual(12)
+  })
+})
+
+describe('another broker', () => {
+  it('is searched by its address, and its log is not followed', async () => {
+    const other = await startSearchSite({ SELVEDGE_SEARCH_BACKEND: `${site.url}/ngsi-ld/` })
+    const query = `{ platforms(id: "${idOf('Platform', 'd3')}") { label hosts { madeObservation { hasSimpleResult } } } }`
+    expect(await other.data(query)).toEqual({
+      platforms: [{ label: 'platform d3', hosts: [{ madeObservation: { hasSimpleResult: 3 } }] }],
+    })
+    const stream = await fetch(`${other.url}/search/graphql/stream`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      body: JSON.stringify({ query: 'subscription { platforms { id } }' }),
+    })
+    expect(await stream.text()).toContain('another broker')
+    const ranked = await other.ask(`{ streams(ranking: ${weights}) { id } }`)
+    expect(ranked.errors?.[0]?.message).toMatch(/answered \d+/)
+    await other.close()
+  })
+
+  describe('that fails', () => {
+    let server: Server
+    let broken: SearchSite
+    let status = 500
+    let body = ''
+
+    beforeAll(async () => {
+      server = createServer((_request, response) => {
+        if (status === 0) return
+        response.writeHead(status, { 'Content-Type': 'application/json' }).end(body)
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      broken = await startSearchSite({
+        SELVEDGE_SEARCH_BACKEND: `http://127.0.0.1:${port}`,
+        SELVEDGE_SEARCH_TIMEOUT_MS: '300',
+      })
+    }, 60_000)
+
+    afterAll(async () => {
+      await broken.close()
+      server.closeAllConnections()
+      server.close()
+    })
+
+    it.each([
+      ['an error', 503, '{"title":"Busy","detail":"come back"}', 503, 'answered 503: Busy: come back'],
+      ['no JSON', 200, '<html>', 502, 'no list of entities'],
+      ['no entities', 200, '{"a":1}', 502, 'no list of entities'],
+      ['nothing', 0, '', 504, 'no answer within'],
+    ])(
+      'by answering %s is an error of GraphQL with its status',
+      async (_what, answered, text, told, reason) => {
+        ;[status, body] = [answered, text]
+        const { data, errors } = await broken.ask('{ platforms { id } }')
+        expect(data).toEqual({ platforms: null })
+        expect(errors?.[0]).toMatchObject({
+          path: ['platforms'],
+          extensions: { code: 'BACKEND_FAILED', status: told },
+          message: expect.stringContaining(reason) as string,
+        })
+      },
+    )
+  })
+})
