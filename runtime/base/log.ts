@@ -68,6 +68,8 @@ export const logEvents = {
   'uplink.catching-up': 'An uplink is behind: current values go first, then what happened meanwhile.',
   'uplink.evicted':
     'History did not go up, for the budget of an uplink or that of the history; its gaps were told.',
+  'uplink.over-budget':
+    'More waits for an uplink than its budget allows: some of it will not go up, and be told as gaps.',
   'uplink.undeclared': 'An uplink of the settings cannot begin, such as for a context that is not there.',
   'uplink.down': 'The broker of an uplink cannot be reached or does not take anything.',
   'uplink.up': 'The broker of an uplink takes what it is sent again.',

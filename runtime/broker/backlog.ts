@@ -34,7 +34,7 @@ export function createBacklog(
     volumes(from) {
       const found = spans.volumes(from)
       for (const { tail } of live.streams()) {
-        const { committed, modified, values } = tail
+        const { committed, modified, times, values } = tail
         const first = modified.findIndex((at) => at >= from)
         if (first < 0 || first >= committed) continue
         const observations = committed - first
@@ -44,6 +44,7 @@ export function createBacklog(
           observations,
           bytes: observations * unfoldedBytes,
           isNumeric: typeof values[first] === 'number',
+          observedMs: Math.abs(times[committed - 1]! - times[first]!),
         })
       }
       return found

@@ -23,6 +23,7 @@ interface UplinkView {
   readonly refused?: number
   readonly waitingObservations?: number
   readonly waitingBytes?: number
+  readonly toBeLetGo?: number
   readonly roomSeconds?: number
   readonly evicted?: number
   readonly lastSuccess?: string
@@ -190,6 +191,9 @@ function statusText(one: UplinkView): string {
         'Waiting',
         `${counted(one.waitingObservations, 'observation')}, ${counted(one.waitingBytes, 'byte')} here`,
       ],
+      ...(one.toBeLetGo
+        ? [['Over budget', `${counted(one.toBeLetGo, 'observation')}, to be told as gaps`]]
+        : []),
       [
         'Room',
         one.roomSeconds === undefined ? 'nothing comes in' : `${span(one.roomSeconds)} at the current rate`,

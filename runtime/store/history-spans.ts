@@ -13,6 +13,8 @@ export interface SpanVolume {
   readonly observations: number
   readonly bytes: number
   readonly isNumeric: boolean
+  /** From the first to the last time of observation, ms. */
+  readonly observedMs: number
 }
 
 /** A row of the table beside its body, about. */
@@ -29,7 +31,7 @@ export function createHistorySpans(database: Database) {
     .pluck()
   const volumes = database.prepare<[number], SpanVolume & { readonly numeric: number }>(
     `SELECT m0 AS "from", m1 AS "to", count AS observations, octet_length(body) + ${rowBytes} AS bytes,
-       min IS NOT NULL AS numeric FROM chunk WHERE m1 >= ?`,
+       min IS NOT NULL AS numeric, t1 - t0 AS observedMs FROM chunk WHERE m1 >= ?`,
   )
   const before = database.prepare<[number], number>('SELECT count(*) FROM chunk WHERE m1 < ?').pluck()
   const sample = database.prepare<[], { bytes: number | null }>(

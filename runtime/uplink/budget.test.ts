@@ -2,14 +2,14 @@
  * The budget of a backlog: what goes first, and that what is left keeps within it.
  */
 import { describe, expect, it } from 'vitest'
-import { cutPortion, joinedPortions, weigh, withinBudget } from './budget.ts'
+import { cutPortion, joinedPortions, stretchOf, weigh, withinBudget } from './budget.ts'
 
 const minute = 60_000
 const hour = 60 * minute
 /** Ten hours of one numeric stream and one of states, each once a second. */
 const volumes = Array.from({ length: 10 }, (_, i) => [
-  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: true },
-  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: false },
+  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: true, observedMs: hour },
+  { from: i * hour, to: (i + 1) * hour, observations: 3600, bytes: 7200, isNumeric: false, observedMs: hour },
 ]).flat()
 const parts = cutPortion({ from: 0, to: 10 * hour, level: 'full' }, 10, minute)
 const weighed = weigh(parts, volumes, minute)
@@ -48,5 +48,32 @@ describe('the budget of a backlog', () => {
       { from: 0, to: 2 * hour, level: 'thinned' },
       { from: 2 * hour, to: 10 * hour, level: 'full' },
     ])
+  })
+
+  it('leaves alone what is on its way', () => {
+    expect(
+      withinBudget(weighed, { ...none, observations: 0 }, 2)
+        .map(({ level }) => level[0])
+        .join(''),
+    ).toBe('ffbbbbbbbb')
+  })
+
+  it('is told for any stretch, where nothing was decided, too', () => {
+    const known = [
+      { from: 10, to: 20, level: 'bare' as const },
+      { from: 20, to: 30, level: 'thinned' as const },
+    ]
+    expect(stretchOf(known, 0, 40).map(({ from, level }) => `${from}${level}`)).toEqual([
+      '0full',
+      '10bare',
+      '20thinned',
+      '30full',
+    ])
+    expect(stretchOf(known, 15, 25).map(({ from, to, level }) => `${from}-${to}${level}`)).toEqual([
+      '15-20bare',
+      '20-25thinned',
+    ])
+    expect(stretchOf([], 5, 6)).toEqual([{ from: 5, to: 6, level: 'full' }])
+    expect(stretchOf(known, 35, 35)).toEqual([])
   })
 })

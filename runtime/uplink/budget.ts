@@ -35,11 +35,14 @@ export interface Budget {
   readonly oldest: number
 }
 
-/** The portions, oldest first, with the levels that keep them within a budget. No level is ever taken back. */
-export function withinBudget(all: readonly Weighed[], budget: Budget): readonly Portion[] {
-  const portions = all.map((one) => ({
+/**
+ * The portions, oldest first, with the levels that keep them within a budget. No level is ever taken back, and the first
+ * `fixed` of them stay as they are.
+ */
+export function withinBudget(all: readonly Weighed[], budget: Budget, fixed = 0): readonly Portion[] {
+  const portions = all.map((one, i) => ({
     ...one,
-    level: one.to <= budget.oldest ? atLeast(one.level, 'numberless') : one.level,
+    level: i >= fixed && one.to <= budget.oldest ? atLeast(one.level, 'numberless') : one.level,
   }))
   const sum = { observations: 0, bytes: 0 }
   const add = ({ amounts, level }: Weighed, sign: 1 | -1): void => {
@@ -48,7 +51,7 @@ export function withinBudget(all: readonly Weighed[], budget: Budget): readonly 
   }
   for (const one of portions) add(one, 1)
   for (const level of levels.slice(1)) {
-    for (const one of portions) {
+    for (const one of portions.slice(fixed)) {
       if (sum.bytes <= budget.bytes && sum.observations <= budget.observations) return portions.map(bare)
       if (levels.indexOf(one.level) >= levels.indexOf(level)) continue
       add(one, -1)
@@ -75,6 +78,18 @@ export function joinedPortions(all: readonly Portion[]): readonly Portion[] {
   return joined
 }
 
+/** What portions without holes say of a stretch of time; where they say nothing, all goes up. */
+export function stretchOf(portions: readonly Portion[], from: number, to: number): readonly Portion[] {
+  const full = (begin: number, end: number): Portion => ({ from: begin, to: end, level: 'full' })
+  const ends = { begin: portions[0]?.from ?? to, end: portions.at(-1)?.to ?? to }
+  const clipped = [full(from, ends.begin), ...portions, full(ends.end, to)].map((one) => ({
+    ...one,
+    from: Math.max(one.from, from),
+    to: Math.min(one.to, to),
+  }))
+  return joinedPortions(clipped.filter((one) => one.from < one.to))
+}
+
 /** A portion in at most so many parts of one length. */
 export function cutPortion({ from, to, level }: Portion, parts: number, leastMs: number): readonly Portion[] {
   const ms = Math.max(leastMs, Math.ceil((to - from) / parts))
@@ -91,6 +106,20 @@ export interface Volume extends Amount {
   /** The time of the last. */
   readonly to: number
   readonly isNumeric: boolean
+  /** From the first to the last time of observation, ms; these may be other times than those of commits. */
+  readonly observedMs: number
+}
+
+/** The place of the first portion, in order of time, that ends behind a time. */
+function firstBehind(portions: readonly Portion[], at: number): number {
+  let low = 0
+  let high = portions.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (portions[middle]!.to > at) high = middle
+    else low = middle + 1
+  }
+  return low
 }
 
 /** What portions hold at each level, as far as volumes tell: evenly spread over their times. */
@@ -100,14 +129,14 @@ export function weigh(
   thinMs: number,
 ): readonly Weighed[] {
   const sums = portions.map(() => [0, 0, 0, 0, 0, 0])
-  for (const { from, to, observations, bytes, isNumeric } of volumes) {
-    for (const [i, part] of portions.entries()) {
+  for (const { from, to, observations, bytes, isNumeric, observedMs } of volumes) {
+    for (let i = firstBehind(portions, from); i < portions.length && portions[i]!.from <= to; i++) {
+      const part = portions[i]!
       const begin = Math.max(from, part.from)
       const end = Math.min(to, part.to)
-      if (end < begin || from >= part.to) continue
       const share = to === from ? 1 : Math.min(1, (end - begin) / (to - from))
       const whole = observations * share
-      const thin = isNumeric ? Math.min(whole, (end - begin) / thinMs + 1) : whole
+      const thin = isNumeric ? Math.min(whole, (observedMs * share) / thinMs + 1) : whole
       const each = observations === 0 ? 0 : bytes / observations
       const sum = sums[i]!
       sum[0]! += whole

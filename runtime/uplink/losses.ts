@@ -126,17 +126,20 @@ export function createLosses(
     },
     end() {
       for (const [s, loss] of open) {
-        const before = state.losses[s]
-        state.losses[s] = before === undefined ? loss : sumOf(before, loss)
+        const of = `${s} ${loss.reason}`
+        const before = state.losses[of]
+        state.losses[of] = before === undefined ? loss : sumOf(before, loss)
         state.counts.evicted += loss.count
       }
       open = new Map()
     },
     gaps(began) {
-      const own = Object.entries(state.losses).flatMap(([s, loss]) => {
-        const stream = following.streamOf(Number(s))
+      const own = Object.entries(state.losses).flatMap(([of, loss]) => {
+        const s = Number.parseInt(of, 10)
+        const stream = following.streamOf(s)
         if (stream === undefined) return []
-        return [gapStep(`${prefix}:${s}-${loss.from}`, { id: stream.id, stream, alias, placing }, loss)]
+        const id = `${prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}`
+        return [gapStep(id, { id: stream.id, stream, alias, placing }, loss)]
       })
       const kept = ofRetention(began)
       return {
@@ -154,7 +157,7 @@ const sumOf = (one: Loss, other: Loss): Loss => ({
   from: Math.min(one.from, other.from),
   to: Math.max(one.to, other.to),
   count: one.count + other.count,
-  reason: one.reason === 'budget' ? 'budget' : other.reason,
+  reason: one.reason,
 })
 
 interface Gap {

@@ -6,10 +6,21 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Backlog } from '#broker/backlog.ts'
 import type { UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
-import { type Amount, cutPortion, joinedPortions, type Portion, weigh, withinBudget } from './budget.ts'
+import {
+  type Amount,
+  cutPortion,
+  joinedPortions,
+  type Portion,
+  stretchOf,
+  type Volume,
+  weigh,
+  withinBudget,
+} from './budget.ts'
 import type { UplinkState, Waiting } from './state.ts'
 
 export interface Waits extends Amount {
+  /** Observations of what waits that will not go up, as far as that is decided. */
+  readonly letGo: number
   /** Seconds until something that has not gone up is let go, if nothing goes up; undefined where nothing comes in. */
   readonly roomSeconds: number | undefined
 }
@@ -17,10 +28,18 @@ export interface Waits extends Amount {
 export interface Measure {
   /** `oldest` is the commit time of the oldest thing that waits. */
   waits(oldest: number | undefined): Waits
-  /** Keeps the spans within the budget, now and then. Returns whether these are others now. */
-  bound(): boolean
+  /** Keeps what waits within the budget, now and then. Returns whether more of it is let go now. */
+  bound(what?: Bounded): boolean
   /** More waits than was known. */
   forget(): void
+}
+
+/** What is bounded beside the spans, and what of these is not. */
+export interface Bounded {
+  /** The first span is on its way, and stays as it is. */
+  readonly isFilling?: boolean
+  /** Commit time up to which something waits behind the position, ms; left out, it goes up by itself. */
+  readonly behindTo?: number | undefined
 }
 
 export interface MeasurePorts {
@@ -38,26 +57,28 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
   let boundAt = Number.NEGATIVE_INFINITY
   let known: { at: number; waits: Waits } | undefined
 
+  /** What came since the last of the spans, and is not sent. */
+  const behind = (to: number): readonly Portion[] =>
+    stretchOf(state.ahead, Math.max(state.spans.at(-1)?.to ?? 0, state.position.at), to)
+
   function measured(oldest: number | undefined): Waits {
     const now = clock.now()
     const from = oldest ?? now
-    const amountOf = (portions: readonly Portion[]): Amount => {
+    const amountOf = (portions: readonly Portion[]): Amount & { readonly letGo: number } => {
       const first = portions[0]?.from ?? now
-      return weigh(portions, backlog.volumes(first), thinMs).reduce<Amount>(
+      return weigh(portions, backlog.volumes(first), thinMs).reduce(
         (sum, { amounts, level }) => ({
           observations: sum.observations + amounts[level].observations,
           bytes: sum.bytes + amounts[level].bytes,
+          letGo: sum.letGo + amounts.full.observations - amounts[level].observations,
         }),
-        { observations: 0, bytes: 0 },
+        { observations: 0, bytes: 0, letGo: 0 },
       )
     }
     const spans = state.spans.map(
       ({ from: begin, to, level = 'full' }): Portion => ({ from: begin, to, level }),
     )
-    // What came since the last of them, and is not sent.
-    const rest = Math.max(spans.at(-1)?.to ?? 0, state.position.at)
-    const waiting =
-      oldest === undefined ? [] : [...spans, { from: rest, to: now + 1, level: 'full' as const }]
+    const waiting = oldest === undefined ? [] : [...spans, ...behind(now + 1)]
     const amount = amountOf(waiting)
     const rateMs = limits.uplinkRateMs.value
     const lately = amountOf([{ from: now - rateMs, to: now + 1, level: 'full' }])
@@ -90,34 +111,57 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
     forget() {
       boundAt = Number.NEGATIVE_INFINITY
     },
-    bound() {
+    bound({ isFilling = false, behindTo }: Bounded = {}) {
       const at = clock.monotonic()
       if (!hasBudget || at - boundAt < limits.uplinkBudgetMs.value) return false
       boundAt = at
-      const parts = state.spans.flatMap((span) =>
-        cutPortion(portionOf(span, backlog), limits.uplinkBudgetParts.value, limits.uplinkBudgetPartMs.value),
-      )
-      const volumes = backlog.volumes(parts[0]?.from ?? 0)
-      const portions = withinBudget(weigh(parts, volumes, thinMs), {
+      const fixed = isFilling ? state.spans.slice(0, 1) : []
+      const open = state.spans.slice(fixed.length)
+      const waiting = behindTo === undefined ? [] : behind(behindTo)
+      const all = [...fixed, ...open, ...waiting]
+      const volumes = backlog.volumes(all[0]?.from ?? 0)
+      const parts = all.flatMap((span, i) => {
+        const portion = portionOf(span, volumes)
+        return i < fixed.length
+          ? [portion]
+          : cutPortion(portion, limits.uplinkBudgetParts.value, limits.uplinkBudgetPartMs.value)
+      })
+      const budget = {
         bytes: budgetBytes ?? Number.POSITIVE_INFINITY,
         observations: budgetObservations ?? Number.POSITIVE_INFINITY,
         oldest: oldestAllowed(),
-      })
+      }
+      const portions = withinBudget(weigh(parts, volumes, thinMs), budget, fixed.length)
       if (portions.every(({ level }, i) => level === parts[i]!.level)) return false
-      state.spans = state.spans.flatMap((span) => {
-        const own = portions.filter(({ from, to }) => from >= span.from && to <= span.to)
-        const { began = span.from } = span
-        // The first of them was cut from where something is.
-        const [first, ...others] = joinedPortions(own)
-        return [{ ...first!, from: span.from }, ...others].map((one): Waiting => ({ ...one, began }))
-      })
+      const of = (span: Waiting): readonly Portion[] =>
+        wholly(
+          span,
+          portions.filter(({ from, to }) => from >= span.from && to <= span.to),
+        )
+      if (behindTo !== undefined) state.ahead = joinedPortions(waiting.flatMap(of))
+      state.spans = [
+        ...fixed,
+        ...open.flatMap((span) =>
+          of(span).map((one): Waiting => ({ ...one, began: span.began ?? span.from })),
+        ),
+      ]
+      known = undefined
       return true
     },
   } satisfies Measure)
 }
 
+/** The portions of a span as few; the first of them was cut from where something is. */
+function wholly({ from }: Waiting, portions: readonly Portion[]): readonly Portion[] {
+  const [first, ...others] = joinedPortions(portions)
+  return first === undefined ? [] : [{ ...first, from }, ...others]
+}
+
 /** A span that begins long before anything is there is cut from where something is. */
-function portionOf({ from, to, level = 'full' }: Waiting, backlog: Pick<Backlog, 'volumes'>): Portion {
-  const first = backlog.volumes(from).reduce((least, volume) => Math.min(least, volume.from), to - 1)
+function portionOf({ from, to, level = 'full' }: Waiting, volumes: readonly Volume[]): Portion {
+  const first = volumes.reduce(
+    (least, volume) => (volume.to < from ? least : Math.min(least, volume.from)),
+    to - 1,
+  )
   return { from: Math.max(from, Math.min(first, to - 1)), to, level }
 }

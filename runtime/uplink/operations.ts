@@ -132,6 +132,7 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     evicted: counts.evicted,
     waitingObservations: waits.observations,
     waitingBytes: waits.bytes,
+    toBeLetGo: waits.letGo,
     roomSeconds: waits.roomSeconds,
     bytesToday: day.date === new Date(now).toISOString().slice(0, 10) ? day.bytes : 0,
     lastSuccess: time(last.success),

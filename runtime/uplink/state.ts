@@ -4,7 +4,7 @@
  * sent again after a crash is known over there.
  */
 import type { Position } from '#broker/following.ts'
-import type { Level } from './budget.ts'
+import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Loss } from './losses.ts'
 import type { ReconcileTask } from './reconcile.ts'
 
@@ -25,8 +25,10 @@ export interface UplinkState {
   refresh: { since: number; graves: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: Waiting[]
-  /** What of these did not go up and is still to be told, by stream. */
-  losses: { [s: string]: Loss }
+  /** What is decided of what waits behind the position, while nothing can be sent, in order; it becomes spans then. */
+  ahead: readonly Portion[]
+  /** What of these did not go up and is still to be told, by stream and reason. */
+  losses: { [of: string]: Loss }
   /** The last record of what the history let go that was told, or need not be. */
   gap: number
   /** By a person, who alone ends it. */
@@ -54,6 +56,7 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     position,
     refresh,
     spans: [],
+    ahead: [],
     losses: {},
     gap: 0,
     isPaused: false,
@@ -61,6 +64,19 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     last: {},
     counts: { sent: 0, past: 0, refused: 0, skipped: 0, evicted: 0 },
   }
+}
+
+/** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */
+export function owe(state: UplinkState, from: number, to: number): void {
+  const last = state.spans.at(-1)
+  const began = Math.max(from, last?.to ?? 0)
+  const [first, ...others] = stretchOf(state.ahead, began, to)
+  state.ahead = []
+  if (first === undefined) return
+  const isOne = last !== undefined && last.to >= from && (last.level ?? 'full') === first.level
+  if (isOne) last.to = first.to
+  else state.spans.push({ ...first, began })
+  state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
 }
 
 /** A state from its row. */

@@ -12,6 +12,7 @@ import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
 import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
+import { budgetLane } from './budget-lane.ts'
 import type { Centre } from './centre.ts'
 import { createComparing } from './comparing.ts'
 import type { Gate, Shut } from './gate.ts'
@@ -25,7 +26,7 @@ import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
 import { endsOf, instanceKeys, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
-import type { UplinkState } from './state.ts'
+import { owe, type UplinkState } from './state.ts'
 import { createThrottle } from './throttle.ts'
 
 export interface UplinkPorts {
@@ -110,6 +111,8 @@ export function createUplink(
   let toldMost = 0
   let isClosed = false
   let knowsCentre = false
+  /** The first span is on its way. */
+  let isFilling = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
@@ -177,7 +180,8 @@ export function createUplink(
     const rows = following.after(position.n, limits.uplinkRowsPerTurn.value)
     const here = following.position()
     const isBehind = rows?.[0] !== undefined && here.at - rows[0].at > limits.uplinkBehindMs.value
-    if (rows === undefined || isBehind) {
+    const isDecided = state.ahead.length > 0
+    if (rows === undefined || isBehind || isDecided) {
       catchUp()
       return true
     }
@@ -217,10 +221,7 @@ export function createUplink(
   function catchUp(): void {
     const here = following.position()
     const since = state.position.at
-    const last = state.spans.at(-1)
-    const isFull = (last?.level ?? 'full') === 'full'
-    if (last !== undefined && last.to >= since && isFull) last.to = here.at + 1
-    else state.spans.push({ from: Math.max(since, last?.to ?? 0), to: here.at + 1 })
+    owe(state, since, here.at + 1)
     measure.forget()
     state.refresh = {
       since: Math.min(since, state.refresh?.since ?? since),
@@ -287,6 +288,7 @@ export function createUplink(
     const sizes = { sliceMs: limits.uplinkSliceMs.value }
     const breathe = createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value)
     while (!isClosed) {
+      isFilling = false
       const span = state.spans[0]
       if (span === undefined || state.refresh !== undefined || following.isHeld()) {
         const mayCompare = span === undefined && state.refresh === undefined && !following.isHeld()
@@ -296,6 +298,7 @@ export function createUplink(
       }
       if (measure.bound()) continue
       span.began ??= span.from
+      isFilling = true
       const way = { deliver: fill, settle: ghosts.settle, breathe }
       const to = await fillSpan(span, sizes, { following, reading, losses, ...way })
       if (to === undefined) return
@@ -335,7 +338,12 @@ export function createUplink(
   }
   // What was sent after the state was kept is not known, and what a backup lacks is to be told: as after a cut.
   if (restored !== undefined || state.position.n < following.position().n) catchUp()
-  const lanes = [enduring(liveLane), enduring(backfillLane)]
+  const onBound = (): Promise<void> => {
+    isUnsaved = true
+    return keep()
+  }
+  const bounding = { ...ports, id, state, isFilling: () => isFilling, onBound }
+  const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(enduring)
 
   return Object.freeze({
     status() {

@@ -86,12 +86,22 @@ describe('the budget of an uplink', () => {
       await send('PATCH', `${entities}/urn:T:1/attrs`, { level: observed(i, i), ...door })
     }
     for (let i = 1; i < count; i++) await observe(i)
-    // Longer than what the live lane goes through by itself.
-    await new Promise((resolve) => setTimeout(resolve, 6000))
     await observe(count)
     const offline = await runSelvedge(['uplink', 'status', '--url', site.httpUrl])
     expect(offline.stdout).toMatch(/left at the current rate/)
     expect(offline.code).toBe(1)
+    // What waits is weighed now and then; then what is too much is decided on and told, though nothing can be sent.
+    await vi.waitFor(
+      () => expect(site.logLines().map(({ event }) => event)).toContain('uplink.over-budget'),
+      { timeout: 60_000, interval: 500 },
+    )
+    const [bounded] = (await here().get('/selvedge/v1/uplinks')).json() as {
+      waitingObservations: number
+      toBeLetGo: number
+    }[]
+    expect(bounded!.waitingObservations).toBeLessThanOrEqual(60)
+    expect(bounded!.waitingObservations + bounded!.toBeLetGo).toBeGreaterThanOrEqual(count + 10)
+    expect((await runSelvedge(['uplink', 'status', '--url', site.httpUrl])).stdout).toMatch(/Over budget/)
 
     centre = await startCentre(httpPort)
     const gap = await vi.waitFor(async () => {
@@ -120,5 +130,5 @@ describe('the budget of an uplink', () => {
     expect((await here().get('/metrics')).text).toMatch(
       /selvedge_uplink_evicted_total\{uplink="urn:up"\} [1-9]/,
     )
-  }, 60_000)
+  }, 120_000)
 })
