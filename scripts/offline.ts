@@ -33,7 +33,7 @@ const uplinkBudget = Math.round(budget / Number(values.share))
 const mib = 2 ** 20
 /** Growth of resident memory over the second half, by its slope, that is still noise. */
 const growthMax = 0.1
-const drainMs = 300_000
+const drainMs = 300_000 + Number(values.observations) / 20
 
 const startedAt = performance.now()
 const tell = (line: string): void =>

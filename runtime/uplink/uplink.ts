@@ -94,6 +94,10 @@ const isThere =
   (name: string): boolean =>
     name === alias || name === state.pseudonym
 
+/** What waited for its turn before a restart is not known any more; what changed lately is told as it is. */
+const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): UplinkState['refresh'] =>
+  throttling === 0 ? undefined : { since: at - throttling * 1000, graves: n, rid: 0 }
+
 export function createUplink(
   id: string,
   state: UplinkState,
@@ -102,16 +106,13 @@ export function createUplink(
 ): Uplink {
   const { following, centres, gate, link, losses, measure, log } = ports
   const throttle = createThrottle(ports.clock.monotonic, throttling)
-  // What waited for its turn before a restart is not known any more; what changed lately is told as it is.
-  if (throttling !== undefined && state.refresh === undefined)
-    state.refresh = { since: state.position.at - throttling * 1000, graves: state.position.n, rid: 0 }
+  state.refresh ??= throttledBefore(state.position, throttling)
   const { counts, restored } = state
   /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
   const toldAs = new Map<string, number>()
   let toldMost = 0
   let isClosed = false
   let knowsCentre = false
-  /** The first span is on its way. */
   let isFilling = false
   let isUnsaved = true
   let savedAt = Number.NEGATIVE_INFINITY
@@ -316,10 +317,10 @@ export function createUplink(
     }
   }
 
-  /** Puts the state on disk where it changed, at most once a second. */
+  /** Puts the state on disk: at once when it is the last for now, else where it changed and at most once a second. */
   async function keep(isLast = false): Promise<void> {
     const now = ports.clock.monotonic()
-    if (!isUnsaved || (!isLast && now - savedAt < limits.uplinkSaveMs.value)) return
+    if (!isLast && (!isUnsaved || now - savedAt < limits.uplinkSaveMs.value)) return
     isUnsaved = false
     savedAt = now
     await ports.save(state)
@@ -338,11 +339,7 @@ export function createUplink(
   }
   // What was sent after the state was kept is not known, and what a backup lacks is to be told: as after a cut.
   if (restored !== undefined || state.position.n < following.position().n) catchUp()
-  const onBound = (): Promise<void> => {
-    isUnsaved = true
-    return keep()
-  }
-  const bounding = { ...ports, id, state, isFilling: () => isFilling, onBound }
+  const bounding = { ...ports, id, state, isFilling: () => isFilling, onBound: () => keep(true) }
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(enduring)
 
   return Object.freeze({
@@ -369,13 +366,11 @@ export function createUplink(
     },
     async pause(isPaused) {
       state.isPaused = isPaused
-      isUnsaved = true
       await keep(true)
     },
     async reconcile(isDry) {
       if (comparing.isDue()) return false
       comparing.begin('asked', isDry)
-      isUnsaved = true
       await keep(true)
       return true
     },
