@@ -82,7 +82,7 @@ export function createCatalogue(database: PluginDatabase) {
 
   /** Takes in what a broker tells, in any order and number; when this is done all of it is found. */
   async function take(b: number, { changed, deleted = [], position }: Told): Promise<Difference> {
-    const { entries, sql } = parts
+    const { entries, sql, deriving } = parts
     const difference = { added: 0, changed: 0, removed: 0 }
     const generation = generationOf(b)
     const works: (() => keyof Difference | undefined)[] = [
@@ -96,6 +96,8 @@ export function createCatalogue(database: PluginDatabase) {
           const what = work()
           if (what !== undefined) difference[what]++
         }
+        // What follows for themselves; what follows for many has turns of its own.
+        deriving.some(step)
       })
       await breathe()
     }

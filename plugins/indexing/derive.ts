@@ -59,21 +59,21 @@ export function createDeriving(sql: Statements, naming: Naming) {
     const row = sql.nodeRow.get(n) as { kinds: number } | undefined
     const bits = (row?.kinds ?? 0) & searchable
     const next = bits === 0 ? silent : derived(n, bits)
-    const known = sql.derived.get(n) as Said | undefined
-    const before = known ?? silent
-    if (before.words !== next.words) {
+    const known = sql.derived.get(n) as (Said & { kinds: number }) | undefined
+    const before = known ?? { ...silent, kinds: bits }
+    const isReworded = before.words !== next.words
+    const isMoved = before.places !== next.places || before.kinds !== bits
+    if (isReworded) {
       if (before.words !== '') sql.dropWords.run(n)
       if (next.words !== '') sql.addWords.run(n, next.words)
     }
-    // Kinds stand in the tree too, and are not known to be the same.
-    if (before.places !== '[]' || next.places !== '[]') {
-      takeBack(n)
+    if (isMoved) {
+      if (before.places !== '[]') takeBack(n)
       place(n, bits, JSON.parse(next.places) as Json[])
     }
-    if (next.words === '' && next.places === '[]') {
-      if (known !== undefined) sql.dropDerived.run(n)
-    } else if (known?.words !== next.words || known.places !== next.places)
-      sql.putDerived.run(n, next.words, next.places)
+    if (!isReworded && !isMoved) return
+    if (next.words === '' && next.places === '[]') sql.dropDerived.run(n)
+    else sql.putDerived.run(n, next.words, next.places, bits)
   }
 
   function takeBack(n: number): void {

@@ -33,8 +33,8 @@ CREATE INDEX link_to ON link (target, n, k);
 
 -- What an entity says itself: words, and places as a JSON array of geometries.
 CREATE TABLE own (n INTEGER PRIMARY KEY, words TEXT NOT NULL, places TEXT NOT NULL) STRICT;
--- The same with what follows from its partners; searched by place and words.
-CREATE TABLE derived (n INTEGER PRIMARY KEY, words TEXT NOT NULL, places TEXT NOT NULL) STRICT;
+-- The same with what follows from its partners; searched by place and words, by place under these kinds.
+CREATE TABLE derived (n INTEGER PRIMARY KEY, words TEXT NOT NULL, places TEXT NOT NULL, kinds INTEGER NOT NULL) STRICT;
 CREATE TABLE place (p INTEGER PRIMARY KEY, n INTEGER NOT NULL, geometry TEXT NOT NULL) STRICT;
 CREATE INDEX place_of ON place (n);
 -- One dimension more for the kind, so that streams and sensors of a place are told apart by the tree.
