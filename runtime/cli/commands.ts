@@ -142,6 +142,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./uplink.ts')).uplink,
   },
   {
+    name: 'index',
+    summary: 'Tell how the index of streams and sensors is, build it anew',
+    words: { form: 'status|rebuild', least: 1, most: 1 },
+    details:
+      'status tells how many entities of which broker are in it, and how far it is behind. rebuild empties it and reads\neverything again; it ends when all that was there is in it. Meanwhile answers of the index lack entities.',
+    options: [...gatewayOptions, ...settingsOptions, json],
+    load: async () => (await import('./index.ts')).index,
+  },
+  {
     name: 'queue',
     summary: 'List, send again or drop what was given up',
     words: { form: 'ls|retry|drop [ID ...]', least: 1, most: 1000 },

@@ -1,0 +1,84 @@
+/**
+ * The index in a real process: observations that devices publish are seen, a kill loses nothing of that, and `selvedge index` builds it
+ * anew.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+
+let folder: string
+let gateway: GatewayProcess
+let client: HttpClient
+const within = { timeout: 15_000, interval: 50 }
+
+const begin = async (): Promise<void> => {
+  gateway = await startGatewayProcess({ dataFolder: join(folder, 'data') })
+  client = httpClient(gateway.httpUrl)
+  await vi.waitFor(async () => {
+    const answer = await client.get('/indexing/api/health')
+    expect((answer.json() as { position: number | null }).position).not.toBeNull()
+  }, within)
+}
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'selvedge-indexing-'))
+  await begin()
+})
+afterAll(async () => {
+  await gateway.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const send = async (seconds: number): Promise<void> => {
+  const sent = await client.ask('POST', '/senml', {
+    headers: { 'Content-Type': 'application/senml+json' },
+    body: [{ bn: 'boiler:', n: 'pressure', u: 'Pa', v: seconds % 100, t: seconds }],
+  })
+  expect(sent.status).toBe(204)
+}
+const isoOf = (seconds: number): string => new Date(seconds * 1000).toISOString()
+
+/** Streams that were seen after a time. */
+async function seenAfter(seconds: number, type = 'IotStream'): Promise<string[]> {
+  const query = new URLSearchParams({ type, timerel: 'after', timeAt: isoOf(seconds) })
+  const answer = await client.get(`/indexing/ngsi-ld/v1/entities?${query}`, {
+    'Selvedge-Index-Position': 'latest',
+  })
+  expect([answer.status, answer.headers['selvedge-answered-by']]).toEqual([200, 'index'])
+  return (answer.json() as { id: string }[]).map(({ id }) => id)
+}
+
+it('knows when a stream was last seen, by the value', async () => {
+  const start = 1_750_000_000
+  for (const at of [0, 10, 20]) await send(start + at)
+  expect(await seenAfter(start + 19)).toEqual(['urn:ngsi-ld:IotStream:boiler:pressure'])
+  expect(await seenAfter(start + 19, 'Sensor')).toEqual(['urn:ngsi-ld:Sensor:boiler:pressure'])
+  expect(await seenAfter(start + 20)).toEqual([])
+  await send(start + 30)
+  expect(await seenAfter(start + 20)).toHaveLength(1)
+})
+
+it('knows it after a kill, too', async () => {
+  const start = 1_750_001_000
+  await send(start)
+  expect(await seenAfter(start - 1)).toHaveLength(1)
+  await gateway.kill('SIGKILL')
+  await begin()
+  expect(await seenAfter(start - 1)).toHaveLength(1)
+  expect(await seenAfter(start)).toEqual([])
+})
+
+it('is built anew by a command, which ends when it is done', async () => {
+  const url = ['--url', gateway.httpUrl]
+  const done = await runSelvedge(['index', 'rebuild', ...url, '--json'], { cwd: folder })
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  const status = JSON.parse(done.stdout) as { position: number; brokers: { entities: object }[] }
+  expect(status.brokers[0]!.entities).toMatchObject({ stream: 1, sensor: 1, platform: 1, observation: 1 })
+  expect(await seenAfter(1_750_000_999)).toHaveLength(1)
+  const told = await runSelvedge(['index', 'status', ...url], { cwd: folder })
+  expect(told.stdout).toContain('following; stream 1, sensor 1')
+  const wrong = await runSelvedge(['index', 'rebild', ...url], { cwd: folder })
+  expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining('rebuild')])
+})
