@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createSettingsFolder } from '#test/kit/settings-folder.ts'
-import { foreignVariables } from './foreign-names.ts'
+import { aliasVariables, foreignVariables } from './foreign-names.ts'
 
 const { folder, settingsOf } = createSettingsFolder()
 
@@ -30,9 +30,9 @@ describe('settings that stand', () => {
       tunnels: [],
       uplinks: [],
       copies: [],
-      indexing: { enabled: true, port: 'off' },
-      ranking: { enabled: true, port: 3003, backend: 'indexing', timeoutMs: 10_000 },
-      search: { enabled: true, port: 8080 },
+      indexing: expect.objectContaining({ enabled: true, port: 'off' }),
+      ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
+      search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
       backup: {
         schedule: '17 3 * * *',
@@ -133,7 +133,8 @@ describe('settings that stand', () => {
 
   it('accepts and reports what belongs to parts that are not built', async () => {
     const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
-    const names = { ...Object.fromEntries(Object.keys(foreignVariables).map((name) => [name, 'x'])) }
+    const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
+    const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
     const env = { ...names, SELVEDGE_QUALITY_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
     const { absent } = await settingsOf({ yaml, env })
     expect(absent.slice(0, 2)).toEqual([
@@ -155,6 +156,10 @@ mqtt: {port: off}
     ])
     expect((await settingsOf({ yaml: 'provisioning: {mode: allow-list}' })).warnings).toEqual([
       'provisioning.mode is allow-list and no device is allowed or declared: none will be taken',
+    ])
+    expect((await settingsOf({ yaml: 'http: {port: 8080}\nranking: {port: 1883}' })).warnings).toEqual([
+      'ranking.port is also mqtt.port: ranking has no port of its own',
+      'search.port is also http.port: search has no port of its own',
     ])
     const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
     expect((await settingsOf({ yaml: bridge })).warnings).toEqual([

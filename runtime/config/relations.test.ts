@@ -55,6 +55,10 @@ it.each([
 })
 
 it.each([
+  ['indexing: {enabled: false}', ['ranking.backend']],
+  ['indexing: {enabled: false}\nranking: {enabled: false}', []],
+  ['indexing: {enabled: false}\nranking: {backend: mdr}\nsearch: {backend: indexing}', ['search.backend']],
+  ['ranking: {enabled: false}\nsearch: {backend: ranking}', ['search.backend']],
   ['history: {rollUpDays: 10}', ['history.rollUpDays']],
   ['history: {rollUpDays: 10, maxAgeDays: 10}', ['history.rollUpDays']],
   ['history: {rollUpDays: 10, maxAgeDays: 9}', []],

@@ -5,6 +5,7 @@
 import { isLoopback } from '#base/loopback.ts'
 import { downwardMistakes, downwardWarnings } from './downward-relations.ts'
 import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
+import { pluginMistakes, pluginWarnings } from './plugin-relations.ts'
 import type { Settings } from './schema.ts'
 import { uplinkWarnings } from './uplink-mistakes.ts'
 
@@ -25,6 +26,7 @@ export function relationMistakes(settings: Settings, { sourceOf, wrongSections }
     ...brokerMistakes(settings),
     ...historyMistakes(settings),
     ...downwardMistakes(settings),
+    ...pluginMistakes(settings),
   ]
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
 }
@@ -45,7 +47,12 @@ export function relationWarnings(settings: Settings): string[] {
       warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
     }
   })
-  return [...warnings, ...downwardWarnings(settings, isLoopback), ...uplinkWarnings(settings, isLoopback)]
+  return [
+    ...warnings,
+    ...downwardWarnings(settings, isLoopback),
+    ...uplinkWarnings(settings, isLoopback),
+    ...pluginWarnings(settings),
+  ]
 }
 
 function portMistakes({ http, mqtt }: Settings): Found[] {

@@ -86,11 +86,15 @@ describe('selvedge run', () => {
 
   it('names every setting of a part that is not built', async () => {
     const gateway = await start({
-      env: { NGSI_ADDRESS: 'http://x', SELVEDGE_SEARCH_PORT: '0' },
-      config: { ranking: { port: 3003 } },
+      env: { NGSI_ADDRESS: 'http://x', SELVEDGE_QUALITY_PORT: '0' },
+      config: { orchestrator: { port: 3001 } },
     })
     const absent = gateway.logLines().filter(({ event }) => event === 'config.absent-part')
-    expect(absent.map(({ setting }) => setting)).toEqual(['ranking', 'NGSI_ADDRESS', 'SELVEDGE_SEARCH_PORT'])
+    expect(absent.map(({ setting }) => setting)).toEqual([
+      'orchestrator',
+      'NGSI_ADDRESS',
+      'SELVEDGE_QUALITY_PORT',
+    ])
   })
 
   it('tells all mistakes and ends with 78', async () => {
