@@ -9,7 +9,7 @@ import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
-import type { Entities, EntityRow, TombstoneRow } from '#store/entities.ts'
+import type { Entities, TombstoneRow } from '#store/entities.ts'
 import { decodeEntityChanges } from '#store/entity-changes.ts'
 import type { History } from '#store/history.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
@@ -21,7 +21,7 @@ import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { Streams } from './streams.ts'
 import type { EntityView, Origin } from './types.ts'
-import { createView, type StoredTimes, timesKey } from './view.ts'
+import { createView, timesKey } from './view.ts'
 
 /** A place in the log: number and commit time (ms) of a row. */
 export interface Position {
@@ -80,8 +80,6 @@ export interface FollowedStream {
   /** Log number since which that is the shape, as far as is known; what was observed before may have had another. */
   readonly shapedAt: number
   readonly isGone: boolean
-  /** Through whom its entity had been created; undefined where that was here. */
-  readonly bornBy: string | undefined
 }
 
 /** An attribute instance that is gone ('' is the default instance). */
@@ -139,10 +137,9 @@ export function createFollowing(ports: FollowingPorts) {
     const mirror = row.mirror === null ? undefined : names.text(row.mirror)
     const { rid, dataset, shape } = row
     const isGone = row.retired === 1 || current === undefined
-    const bornBy = current === undefined ? (entities.graveOf(row.rid)?.heard ?? undefined) : bornByOf(current)
     const name = names.text(row.name)!
     const shapedAt = live.stream(s)?.shapedAt ?? Number.POSITIVE_INFINITY
-    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone, bornBy }
+    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone }
   }
 
   function read(row: LogRow, observes: boolean): Followed {
@@ -283,10 +280,6 @@ export function createFollowing(ports: FollowingPorts) {
     },
   })
 }
-
-/** Through whom an entity had been created, which is the first thing that its times say. */
-const bornByOf = ({ sys }: EntityRow): string | undefined =>
-  sys.startsWith('{"":') ? (JSON.parse(sys) as StoredTimes)['']?.[2] : undefined
 
 export type Following = ReturnType<typeof createFollowing>
 

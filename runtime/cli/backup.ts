@@ -9,7 +9,7 @@ import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { version } from '#base/version.ts'
 import type { Settings } from '#config/schema.ts'
 import { makeBackup } from '#store/backup.ts'
-import { lockFolder } from '#store/folder-lock.ts'
+import { lockUnlessInUse } from '#store/folder-lock.ts'
 import { listBackups, manifestName } from '#store/manifest.ts'
 import { type Given, table } from './arguments.ts'
 import { findGateway, refusalOf } from './running-gateway.ts'
@@ -98,16 +98,6 @@ function assertFree(folder: string): void {
       'cli.usage',
       `--to: ${folder} is a backup itself; name the folder that is to hold backups`,
     )
-}
-
-/** No gateway starts while its folder is read; one that runs goes on. */
-function lockUnlessInUse(folder: string): (() => void) | undefined {
-  try {
-    return lockFolder(folder)
-  } catch (error) {
-    if (isGatewayError(error, 'store.locked')) return undefined
-    throw error
-  }
 }
 
 function tellAll(given: Given, terminal: Terminal, folder: string): number {

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError, isGatewayError } from '#base/errors.ts'
 
 /**
  * Makes the folder if it is absent (mode 0700) and locks it. Returns how to release it.
@@ -38,6 +38,16 @@ export function lockFolder(folder: string): () => void {
       { folder },
       error,
     )
+  }
+}
+
+/** The same; undefined when a gateway holds the lock. @throws store.failed */
+export function lockUnlessInUse(folder: string): (() => void) | undefined {
+  try {
+    return lockFolder(folder)
+  } catch (error) {
+    if (isGatewayError(error, 'store.locked')) return undefined
+    throw error
   }
 }
 

@@ -4,9 +4,9 @@
  */
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGatewayError, toGatewayError } from '#base/errors.ts'
+import { toGatewayError } from '#base/errors.ts'
 import { type Database, openReader } from './database.ts'
-import { lockFolder } from './folder-lock.ts'
+import { lockUnlessInUse } from './folder-lock.ts'
 import { formatVersion } from './schema.ts'
 
 export interface TenantFacts {
@@ -65,16 +65,6 @@ export function inspectFolder(folder: string): FolderFacts | undefined {
     return { bytes: bytesUnder(folder), inUse, knownFormat: formatVersion, tenants, unreadable }
   } finally {
     unlock?.()
-  }
-}
-
-/** How to unlock; undefined when a gateway holds the lock. */
-function lockUnlessInUse(folder: string): (() => void) | undefined {
-  try {
-    return lockFolder(folder)
-  } catch (error) {
-    if (isGatewayError(error, 'store.locked')) return undefined
-    throw error
   }
 }
 

@@ -12,8 +12,6 @@ export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>
 export interface Came {
   /** The chain of other brokers that it came through; left out where it began here. */
   readonly heard?: string | undefined
-  /** Whether its entity was created here. */
-  readonly isOwn?: boolean
 }
 
 /**
@@ -59,7 +57,7 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
     let at = last.get(id) ?? 0
     for (; at < layers.length; at++) {
       const layer = layers[at]!
-      if (layer.kind !== step.kind || layer.heard !== step.heard || layer.isOwn !== step.isOwn) continue
+      if (layer.kind !== step.kind || layer.heard !== step.heard) continue
       const known = layer.steps.get(keyOf(step))
       const both = known === undefined ? step : joined(known, step)
       if (both === undefined) continue
@@ -67,13 +65,8 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
       break
     }
     if (at === layers.length) {
-      const { kind, heard, isOwn } = step
-      layers.push({
-        kind,
-        heard,
-        ...(isOwn === undefined ? {} : { isOwn }),
-        steps: new Map([[keyOf(step), step]]),
-      })
+      const { kind, heard } = step
+      layers.push({ kind, heard, steps: new Map([[keyOf(step), step]]) })
     }
     last.set(id, at)
   }

@@ -97,15 +97,14 @@ function stepsOfObservation(
   const stream = streamOf(s)
   if (stream === undefined || !selection.takesAttribute(stream.name)) return []
   const instance = instanceOf(stream, { n, time, value })
-  const { id, type, name, mirror, dataset, bornBy } = stream
+  const { id, type, name, mirror, dataset } = stream
   const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
   if (!selection.takes({ ...(now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
-  const came = { heard, isOwn: bornBy === undefined }
-  const step = { entity: { id, type }, attributes, ...came }
+  const step = { entity: { id, type }, attributes, heard }
   if (isLate || stream.isGone || isPast(id)) {
     const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
-    const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, ...came }] : []
+    const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, heard }] : []
     return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
@@ -138,7 +137,6 @@ function stepsOfChange(
   const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
   if (then === undefined || !selection.takes(then)) return []
-  const came = { heard, isOwn: bornBy === undefined }
   const put = new Map<string, AttributeInstance[]>()
   const past = new Map<string, AttributeInstance[]>()
   const drops: (Step & { kind: 'drop' })[] = []
@@ -148,7 +146,7 @@ function stepsOfChange(
       put.set(name, [...(put.get(name) ?? []), instance])
       past.set(name, [...(past.get(name) ?? []), dated(instance, since)])
     } else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
-      drops.push({ kind: 'drop', entity: head, name, dataset, ...came })
+      drops.push({ kind: 'drop', entity: head, name, dataset, heard })
   }
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone =
@@ -157,14 +155,14 @@ function stepsOfChange(
     const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put)]
     return [
       ...gone,
-      { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: past, ...came },
+      { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: past, heard },
       ...back,
     ]
   }
   if (change.scope === null && head.scope === undefined && !ports.isFromThere(bornBy))
-    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', ...came })
+    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', heard })
   if (put.size > 0 || change.kind === 'created' || change.scope != null || head.scope !== undefined)
-    return [...drops, { kind: 'put', entity: head, attributes: put, ...came }]
+    return [...drops, { kind: 'put', entity: head, attributes: put, heard }]
   return drops
 }
 
@@ -314,6 +312,6 @@ export function stepsOfEntity(
   const scope = placing.scope(entity.scope, isFromThere(bornBy))
   const head = { id, type, ...(scope === undefined ? {} : { scope }) }
   return [...byWay].map(([heard, attributes]) => ({
-    ...{ kind: 'put', entity: head, attributes, heard, isOwn: bornBy === undefined },
+    ...{ kind: 'put', entity: head, attributes, heard },
   }))
 }
