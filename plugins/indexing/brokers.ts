@@ -104,8 +104,11 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
     /** Rows written back as they were, into an index that was emptied. */
     restore(rows: readonly BrokerRow[]): void {
       sql = prepareBrokerStatements(database)
-      for (const { b, key, host, origin, facts } of rows)
-        sql.add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
+      for (const { b, key, host, origin, state, facts } of rows) {
+        // What is left of one that is leaving is not in the index.
+        const next = state === 'leaving' ? state : 'new'
+        sql.add.run(b, key, host, origin, next, now(), JSON.stringify(facts))
+      }
     },
   })
 }

@@ -118,6 +118,10 @@ export function createCatalogue(database: PluginDatabase) {
       return sweep(b, (generation) => generation < current)
     },
 
+    /** The first entities behind a node that the full reading has not told of yet. */
+    unmarked: (b: number, behind: number, limit: number): readonly { n: number; id: string }[] =>
+      parts.sql.unmarked.all(b, behind, generationOf(b), limit) as { n: number; id: string }[],
+
     /** All entries of a broker are removed, as one that is no longer asked. Returns how many. */
     removeAll: (b: number): Promise<number> => sweep(b, () => true),
 

@@ -4,11 +4,13 @@
  */
 import { limits } from '#base/limits.ts'
 import { definePlugin, type Host, type Running } from '#contract'
+import { createBrokerRoutes, openPaths } from './broker-routes.ts'
 import { createBrokers } from './brokers.ts'
 import { createCatalogue } from './catalogue.ts'
 import { paths } from './kinds.ts'
 import { createOwnBroker } from './own-broker.ts'
 import { createOwnSubscriptions } from './own-subscriptions.ts'
+import { createRemotes, type RemotesSettings } from './remotes.ts'
 import { createRoutes } from './routes.ts'
 import { createSeen } from './seen.ts'
 import { createSelecting, type Selecting } from './selecting.ts'
@@ -16,22 +18,27 @@ import { prepareQueryStatements } from './statements.ts'
 import { tables } from './tables.ts'
 
 /** Its section of the settings. */
-export type IndexingSettings = object
+export interface IndexingSettings extends RemotesSettings {
+  /** When registered brokers are read anew. */
+  readonly crawl: string
+}
 
-type IndexingHost = Host<IndexingSettings, 'mdr' | 'changes' | 'database'>
+type Needs = 'mdr' | 'changes' | 'database' | 'remote' | 'schedule'
+type IndexingHost = Host<IndexingSettings, Needs>
 
-export default definePlugin({
+export default definePlugin<IndexingSettings, Needs>({
   name: 'indexing',
   version: '1.0.0',
   summary: 'Finds streams and sensors by place, time and theme',
-  needs: ['mdr', 'changes', 'database'],
+  needs: ['mdr', 'changes', 'database', 'remote', 'schedule'],
   tables,
   start,
 })
 
 function start(host: IndexingHost): Running {
-  const { mdr, changes, database, log, signal } = host
+  const { mdr, changes, database, log, signal, clock } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
+  const remotes = createRemotes({ host, brokers, catalogue })
 
   /** What fails at its end is not told. */
   const tell = (during: string) => (error: unknown) => {
@@ -40,39 +47,42 @@ function start(host: IndexingHost): Running {
   const look = (): void => void subscriptions.look().catch(tell('a look at its subscriptions'))
   function begin(): void {
     void own.start().then(look).catch(tell('reading the broker'))
+    remotes.start()
   }
 
+  const registrations = createBrokerRoutes({ remotes, catalogue, now: clock.now })
   const status = () => ({
     position: own.position() ?? null,
     log: changes.position(),
     bytes: database.bytes(),
     failures: subscriptions.failures(),
-    brokers: brokers.all().map(({ b, host: address, origin, state, since, load }) => ({
-      address,
-      origin,
-      state,
-      since: new Date(since).toISOString(),
-      ...(load !== null && { load: { read: load.read, total: load.total } }),
-      entities: catalogue.countsOf(b),
-    })),
+    brokers: registrations.all().map((one) => ({ address: one.host, ...one })),
   })
 
   const routes = createRoutes({
     ...{ catalogue, own, changes, mdr, selecting, status },
     context: host.context,
-    asked: () => [mdr],
+    asked: () => [mdr, ...remotes.asked()],
+    aged: remotes.warnings,
     async rebuild() {
+      await remotes.stop()
       if (await empty()) begin()
+      else remotes.start()
     },
   })
   begin()
+  host.schedule(host.settings.crawl, remotes.crawl)
   const looking = setInterval(look, limits.indexLookMs.value)
   looking.unref()
   return {
-    fetch: routes.fetch,
+    fetch: async (request, environment) =>
+      (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment),
+    open: openPaths,
     status,
+    complaints: remotes.complaints,
     async close(): Promise<void> {
       clearInterval(looking)
+      await remotes.stop()
       await own.close()
     },
   }

@@ -25,6 +25,8 @@ export interface RoutePorts extends Pick<HostBase<unknown>, 'context'> {
   readonly mdr: BrokerPort
   /** All brokers that are asked, the gateway's own first. */
   readonly asked: () => readonly BrokerPort[]
+  /** Warnings of brokers whose entries are aged. */
+  readonly aged: () => readonly string[]
   readonly status: () => object
   /** Begins to build the index anew. */
   readonly rebuild: () => Promise<void>
@@ -63,7 +65,7 @@ export function createRoutes(ports: RoutePorts) {
 
   /** Waits for what the client has written, and tells what it should know. */
   async function warningsOf(request: Request): Promise<string[]> {
-    const warnings: string[] = []
+    const warnings: string[] = [...ports.aged()]
     if (request.headers.has('link')) warnings.push(warningOf('the index does not read Link headers'))
     const wanted = request.headers.get(positionHeader)
     if (wanted !== null) {

@@ -35,6 +35,9 @@ function entries(sql: PluginDatabase['prepare']) {
     touchEntry: sql('UPDATE entry SET generation = ? WHERE n = ? AND b = ?'),
     dropEntry: sql('DELETE FROM entry WHERE n = ? AND b = ?'),
     entriesOf: sql('SELECT n, generation FROM entry WHERE b = ? AND n > ? ORDER BY n LIMIT ?'),
+    unmarked: sql(
+      'SELECT entry.n, id FROM entry JOIN node ON node.n = entry.n WHERE b = ? AND entry.n > ? AND generation < ? ORDER BY entry.n LIMIT ?',
+    ),
     generation: sql('SELECT generation FROM broker WHERE b = ?').pluck(),
     nextGeneration: sql('UPDATE broker SET generation = generation + 1 WHERE b = ?'),
     note: sql('UPDATE broker SET position = ? WHERE b = ?'),

@@ -28,10 +28,6 @@ export type Part = keyof typeof partNames
 
 /** Variables that belong to one part, or mean the same in each of several. */
 export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
-  VERSION: ['orchestrator', 'search'],
-  PLATFORM_ORCHESTRATOR_URL: ['search'],
-  IOTCRAWLER_ORCHESTRATOR_URL: ['search'],
-  INDEXER_HOST: ['indexing'],
   PLATFORM_AMQP_HOST: ['orchestrator'],
   IOTCRAWLER_RABBIT_HOST: ['orchestrator'],
   PLATFORM_CACHE_HOST: ['orchestrator'],

@@ -127,6 +127,17 @@ function isBrokerBase(value: string): boolean {
   return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
 }
 
+/** Where something is reached by HTTP, in front of paths of its own. Without a slash at its end. */
+export const baseUrl = () =>
+  described(
+    'http://host[:port][/path] or https://host[:port][/path]',
+    v.pipe(
+      v.string(),
+      v.check(isBrokerBase),
+      v.transform((value) => value.replace(/\/+$/, '')),
+    ),
+  )
+
 /** A component of this gateway by its name, or a broker elsewhere as `brokerBase`. */
 export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(

@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import * as kind from './kinds.ts'
-import { maybe, section, setting } from './setting.ts'
+import { about, maybe, section, setting } from './setting.ts'
 
 const enabled = (part: string) =>
   setting(kind.flag(), true, { title: 'Whether it runs', description: `false: there is no ${part} here.` })
@@ -33,9 +33,62 @@ export const ranking = section('Ranking', {
   }),
 })
 
+const identity = kind.groupOf('a group with url, name and passwordFile', {
+  url: about(kind.baseUrl(), {
+    title: 'Identity manager',
+    description: 'Its address, in front of /v1/auth/tokens.',
+  }),
+  name: about(kind.text(256), { title: 'Name', description: 'By which it knows this gateway.' }),
+  passwordFile: about(kind.fileName(), {
+    title: 'File of the password',
+    description: 'Its first line. Mode 0600.',
+  }),
+})
+
+const indexed = kind.groupOf('a group with url', {
+  url: about(kind.baseUrl(), {
+    title: 'Address',
+    description: 'Of an NGSI-LD broker, in front of /ngsi-ld/v1.',
+  }),
+  tenant: maybe(kind.label(), { title: 'Tenant there', description: 'Left out: its default tenant.' }),
+  tokenFile: maybe(kind.fileName(), {
+    title: 'File of the token',
+    description: 'Sent as Bearer token; its first line. Mode 0600. Read again for each request.',
+  }),
+  identity: maybe(identity, {
+    title: 'Who gives tokens',
+    description: 'An identity manager; its tokens are sent as X-Auth-Token and renewed.',
+  }),
+  caFile: maybe(kind.fileName(), {
+    title: 'Certificate authorities',
+    description: 'PEM file of those who vouch for it, beside those of the system and of outbound.caFile.',
+  }),
+})
+
 export const indexing = section('Indexing', {
   enabled: enabled('indexing'),
   port: port('off', 'Serves /ngsi-ld/v1/entities from the index, and /api/broker.'),
+  callbackUrl: maybe(kind.baseUrl(), {
+    title: 'Address for notifications',
+    description:
+      'Where registered brokers notify of changes, in front of /api/notification (INDEXER_HOST). Left out: the address of the listener.',
+  }),
+  brokers: setting(kind.listOf('brokers', 64, indexed), [], {
+    title: 'Registered brokers',
+    description: 'Indexed beside this gateway and beside those registered by POST /api/broker.',
+  }),
+  crawl: setting(kind.cron(), '17 3 * * *', {
+    title: 'When registered brokers are read anew',
+    description: 'What their notifications did not tell is found then.',
+  }),
+  pagesPerSecond: setting(kind.above0('pages'), 5, {
+    title: 'Pages per second',
+    description: 'Most that a broker is asked while it is read.',
+  }),
+  learn: setting(kind.flag(), false, {
+    title: 'Learn brokers from registrations',
+    description: 'Whether brokers that context source registrations name are indexed, too.',
+  }),
 })
 
 export const search = section('Search enabler', {

@@ -21,6 +21,7 @@ export {
   type PluginDatabase,
   type PluginStatement,
   type RemoteBroker,
+  type RemoteIdentity,
   type RouteEnvironment,
   type Row,
   type Running,

@@ -51,6 +51,16 @@ export interface RemoteBroker {
   readonly tokenFile?: string | undefined
   /** PEM file of those who vouch for it, beside those of the settings and the system. */
   readonly caFile?: string | undefined
+  /** Who gives tokens, sent as X-Auth-Token: kept until they expire, and asked for anew when one is refused. */
+  readonly identity?: RemoteIdentity | undefined
+}
+
+/** An identity manager with POST /v1/auth/tokens, and by what it knows us. */
+export interface RemoteIdentity {
+  readonly url: string
+  readonly name: string
+  /** Its first line is the password. Mode 0600. */
+  readonly passwordFile: string
 }
 
 /** An entity as it is now: core-compacted, normalized, with the newest values. */

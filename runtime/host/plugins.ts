@@ -206,7 +206,7 @@ function hostOf(
   const make: { readonly [name in Capability]: () => Capabilities[name] } = {
     mdr: () => createOwnBroker(ports.address, ports.serve),
     component: () => whole.component,
-    remote: () => (broker) => openRemoteBroker(broker, settings),
+    remote: () => (broker) => openRemoteBroker(broker, settings, clock),
     changes: () => followed(createChanges(ports, { name, quarantine: whole.quarantine }), given),
     database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
     schedule() {

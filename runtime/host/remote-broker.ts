@@ -3,11 +3,13 @@
  * time and size, and it never rejects.
  */
 import { getCACertificates } from 'node:tls'
+import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { readAuthorities, requireSecretFile } from '#config/access.ts'
-import type { BrokerPort, RemoteBroker } from '#contract'
+import type { BrokerAnswer, BrokerPort, BrokerRequest, RemoteBroker } from '#contract'
 import { createPeer } from '#federation/peer.ts'
+import { createIdentityTokens } from './identity-tokens.ts'
 
 export interface RemoteSettings {
   readonly allowsLoopback: boolean
@@ -17,8 +19,9 @@ export interface RemoteSettings {
 
 /** @throws GatewayError config.invalid for an address that is none, or a file that cannot be read. */
 export function openRemoteBroker(
-  { url, tenant, headers, tokenFile, caFile }: RemoteBroker,
+  { url, tenant, headers, tokenFile, caFile, identity }: RemoteBroker,
   settings: RemoteSettings,
+  clock: Clock,
 ): BrokerPort & { close(): void } {
   const address = addressOf(url)
   const ca = caFile === undefined ? undefined : readAuthorities(caFile)
@@ -26,28 +29,38 @@ export function openRemoteBroker(
     allowsLoopback: settings.allowsLoopback,
     ca: ca === undefined ? settings.ca : [...(settings.ca ?? getCACertificates()), ca],
   })
+  const tokens = identity === undefined ? undefined : createIdentityTokens(identity, { peer, clock })
+
+  async function exchange(request: BrokerRequest): Promise<BrokerAnswer> {
+    let known: Readonly<Record<string, string>>
+    try {
+      known = { ...bearer(tokenFile), ...(await tokens?.header()), ...(await headers?.()) }
+    } catch (error) {
+      return { failure: 'unreachable', reason: (error as Error).message }
+    }
+    const answer = await peer.exchange({
+      method: request.method,
+      url: address + request.path,
+      headers: {
+        ...(tenant === undefined ? {} : { 'NGSILD-Tenant': tenant }),
+        ...known,
+        ...request.headers,
+      },
+      body: request.body,
+      timeoutMs: request.timeoutMs ?? limits.pluginRequestMs.value,
+    })
+    if ('failure' in answer) return answer
+    return { status: answer.status, headers: flat(answer.headers), text: answer.text }
+  }
+
   return Object.freeze({
     address,
     async exchange(request) {
-      let known: Readonly<Record<string, string>>
-      try {
-        known = { ...bearer(tokenFile), ...(await headers?.()) }
-      } catch (error) {
-        return { failure: 'unreachable', reason: (error as Error).message }
-      }
-      const answer = await peer.exchange({
-        method: request.method,
-        url: address + request.path,
-        headers: {
-          ...(tenant === undefined ? {} : { 'NGSILD-Tenant': tenant }),
-          ...known,
-          ...request.headers,
-        },
-        body: request.body,
-        timeoutMs: request.timeoutMs ?? limits.pluginRequestMs.value,
-      })
-      if ('failure' in answer) return answer
-      return { status: answer.status, headers: flat(answer.headers), text: answer.text }
+      const answer = await exchange(request)
+      if (tokens === undefined || 'failure' in answer || answer.status !== 401) return answer
+      // It may have been withdrawn before its time.
+      tokens.forget()
+      return exchange(request)
     },
     close: peer.close,
   } satisfies BrokerPort & { close(): void })

@@ -22,7 +22,7 @@ let client: HttpClient
 
 beforeAll(async () => {
   const names = absentRows.flatMap(({ absent }) => ('variable' in absent ? [absent.variable] : []))
-  const ports = ['ORCHESTRATOR', 'SEARCH'].map((part) => `SELVEDGE_${part}_PORT`)
+  const ports = ['ORCHESTRATOR'].map((part) => `SELVEDGE_${part}_PORT`)
   gateway = await startGatewayProcess({
     env: Object.fromEntries([
       ...names.map((name) => [name, 'http://127.0.0.1:9']),

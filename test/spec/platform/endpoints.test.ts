@@ -125,6 +125,15 @@ prove('Endpoints', {
     expect([answer.status, answer.headers['selvedge-answered-by']]).toEqual([200, 'index'])
     expect(answer.json()).toMatchObject([{ id, type: sensorType }])
   },
+
+  async search() {
+    const client = httpClient(`${gateway.httpUrl}/search`)
+    const asked = await client.send('POST', '/graphql', { query: '{ __typename }' })
+    expect(asked.status).toBe(200)
+    expect(asked.json()).toMatchObject({ data: { __typename: 'Query' } })
+    const page = await client.get('/')
+    expect([page.status, page.headers['content-type']]).toEqual([200, expect.stringContaining('text/html')])
+  },
 })
 
 const rankScore = 'http://iotcrawler.eu/rankScore'

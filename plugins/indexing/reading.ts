@@ -1,0 +1,138 @@
+/**
+ * A registered broker read whole: type by type, page by page, at a pace. Pages are followed by the links of the broker, else by
+ * offset; a broker that gives smaller pages, knows no counts, or repeats itself is read all the same, or told as refusing.
+ */
+import { limits } from '#base/limits.ts'
+import type { Json } from '#contract'
+import { isObject } from '#ngsi-ld/json.ts'
+import type { Answered, Asking, Result, Trouble } from './asking.ts'
+import { listIn } from './told.ts'
+
+export interface Page {
+  readonly items: readonly Json[]
+  /** When it was asked for, ms of the monotonic clock: what was told since is newer. */
+  readonly askedAt: number
+  /** Of its type, with the first page, where the broker says so. */
+  readonly total: number | undefined
+}
+
+const entities = '/ngsi-ld/v1/entities'
+const json = { Accept: 'application/json' }
+const sizes = [500, 100] as const
+
+/** Reads all entities of the types. Undefined when it came to the end. */
+export async function readAll(
+  types: readonly string[],
+  { asking, monotonic }: { readonly asking: Asking; readonly monotonic: () => number },
+  take: (page: Page) => Promise<void>,
+): Promise<Trouble | undefined> {
+  for (const type of types) {
+    const trouble = await readType(type, { asking, monotonic }, take)
+    if (trouble !== undefined) return trouble
+  }
+  return undefined
+}
+
+async function readType(
+  type: string,
+  { asking, monotonic }: { readonly asking: Asking; readonly monotonic: () => number },
+  take: (page: Page) => Promise<void>,
+): Promise<Trouble | undefined> {
+  const seen = new Set<string>()
+  const query = `type=${encodeURIComponent(type)}`
+  let askedAt = monotonic()
+  let first = await firstPage(query, asking)
+  for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
+    if ('trouble' in first.answer) return first.answer.trouble
+    const answer = first.answer.value
+    const items = listIn(answer.text)
+    if (items === undefined) return { kind: 'refused', reason: 'what it answers is no list of entities' }
+    const fresh = items.filter((item) => !seen.has(idOf(item)))
+    for (const item of fresh) seen.add(idOf(item))
+    const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
+    await take({
+      items: fresh,
+      askedAt,
+      total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
+    })
+    const path =
+      fresh.length === 0
+        ? undefined
+        : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
+    if (path === undefined) return undefined
+    await asking.pace()
+    askedAt = monotonic()
+    first = { size: first.size, answer: await asking.want({ method: 'GET', path, headers: json }, [200]) }
+  }
+  return { kind: 'refused', reason: `it has more than ${limits.indexPagesMax.value} pages of ${type}` }
+}
+
+const idOf = (item: Json): string => {
+  const id = isObject(item) ? item['id'] : undefined
+  return typeof id === 'string' ? id : ''
+}
+
+/** The first page in the largest size that it gives, with a count where it knows one. */
+async function firstPage(
+  query: string,
+  asking: Asking,
+): Promise<{ readonly size: number; readonly answer: Result<Answered> }> {
+  let last: Result<Answered> | undefined
+  for (const size of sizes)
+    for (const more of ['&count=true', '']) {
+      await asking.pace()
+      const path = `${entities}?${query}&limit=${size}${more}`
+      last = await asking.want({ method: 'GET', path, headers: json }, [200])
+      if ('value' in last || last.trouble.kind === 'down') return { size, answer: last }
+    }
+  return { size: sizes[0], answer: last! }
+}
+
+function pathBehind(
+  { headers }: Answered,
+  { query, size, read, all }: { query: string; size: number; read: number; all: number },
+): string | undefined {
+  const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
+  if (next?.includes('?') === true) return `${entities}${next.slice(next.indexOf('?'))}`
+  return read < size ? undefined : `${entities}?${query}&limit=${size}&offset=${all}`
+}
+
+/** Which of these ids there still are; entities of them. */
+export async function readByIds(
+  ids: readonly string[],
+  types: readonly string[],
+  asking: Asking,
+): Promise<Result<readonly Json[]>> {
+  const found: Json[] = []
+  const type = types.map(encodeURIComponent).join(',')
+  for (let at = 0; at < ids.length; at += limits.indexIdsAskedFor.value) {
+    await asking.pace()
+    const some = ids.slice(at, at + limits.indexIdsAskedFor.value)
+    const path = `${entities}?type=${type}&id=${some.map(encodeURIComponent).join(',')}&limit=${some.length}`
+    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    if ('trouble' in answer) return answer
+    const items = listIn(answer.value.text)
+    if (items === undefined)
+      return { trouble: { kind: 'refused', reason: 'what it answers is no list of entities' } }
+    found.push(...items)
+  }
+  return { value: found }
+}
+
+/** Addresses of brokers that its registrations of context sources name. */
+export async function readSources(asking: Asking): Promise<readonly string[]> {
+  const found = new Set<string>()
+  for (let offset = 0; offset < limits.indexSourcesMax.value; ) {
+    await asking.pace()
+    const path = `/ngsi-ld/v1/csourceRegistrations?limit=100&offset=${offset}`
+    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    const items = 'value' in answer ? listIn(answer.value.text) : undefined
+    for (const item of items ?? []) {
+      const endpoint = isObject(item) ? item['endpoint'] : undefined
+      if (typeof endpoint === 'string' && /^https?:\/\//.test(endpoint)) found.add(endpoint)
+    }
+    if (items === undefined || items.length < 100) break
+    offset += items.length
+  }
+  return [...found]
+}

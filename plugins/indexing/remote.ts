@@ -1,0 +1,233 @@
+/**
+ * One registered broker as the index follows it: subscribed to, read whole, told of changes, and looked after. A broker that cannot be
+ * reached, or answers what cannot be used, keeps its entries, which count as aged until it was read again. It is read again
+ * whenever something may have been missed.
+ */
+import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Asking, Trouble } from './asking.ts'
+import type { BrokerRow, Brokers } from './brokers.ts'
+import type { Catalogue } from './catalogue.ts'
+import { type Crawled, crawl } from './crawl.ts'
+import { readSources } from './reading.ts'
+import { standingOf, subscribe, unsubscribe } from './remote-subscriptions.ts'
+import type { Items } from './told.ts'
+import { watched } from './watched.ts'
+
+/** What is kept of a registered broker beside its address. */
+export interface RemoteFacts {
+  readonly tenant?: string
+  /** What callbacks are signed with. */
+  readonly secret: string
+  /** By purpose. */
+  readonly subscriptions?: Readonly<Record<string, string>>
+  readonly tellsDeletions?: boolean
+  /** Why it is down or refused. */
+  readonly reason?: string
+  readonly lastCrawl?: Crawled
+  /** When its entries were last known to be right, ISO 8601. */
+  readonly heardAt?: string
+  /** The failure that it told of last, which a reading has made good. */
+  readonly failedAt?: string
+  /** Keys of the brokers whose registrations name it. */
+  readonly learntFrom?: readonly string[]
+  /** When it was taken out, ms. */
+  readonly leftAt?: number
+}
+
+export const factsOf = ({ facts }: BrokerRow): RemoteFacts => facts as unknown as RemoteFacts
+
+export interface RemotePorts {
+  readonly row: BrokerRow
+  readonly asking: Asking
+  readonly brokers: Brokers
+  readonly catalogue: Catalogue
+  readonly clock: Clock
+  readonly log: Log
+  /** Address of the callback for a purpose; undefined while nobody can reach us. */
+  readonly callback: (purpose: string) => string | undefined
+  /** Takes addresses of brokers that its registrations name; left out where none are learnt. */
+  readonly learn?: ((addresses: readonly string[]) => void) | undefined
+  readonly signal: AbortSignal
+}
+
+export type Remote = ReturnType<typeof createRemote>
+
+export function createRemote(ports: RemotePorts) {
+  const { asking, brokers, catalogue, clock, log, callback, signal } = ports
+  const { b, host } = ports.row
+  const purposes = Object.keys(watched)
+  /** When notifications told of entities: what is asked for before is older. */
+  const told = new Map<string, { readonly at: number; readonly stamp: number }>()
+  const counts = { notifications: 0, unreadable: 0 }
+  let [isBehind, crawledAt, looked, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
+  let chain: Promise<unknown> = Promise.resolve()
+  let wake: () => void = () => {}
+  let isClosed = false
+
+  const facts = (): RemoteFacts => factsOf(brokers.get(b) ?? ports.row)
+  const note = (change: Partial<RemoteFacts>): void => brokers.set(b, { facts: { ...facts(), ...change } })
+
+  /** Works on the index one after the other. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = chain.then(work)
+    chain = done.catch(() => undefined)
+    return done
+  }
+
+  async function make(purpose: string, uri: string): Promise<Trouble | undefined> {
+    const made = await subscribe(purpose, uri, asking)
+    if ('trouble' in made) return made.trouble
+    const { id, tellsDeletions } = made.value
+    note({ subscriptions: { ...facts().subscriptions, [purpose]: id }, tellsDeletions })
+    isBehind = true
+    return undefined
+  }
+
+  /** Whether a subscription is there and as it should be; made again where it is not. */
+  async function ensure(purpose: string): Promise<Trouble | undefined> {
+    const uri = callback(purpose)
+    if (uri === undefined) return { kind: 'down', reason: 'this gateway has no address to be notified at' }
+    const id = facts().subscriptions?.[purpose]
+    if (id === undefined) return make(purpose, uri)
+    const standing = await standingOf(id, uri, asking)
+    if ('trouble' in standing) return standing.trouble
+    const { kind, failedAt } = standing.value
+    if (kind === 'as wanted') {
+      const isMissed = failedAt !== undefined && failedAt !== facts().failedAt
+      if (isMissed && clock.monotonic() - crawledAt > limits.indexMissedMs.value) {
+        isBehind = true
+        note({ failedAt })
+      }
+      return undefined
+    }
+    if (kind === 'otherwise') await unsubscribe(id, asking)
+    else log.warn('indexing.subscription-gone', { broker: host, subscription: id })
+    return make(purpose, uri)
+  }
+
+  /** One subscription after the other; all of them where something may have been missed. */
+  async function look(): Promise<Trouble | undefined> {
+    if (!isBehind) {
+      const trouble = await ensure(purposes[looked++ % purposes.length]!)
+      if (trouble !== undefined || !isBehind) return trouble
+    }
+    for (const purpose of purposes) {
+      const trouble = await ensure(purpose)
+      if (trouble !== undefined) return trouble
+    }
+    return undefined
+  }
+
+  async function read(): Promise<Trouble | undefined> {
+    isBehind = false
+    const outcome = await crawl({ b, asking, brokers, catalogue, clock, inTurn, isToldSince })
+    if ('trouble' in outcome) return outcome.trouble
+    crawledAt = clock.monotonic()
+    note({ lastCrawl: outcome.crawled })
+    log.info('indexing.read', { broker: host, ...outcome.crawled })
+    ports.learn?.(await readSources(asking))
+    return undefined
+  }
+
+  const isToldSince = (id: string, at: number): boolean =>
+    (told.get(id)?.at ?? Number.NEGATIVE_INFINITY) >= at
+
+  /** Looks after the broker once. */
+  async function turn(): Promise<boolean> {
+    const before = brokers.get(b)?.state
+    const trouble = (await look()) ?? (isBehind ? await read() : undefined)
+    if (isClosed || signal.aborted) return false
+    if (trouble === undefined) {
+      const { reason: _, ...rest } = facts()
+      brokers.set(b, { state: 'following', facts: { ...rest, heardAt: new Date(clock.now()).toISOString() } })
+      if (before === 'down' || before === 'refused') log.info('indexing.broker-up', { broker: host })
+      return true
+    }
+    isBehind = true
+    brokers.set(b, { state: trouble.kind })
+    note({ reason: trouble.reason })
+    if (before !== trouble.kind) log.warn('indexing.broker-down', { broker: host, reason: trouble.reason })
+    return false
+  }
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms).unref()
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+
+  /** Goes on until it is closed. */
+  async function run(): Promise<void> {
+    while (!isClosed && !signal.aborted) {
+      try {
+        await turn()
+      } catch (error) {
+        if (isClosed || signal.aborted) break
+        isBehind = true
+        brokers.set(b, { state: 'refused' })
+        note({ reason: (error as Error).message })
+        log.error('plugin.failed', { plugin: 'indexing', during: `following ${host}`, error })
+      }
+      if (!isClosed) await pause(limits.indexBrokerLookMs.value)
+    }
+  }
+
+  const running = { promise: undefined as Promise<void> | undefined }
+  return Object.freeze({
+    b,
+    start(): void {
+      running.promise ??= run()
+    },
+    /** Makes the subscriptions that are missing, now. */
+    async subscribeAll(): Promise<Trouble | undefined> {
+      return look()
+    },
+    /** Reads all again, soon. */
+    crawl(): void {
+      isBehind = true
+      wake()
+    },
+    /**
+     * Takes in what a notification tells, unless a newer one told of the same entity. False when too many wait.
+     * @param stamp when it was made, ms by the broker's clock.
+     */
+    async take({ entities, deleted, unreadable }: Items, stamp: number): Promise<boolean> {
+      if (waiting >= limits.indexNotificationsMax.value) return false
+      waiting++
+      counts.notifications++
+      counts.unreadable += unreadable.length
+      try {
+        await inTurn(async () => {
+          const isNew = (id: string): boolean => {
+            const last = told.get(id)
+            if (last !== undefined && last.stamp > stamp) return false
+            if (told.size >= limits.indexToldKept.value) told.delete(told.keys().next().value!)
+            told.delete(id)
+            told.set(id, { at: clock.monotonic(), stamp })
+            return true
+          }
+          const changed = entities.filter(({ id }) => isNew(id))
+          await catalogue.take(b, { changed, deleted: deleted.filter(isNew) })
+        })
+      } finally {
+        waiting--
+      }
+      // It is there: whatever made it seem away is over.
+      if (brokers.get(b)?.state === 'down') wake()
+      return true
+    },
+    counts: () => ({ ...counts }),
+    /** Leaves off. Resolves when nothing of it writes any more. */
+    async close(): Promise<void> {
+      isClosed = true
+      wake()
+      await running.promise?.catch(() => undefined)
+      await chain
+    },
+  })
+}

@@ -1,0 +1,245 @@
+/**
+ * All registered brokers: those of the settings, those registered by clients, and those learnt from registrations of context
+ * sources. Who is registered stands in the index's file, so that a restart goes on where it was; each runs by itself, and none waits
+ * for another.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { BrokerPort, Host } from '#contract'
+import { notFound } from '#ngsi-ld/problem.ts'
+import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.ts'
+import type { Catalogue } from './catalogue.ts'
+import { leave } from './leaving.ts'
+import { addressOf, createReach, type ReachSettings, signatureOf } from './reach.ts'
+import { readSources } from './reading.ts'
+import { createRegistrar, type Running } from './registrar.ts'
+import { createRemote, factsOf, type RemoteFacts } from './remote.ts'
+import type { Items } from './told.ts'
+
+export interface RemotesSettings extends ReachSettings {
+  readonly learn: boolean
+}
+
+export interface RemotesPorts {
+  readonly host: Host<RemotesSettings, 'mdr' | 'remote'>
+  readonly brokers: Brokers
+  readonly catalogue: Catalogue
+}
+
+const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
+const isRemote = ({ b }: BrokerRow): boolean => b !== ownBroker
+
+export type Remotes = ReturnType<typeof createRemotes>
+
+export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
+  const { settings, clock, log, signal } = host
+  const reach = createReach(host)
+  const running = new Map<number, Running>()
+  let leaving: NodeJS.Timeout | undefined
+  let starting: NodeJS.Timeout | undefined
+
+  function open(row: BrokerRow): Running {
+    const { secret, tenant } = factsOf(row)
+    const port = reach.open(row.host, tenant)
+    const asking = reach.asking(port)
+    const learn =
+      settings.learn && row.origin !== 'learnt'
+        ? (found: readonly string[]) => learnt(row.key, found)
+        : undefined
+    const callback = reach.callback(row.key, secret)
+    const remote = createRemote({ row, asking, brokers, catalogue, clock, log, callback, learn, signal })
+    const one = { asking, port, remote }
+    running.set(row.b, one)
+    return one
+  }
+
+  async function close(b: number): Promise<void> {
+    const one = running.get(b)
+    running.delete(b)
+    await one?.remote.close()
+    one?.port.close()
+  }
+
+  function add(address: string, origin: Origin, more: Partial<RemoteFacts> = {}): BrokerRow {
+    const facts: RemoteFacts = { secret: randomBytes(24).toString('hex'), ...more }
+    return brokers.add(address, origin, facts as never)
+  }
+
+  const standing = (): BrokerRow[] => brokers.all().filter((row) => !isLeaving(row))
+
+  /** Begins to follow a broker that cannot answer before it is asked. */
+  function begin(row: BrokerRow): void {
+    try {
+      // Whatever it was before, that is to be seen.
+      brokers.set(row.b, { state: 'new' })
+      open(row).remote.start()
+    } catch (error) {
+      brokers.set(row.b, { state: 'refused', facts: { ...row.facts, reason: (error as Error).message } })
+      log.warn('indexing.broker-down', { broker: row.host, reason: (error as Error).message })
+    }
+  }
+
+  /** Forgets a broker: its entries now, what is left of it there when it can be reached. */
+  async function drop(row: BrokerRow): Promise<void> {
+    await close(row.b)
+    const now = brokers.get(row.b) ?? row
+    brokers.set(row.b, { state: 'leaving', load: null, facts: { ...now.facts, leftAt: clock.now() } })
+    await catalogue.removeAll(row.b)
+    void lookAtLeaving()
+  }
+
+  async function lookAtLeaving(): Promise<void> {
+    for (const row of brokers.all().filter(isLeaving)) {
+      if (signal.aborted) return
+      const port = reach.open(row.host, factsOf(row).tenant)
+      try {
+        await leave(row.key, reach.asking(port), { brokers, clock, log })
+      } finally {
+        port.close()
+      }
+    }
+  }
+
+  /** Brokers that registrations name are followed as long as they are named. */
+  function learnt(from: string, addresses: readonly string[]): void {
+    const named = new Set(
+      addresses.flatMap((one) => (isAddress(one) && !host.isOwn(one) ? [addressOf(one, 'endpoint')] : [])),
+    )
+    for (const row of standing().filter(({ origin }) => origin === 'learnt')) {
+      const others = (factsOf(row).learntFrom ?? []).filter((key) => key !== from)
+      const learntFrom = named.has(row.host) ? [...others, from] : others
+      brokers.set(row.b, { facts: { ...row.facts, learntFrom } })
+      if (learntFrom.length === 0) void drop(row)
+    }
+    for (const address of named) {
+      if (brokers.byHost(address) !== undefined || registrar.isRegistering(address)) continue
+      if (brokers.all().length > limits.indexBrokersMax.value) return
+      log.info('indexing.broker-learnt', { broker: address })
+      begin(add(address, 'learnt', { learntFrom: [from] }))
+    }
+  }
+
+  /** What the own broker's registrations name. */
+  async function learnFromOwn(): Promise<void> {
+    const own = brokers.get(ownBroker)
+    if (settings.learn && own !== undefined) learnt(own.key, await readSources(reach.asking(host.mdr)))
+  }
+
+  const registrar = createRegistrar({
+    ...{ host, reach, brokers, catalogue, isLeaving, open, close },
+    add: (address, more) => add(address, 'registered', more),
+  })
+
+  return Object.freeze({
+    /** Goes on with all that is registered, when this gateway can be reached. */
+    start(): void {
+      if (!reach.isReached()) {
+        starting = setTimeout(() => this.start(), limits.indexStartMs.value).unref()
+        return
+      }
+      const declared = reach.declared()
+      for (const row of standing().filter(isRemote)) {
+        if (row.origin === 'declared' && !declared.includes(row.host)) void drop(row)
+        else begin(row)
+      }
+      for (const address of declared) {
+        if (host.isOwn(address) || running.has(brokers.byHost(address)?.b ?? 0)) continue
+        const known = brokers.byHost(address)
+        if (known === undefined) begin(add(address, 'declared'))
+      }
+      leaving ??= setInterval(() => void lookAtLeaving(), limits.indexBrokerLookMs.value).unref()
+      void lookAtLeaving()
+      void learnFromOwn()
+    },
+
+    register: registrar.register,
+
+    /** @throws ngsi-ld.not-found; ngsi-ld.conflict for one that the settings name, and for the gateway's own. */
+    async remove(key: string): Promise<void> {
+      const row = brokers.byKey(key)
+      if (row === undefined || isLeaving(row)) throw notFound(`there is no broker ${key}`)
+      if (row.origin === 'own') throw new GatewayError('ngsi-ld.conflict', 'the local MDR is always indexed')
+      if (row.origin === 'declared')
+        throw new GatewayError('ngsi-ld.conflict', `${row.host} is in indexing.brokers of the settings`)
+      await drop(row)
+    },
+
+    /** Those that are followed, or to be. */
+    all: standing,
+    /** Those whose subscriptions are still to be removed there. */
+    leaving: (): BrokerRow[] => brokers.all().filter(isLeaving),
+
+    /**
+     * Takes in a notification. @throws http.unauthorized, ngsi-ld.not-found, http.busy
+     * @param sign what follows the key in the path.
+     */
+    async notified(
+      purpose: string,
+      { key, sign }: { key: string; sign: string },
+      items: Items,
+      stamp: number,
+    ): Promise<void> {
+      const row = brokers.byKey(key)
+      const secret = row === undefined ? undefined : factsOf(row).secret
+      if (row === undefined || secret === undefined) throw notFound('nobody notifies here')
+      const expected = Buffer.from(signatureOf(secret, purpose))
+      const given = Buffer.from(sign)
+      if (given.length !== expected.length || !timingSafeEqual(given, expected))
+        throw new GatewayError(
+          'http.unauthorized',
+          'the callback does not carry the secret of its subscription',
+        )
+      const one = running.get(row.b)
+      if (one === undefined) throw notFound(`${row.host} is not followed any more`)
+      if (!(await one.remote.take(items, stamp)))
+        throw new GatewayError('http.busy', 'too many notifications wait', { retryAfterSeconds: 1 })
+    },
+
+    /** Reads all brokers again. */
+    async crawl(): Promise<void> {
+      for (const { remote } of running.values()) remote.crawl()
+      await learnFromOwn()
+    },
+
+    /** Ports of those that can be asked now. */
+    asked: (): BrokerPort[] =>
+      [...running].flatMap(([b, { port }]) =>
+        ['following', 'loading', 'new'].includes(brokers.get(b)?.state ?? '') ? [port] : [],
+      ),
+
+    /** What has to be known of answers: entries of brokers that are away are aged. */
+    warnings(): string[] {
+      return standing().flatMap((row) => {
+        if (!isRemote(row) || row.state === 'following') return []
+        const { reason, heardAt, lastCrawl } = factsOf(row)
+        if (row.state === 'loading' || row.state === 'new')
+          return lastCrawl === undefined
+            ? [warning(111, row.host, `${row.host} is being read; some of it is missing`)]
+            : []
+        const since = heardAt === undefined ? 'it was never read' : `what is known of it is of ${heardAt}`
+        return [warning(110, row.host, `${row.host} is ${row.state}: ${reason ?? 'unknown'}; ${since}`)]
+      })
+    },
+    complaints: (): string[] =>
+      standing().flatMap((row) =>
+        row.state === 'down' || row.state === 'refused'
+          ? [`${row.host} is ${row.state}: ${factsOf(row).reason ?? 'unknown'}`]
+          : [],
+      ),
+    counts: (b: number) => running.get(b)?.remote.counts(),
+
+    /** Leaves off, so that the index can be emptied. */
+    async stop(): Promise<void> {
+      clearTimeout(starting)
+      clearInterval(leaving)
+      leaving = undefined
+      await Promise.all([...running.keys()].map(close))
+    },
+  })
+}
+
+const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/.test(url)
+
+const warning = (code: number, address: string, text: string): string =>
+  `${code} ${new URL(address).host} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`

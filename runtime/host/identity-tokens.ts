@@ -1,0 +1,66 @@
+/**
+ * Tokens of an identity manager (POST /v1/auth/tokens with name and password, answered with X-Subject-Token): one at a time,
+ * kept until shortly before it expires. The password is read when a token is asked for, and never kept.
+ */
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { requireSecretFile } from '#config/access.ts'
+import type { RemoteIdentity } from '#contract'
+import type { Peer } from '#federation/peer.ts'
+
+export interface IdentityTokens {
+  /** The header that shows the token. @throws GatewayError peer.unavailable or peer.refused where there is none. */
+  header(): Promise<Readonly<Record<string, string>>>
+  /** The token was refused: the next one is asked for. */
+  forget(): void
+}
+
+export function createIdentityTokens(
+  { url, name, passwordFile }: RemoteIdentity,
+  { peer, clock }: { readonly peer: Peer; readonly clock: Clock },
+): IdentityTokens {
+  let kept: { readonly token: string; readonly until: number } | undefined
+  let asking: Promise<string> | undefined
+
+  async function ask(): Promise<string> {
+    const answer = await peer.exchange({
+      method: 'POST',
+      url: `${url.replace(/\/+$/, '')}/v1/auth/tokens`,
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ name, password: requireSecretFile(passwordFile) }),
+      timeoutMs: limits.pluginRequestMs.value,
+    })
+    if ('failure' in answer)
+      throw new GatewayError('peer.unavailable', `the identity manager ${url}: ${answer.reason}`)
+    const token = answer.headers['x-subject-token']
+    if (answer.status !== 201 || typeof token !== 'string')
+      throw new GatewayError('peer.refused', `the identity manager ${url} gave no token: ${answer.status}`)
+    kept = { token, until: expiryOf(answer.text) - limits.identitySlackMs.value }
+    return token
+  }
+
+  return Object.freeze({
+    async header() {
+      if (kept !== undefined && clock.now() < kept.until) return { 'X-Auth-Token': kept.token }
+      asking ??= ask().finally(() => {
+        asking = undefined
+      })
+      return { 'X-Auth-Token': await asking }
+    },
+    forget() {
+      kept = undefined
+    },
+  } satisfies IdentityTokens)
+}
+
+/** When the token of an answer expires, ms; far away where it does not say, since a refusal tells as well. */
+function expiryOf(text: string): number {
+  try {
+    const body = JSON.parse(text) as { readonly token?: { readonly expires_at?: unknown } }
+    const at = Date.parse(String(body.token?.expires_at))
+    return Number.isNaN(at) ? Number.POSITIVE_INFINITY : at
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
