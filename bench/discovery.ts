@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- discovery [--quick] [--only index|rank]`: 100,000 sensors and streams with their quality, in a real gateway. How
+ * `npm run bench -- discovery [--quick] [--only index|rank|graphql]`: 100,000 sensors and streams with their quality, in a real gateway. How
  * long the index takes to be built, and what others notice of it; how far it is behind 1,000 changes a second; and queries by place,
  * observed property and quality, whose floor is the same selection by better-sqlite3 on the same tables in another process.
  */
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
+import { benchGraphql } from './graphql.ts'
 import { percentile, processCpuSeconds } from './processes.ts'
 import { layOutGateway, type Server, startGateway } from './servers.ts'
 
@@ -65,6 +66,11 @@ function entitiesOf(i: number): object[] {
 }
 
 export async function benchDiscovery(options: Options): Promise<void> {
+  if (options.only !== 'graphql') await benchIndex(options)
+  if (options.only === undefined || options.only === 'graphql') await benchGraphql(options)
+}
+
+async function benchIndex(options: Options): Promise<void> {
   const streams = options.quick ? 10_000 : 50_000
   const server = await startGateway(layOutGateway())
   const client = clientOf(server.httpPort)
