@@ -31,6 +31,8 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
   return Object.freeze({
     /** Addresses of the brokers of the settings. */
     declared: (): string[] => [...declared.keys()],
+    /** The tenant that the settings name for an address. */
+    tenantOf: (address: string): string | undefined => declared.get(address)?.tenant,
     /** Whether anybody can notify us. */
     isReached: (): boolean => callbackBase() !== undefined,
     /** Where a broker notifies us for a purpose. */

@@ -18,7 +18,15 @@ export interface Page {
 
 const entities = '/ngsi-ld/v1/entities'
 const json = { Accept: 'application/json' }
-const sizes = [500, 100] as const
+/** From what a broker gives best to what any broker gives; entities that it would ask others for are theirs to tell. */
+const forms = [500, 100].flatMap((size) =>
+  ['&count=true&local=true', '&count=true', ''].map((more) => ({ size, more })),
+)
+
+/** How a broker is asked: the first form that it took. */
+interface Way {
+  form: number
+}
 
 /** Reads all entities of the types. Undefined when it came to the end. */
 export async function readAll(
@@ -26,8 +34,9 @@ export async function readAll(
   { asking, monotonic }: { readonly asking: Asking; readonly monotonic: () => number },
   take: (page: Page) => Promise<void>,
 ): Promise<Trouble | undefined> {
+  const way: Way = { form: 0 }
   for (const type of types) {
-    const trouble = await readType(type, { asking, monotonic }, take)
+    const trouble = await readType(type, { asking, monotonic, way }, take)
     if (trouble !== undefined) return trouble
   }
   return undefined
@@ -35,13 +44,17 @@ export async function readAll(
 
 async function readType(
   type: string,
-  { asking, monotonic }: { readonly asking: Asking; readonly monotonic: () => number },
+  {
+    asking,
+    monotonic,
+    way,
+  }: { readonly asking: Asking; readonly monotonic: () => number; readonly way: Way },
   take: (page: Page) => Promise<void>,
 ): Promise<Trouble | undefined> {
   const seen = new Set<string>()
   const query = `type=${encodeURIComponent(type)}`
   let askedAt = monotonic()
-  let first = await firstPage(query, asking)
+  let first = await firstPage(query, asking, way)
   for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
     if ('trouble' in first.answer) return first.answer.trouble
     const answer = first.answer.value
@@ -72,20 +85,22 @@ const idOf = (item: Json): string => {
   return typeof id === 'string' ? id : ''
 }
 
-/** The first page in the largest size that it gives, with a count where it knows one. */
+/** The first page, asked for in the first way that the broker takes. */
 async function firstPage(
   query: string,
   asking: Asking,
+  way: Way,
 ): Promise<{ readonly size: number; readonly answer: Result<Answered> }> {
-  let last: Result<Answered> | undefined
-  for (const size of sizes)
-    for (const more of ['&count=true', '']) {
-      await asking.pace()
-      const path = `${entities}?${query}&limit=${size}${more}`
-      last = await asking.want({ method: 'GET', path, headers: json }, [200])
-      if ('value' in last || last.trouble.kind === 'down') return { size, answer: last }
-    }
-  return { size: sizes[0], answer: last! }
+  for (let form = way.form; ; form++) {
+    const { size, more } = forms[form]!
+    await asking.pace()
+    const path = `${entities}?${query}&limit=${size}${more}`
+    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    const isEnd = 'value' in answer || answer.trouble.kind === 'down' || form + 1 === forms.length
+    if (!isEnd) continue
+    if ('value' in answer) way.form = form
+    return { size, answer }
+  }
 }
 
 function pathBehind(
@@ -109,7 +124,9 @@ export async function readByIds(
     await asking.pace()
     const some = ids.slice(at, at + limits.indexIdsAskedFor.value)
     const path = `${entities}?type=${type}&id=${some.map(encodeURIComponent).join(',')}&limit=${some.length}`
-    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    let answer = await asking.want({ method: 'GET', path: `${path}&local=true`, headers: json }, [200])
+    if ('trouble' in answer && answer.trouble.kind === 'refused')
+      answer = await asking.want({ method: 'GET', path, headers: json }, [200])
     if ('trouble' in answer) return answer
     const items = listIn(answer.value.text)
     if (items === undefined)
@@ -119,12 +136,12 @@ export async function readByIds(
   return { value: found }
 }
 
-/** Addresses of brokers that its registrations of context sources name. */
-export async function readSources(asking: Asking): Promise<readonly string[]> {
+/** Addresses of brokers that its registrations of context sources name for these types. */
+export async function readSources(types: readonly string[], asking: Asking): Promise<readonly string[]> {
   const found = new Set<string>()
   for (let offset = 0; offset < limits.indexSourcesMax.value; ) {
     await asking.pace()
-    const path = `/ngsi-ld/v1/csourceRegistrations?limit=100&offset=${offset}`
+    const path = `/ngsi-ld/v1/csourceRegistrations?type=${types.map(encodeURIComponent).join(',')}&limit=100&offset=${offset}`
     const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
     const items = 'value' in answer ? listIn(answer.value.text) : undefined
     for (const item of items ?? []) {

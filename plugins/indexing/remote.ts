@@ -10,6 +10,7 @@ import type { Asking, Trouble } from './asking.ts'
 import type { BrokerRow, Brokers } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { type Crawled, crawl } from './crawl.ts'
+import { indexedTypes } from './kinds.ts'
 import { readSources } from './reading.ts'
 import { standingOf, subscribe, unsubscribe } from './remote-subscriptions.ts'
 import type { Items } from './told.ts'
@@ -127,7 +128,7 @@ export function createRemote(ports: RemotePorts) {
     crawledAt = clock.monotonic()
     note({ lastCrawl: outcome.crawled })
     log.info('indexing.read', { broker: host, ...outcome.crawled })
-    ports.learn?.(await readSources(asking))
+    ports.learn?.(await readSources([...indexedTypes], asking))
     return undefined
   }
 

@@ -10,6 +10,7 @@ import type { BrokerPort, Host } from '#contract'
 import { notFound } from '#ngsi-ld/problem.ts'
 import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
+import { indexedTypes } from './kinds.ts'
 import { leave } from './leaving.ts'
 import { addressOf, createReach, type ReachSettings, signatureOf } from './reach.ts'
 import { readSources } from './reading.ts'
@@ -40,7 +41,10 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
   let starting: NodeJS.Timeout | undefined
 
   function open(row: BrokerRow): Running {
-    const { secret, tenant } = factsOf(row)
+    const { secret, tenant: given } = factsOf(row)
+    // That of a broker of the settings is theirs to say.
+    const tenant = row.origin === 'declared' ? reach.tenantOf(row.host) : given
+    if (tenant !== given) brokers.set(row.b, { facts: { ...row.facts, tenant } })
     const port = reach.open(row.host, tenant)
     const asking = reach.asking(port)
     const learn =
@@ -123,7 +127,8 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
   /** What the own broker's registrations name. */
   async function learnFromOwn(): Promise<void> {
     const own = brokers.get(ownBroker)
-    if (settings.learn && own !== undefined) learnt(own.key, await readSources(reach.asking(host.mdr)))
+    if (settings.learn && own !== undefined)
+      learnt(own.key, await readSources([...indexedTypes], reach.asking(host.mdr)))
   }
 
   const registrar = createRegistrar({
@@ -140,14 +145,15 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
       }
       const declared = reach.declared()
       for (const row of standing().filter(isRemote)) {
-        if (row.origin === 'declared' && !declared.includes(row.host)) void drop(row)
+        const isUnwanted =
+          row.origin === 'declared'
+            ? !declared.includes(row.host)
+            : row.origin === 'learnt' && !settings.learn
+        if (isUnwanted) void drop(row)
         else begin(row)
       }
-      for (const address of declared) {
-        if (host.isOwn(address) || running.has(brokers.byHost(address)?.b ?? 0)) continue
-        const known = brokers.byHost(address)
-        if (known === undefined) begin(add(address, 'declared'))
-      }
+      for (const address of declared)
+        if (!host.isOwn(address) && brokers.byHost(address) === undefined) begin(add(address, 'declared'))
       leaving ??= setInterval(() => void lookAtLeaving(), limits.indexBrokerLookMs.value).unref()
       void lookAtLeaving()
       void learnFromOwn()

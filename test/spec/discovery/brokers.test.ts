@@ -26,7 +26,12 @@ const clientOf = ({ httpUrl }: GatewayProcess): HttpClient => httpClient(httpUrl
 const startBroker = (name: string, port = '0'): Promise<GatewayProcess> =>
   startGatewayProcess({
     dataFolder: join(folder, name),
-    env: { SELVEDGE_HTTP_PORT: port, SELVEDGE_MQTT_PORT: 'off', SELVEDGE_INDEXING_ENABLED: 'false' },
+    env: {
+      SELVEDGE_HTTP_PORT: port,
+      SELVEDGE_MQTT_PORT: 'off',
+      SELVEDGE_INDEXING_ENABLED: 'false',
+      SELVEDGE_RANKING_ENABLED: 'false',
+    },
   })
 
 /** Streams, sensors and qualities from one number to another. */

@@ -57,7 +57,9 @@ prove('Events', {
   },
 
   async indexed() {
-    const other = await startGatewayProcess({ env: { SELVEDGE_INDEXING_ENABLED: 'false' } })
+    const other = await startGatewayProcess({
+      env: { SELVEDGE_INDEXING_ENABLED: 'false', SELVEDGE_RANKING_ENABLED: 'false' },
+    })
     try {
       const answer = await client.send('POST', '/indexing/api/broker', { host: other.httpUrl })
       expect(answer.status).toBe(201)

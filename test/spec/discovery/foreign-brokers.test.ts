@@ -1,0 +1,221 @@
+/**
+ * Registered brokers that are others than this product: one that wants tokens of an identity manager and knows neither triggers nor
+ * links of pages, and one that is learnt from the registration of a context source.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { iri, stream } from './site.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
+const patience = { timeout: 30_000, interval: 200 }
+
+/** A broker that shows what it was asked, and can be told how to be. */
+const state = {
+  token: 'first',
+  isAway: false,
+  streams: [1, 2, 3],
+  subscriptions: new Map<
+    string,
+    { readonly notification: { readonly endpoint: { readonly uri: string } } }
+  >(),
+  tokensGiven: [] as string[],
+  tenants: new Set<unknown>(),
+}
+let server: Server
+let address: string
+let index: GatewayInside
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url!, 'http://a')
+  const body = await bodyOf(request)
+  const end = (status: number, json: unknown, headers: Record<string, string> = {}): void =>
+    void response
+      .writeHead(status, { 'Content-Type': 'application/json', ...headers })
+      .end(JSON.stringify(json))
+  if (url.pathname === '/v1/auth/tokens') {
+    state.tokensGiven.push(body)
+    const expires = new Date(Date.now() + 3_600_000).toISOString()
+    return end(
+      201,
+      { token: { methods: ['password'], expires_at: expires } },
+      { 'X-Subject-Token': state.token },
+    )
+  }
+  if (state.isAway) return end(503, { title: 'away' })
+  if (request.headers['x-auth-token'] !== state.token) return end(401, { title: 'no token' })
+  state.tenants.add(request.headers['ngsild-tenant'])
+  const [, , , kind, id] = url.pathname.split('/')
+  if (kind === 'subscriptions' && request.method === 'POST') {
+    const wish = JSON.parse(body) as { id: string; notification: { endpoint: { uri: string } } }
+    if ('notificationTrigger' in wish) return end(400, { title: 'unknown member notificationTrigger' })
+    state.subscriptions.set(wish.id, wish)
+    return end(201, {}, { Location: `/ngsi-ld/v1/subscriptions/${wish.id}` })
+  }
+  if (kind === 'subscriptions') {
+    const known = state.subscriptions.get(decodeURIComponent(id!))
+    if (request.method === 'DELETE') state.subscriptions.delete(decodeURIComponent(id!))
+    return known === undefined ? end(404, {}) : end(200, known)
+  }
+  if (url.searchParams.has('count') || url.searchParams.has('local'))
+    return end(400, { title: 'unknown parameter' })
+  const limit = Number(url.searchParams.get('limit'))
+  if (limit > 100) return end(403, { title: 'too many results' })
+  const isStreams = url.searchParams.get('type') === iri.IotStream
+  const offset = Number(url.searchParams.get('offset') ?? 0)
+  const all = isStreams ? state.streams.map((n) => stream(n)) : []
+  const ids = url.searchParams.get('id')?.split(',')
+  const found =
+    ids === undefined ? all : state.streams.map((n) => stream(n)).filter((one) => ids.includes(one.id))
+  return end(200, found.slice(offset, offset + limit))
+}
+
+async function startIndex(more: Record<string, string>): Promise<GatewayInside> {
+  return startGatewayInside(join(folder, 'index'), more)
+}
+
+beforeAll(async () => {
+  server = createServer((request, response) => void answer(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const passwordFile = join(folder, 'password')
+  writeFileSync(passwordFile, 'secret\n', { mode: 0o600 })
+  const identity = { url: address, name: 'gateway', passwordFile }
+  index = await startIndex({
+    SELVEDGE_INDEXING_BROKERS: JSON.stringify([{ url: address, tenant: 'site7', identity }]),
+    SELVEDGE_INDEXING_PAGES_PER_SECOND: '50',
+  })
+})
+afterAll(async () => {
+  await index.close()
+  server.closeAllConnections()
+  server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+type Registration = Readonly<Record<string, unknown>>
+const registrationOf = async (host: string): Promise<Registration | undefined> =>
+  ((await index.get('/indexing/api/broker')).json() as { result: Registration[] }).result.find(
+    (one) => one['host'] === host,
+  )
+const streams = async (): Promise<string[]> => {
+  const query = `type=${encodeURIComponent(iri.IotStream)}&limit=1000`
+  const found = await index.get(`/indexing/ngsi-ld/v1/entities?${query}`)
+  return (found.json() as { id: string }[]).map(({ id }) => id)
+}
+const following = async (): Promise<void> =>
+  vi.waitFor(
+    async () => expect(await registrationOf(address)).toMatchObject({ state: 'following' }),
+    patience,
+  )
+const idOf = (n: number): string => `urn:ngsi-ld:IotStream:${n}`
+
+describe('a broker of the settings', () => {
+  it('is followed with tokens and tenant, though it knows little', async () => {
+    state.streams = Array.from({ length: 250 }, (_, n) => n)
+    await following()
+    await vi.waitFor(async () => expect(await streams()).toHaveLength(250), patience)
+    expect(await registrationOf(address)).toMatchObject({
+      origin: 'declared',
+      tenant: 'site7',
+      tellsDeletions: false,
+    })
+    expect(state.tokensGiven).toEqual(['{"name":"gateway","password":"secret"}'])
+    expect([...state.tenants]).toEqual(['site7'])
+    expect(state.subscriptions.size).toBe(6)
+  })
+
+  it('gets another token when one is refused', async () => {
+    state.token = 'second'
+    await vi.waitFor(() => expect(state.tokensGiven).toHaveLength(2), patience)
+    await following()
+  })
+
+  it('cannot be taken out by a client', async () => {
+    const { _id: key } = (await registrationOf(address))!
+    const refused = await index.ask('DELETE', `/indexing/api/broker/${String(key)}`)
+    expect(refused.json()).toMatchObject({ status: 409, message: expect.stringContaining('settings') })
+  })
+
+  it('tells by its pages what its notifications did not', async () => {
+    state.isAway = true
+    await vi.waitFor(
+      async () => expect(await registrationOf(address)).toMatchObject({ state: 'down', isAged: true }),
+      patience,
+    )
+    state.streams = [...state.streams.slice(5), 700]
+    state.isAway = false
+    await following()
+    const found = await streams()
+    expect(found).toHaveLength(246)
+    expect(found).not.toContain(idOf(0))
+    expect(found).toContain(idOf(700))
+    expect(await registrationOf(address)).toMatchObject({ lastCrawl: { added: 1, removed: 5, changed: 0 } })
+  })
+
+  it('is read again when the index is built anew', async () => {
+    expect((await index.send('POST', '/indexing/api/rebuild', {})).status).toBe(202)
+    await vi.waitFor(async () => expect(await streams()).toHaveLength(246), patience)
+    await following()
+  })
+
+  it('is left when the settings name it no more', async () => {
+    await index.close()
+    const passwordless = await startIndex({})
+    index = passwordless
+    await vi.waitFor(async () => expect(await streams()).toEqual([]), patience)
+    expect(await registrationOf(address)).toBeUndefined()
+  })
+})
+
+describe('a broker that registrations name', () => {
+  it('is learnt where that is allowed, as long as they name it', async () => {
+    const other = await startGatewayInside(join(folder, 'other'), {
+      SELVEDGE_INDEXING_ENABLED: 'false',
+      SELVEDGE_RANKING_ENABLED: 'false',
+    })
+    try {
+      const url = `http://127.0.0.1:${other.httpPort}`
+      await other.send('POST', '/ngsi-ld/v1/entities', stream(900))
+      const registered = await index.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
+        id: 'urn:ngsi-ld:ContextSourceRegistration:other',
+        type: 'ContextSourceRegistration',
+        endpoint: url,
+        information: [{ entities: [{ type: iri.IotStream }] }],
+      })
+      expect(registered.status).toBe(201)
+      expect(await registrationOf(url)).toBeUndefined()
+      await index.close()
+      index = await startIndex({ SELVEDGE_INDEXING_LEARN: 'true' })
+      await vi.waitFor(
+        async () => expect(await registrationOf(url)).toMatchObject({ origin: 'learnt', state: 'following' }),
+        patience,
+      )
+      expect(await streams()).toEqual([idOf(900)])
+      await index.ask(
+        'DELETE',
+        '/ngsi-ld/v1/csourceRegistrations/urn:ngsi-ld:ContextSourceRegistration:other',
+      )
+      await index.close()
+      index = await startIndex({ SELVEDGE_INDEXING_LEARN: 'true' })
+      await vi.waitFor(async () => expect(await registrationOf(url)).toBeUndefined(), patience)
+      await vi.waitFor(
+        async () => expect((await other.get('/ngsi-ld/v1/subscriptions')).json()).toEqual([]),
+        patience,
+      )
+      expect(await streams()).toEqual([])
+    } finally {
+      await other.close()
+    }
+  }, 120_000)
+})
