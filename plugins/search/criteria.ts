@@ -153,9 +153,11 @@ function takeSearch(draft: Draft, text: string): void {
 }
 
 function patternOf(word: string): string {
-  const each = [...word].map((one) => {
+  const each = Array.from(word, (one) => {
     const [lower, upper] = [one.toLowerCase(), one.toUpperCase()]
-    if (lower !== upper) return [...lower].length + [...upper].length === 2 ? `[${lower}${upper}]` : one
+    // Some letters have no counterpart of one letter, such as ß.
+    const isPair = lower.length === one.length && upper.length === one.length
+    if (lower !== upper) return isPair ? `[${lower}${upper}]` : one
     return /[\p{L}\p{N}_-]/u.test(one) ? one : `\\${one}`
   })
   return each.join('')

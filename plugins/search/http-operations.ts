@@ -29,7 +29,7 @@ export async function answerHttp(
     raw: { environment },
     context: undefined,
   })
-  return new Response(body, init as ResponseInit)
+  return new Response(body, init)
 }
 
 /** The library takes a list for an object without a query. */

@@ -11,7 +11,7 @@ import {
   isObjectType,
 } from 'graphql'
 import { limits } from '#base/limits.ts'
-import { type ConnectionArguments, connection } from './connection.ts'
+import { connection } from './connection.ts'
 import { type Criteria, type Given, toCriteria } from './criteria.ts'
 import { infer, linked } from './infer.ts'
 import type { FieldModel, Model, TypeModel } from './model.ts'
@@ -89,7 +89,7 @@ async function link(
 
 function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
   const isConnection = field.name.endsWith('Connection') && field.args.some(({ name }) => name === 'after')
-  return (_source, given, operation, info) => {
+  return (_source, given: Given, operation, info) => {
     const type = model.types.get(rootTypeName(info))
     if (type === undefined || type.classes.length === 0) {
       throw new GraphQLError(`${field.name} answers no type with a class, so nothing can be asked for`)
@@ -97,7 +97,7 @@ function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
     const criteria = criteriaOf(model, type, given, info)
     const weights = weightsOf(given['ranking'])
     if (isConnection) {
-      return connection(operation.selection, criteria, given as ConnectionArguments, weights)
+      return connection(operation.selection, criteria, given, weights)
     }
     return operation.selection.select(criteria, pageOf(given), weights)
   }

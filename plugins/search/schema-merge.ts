@@ -135,7 +135,7 @@ function shelve(shelf: Shelf, given: DefinitionNode): void {
     complain(shelf, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
     return
   }
-  shelf.named.set(name, joined(shelf, known as FieldsOwner, node as FieldsOwner))
+  shelf.named.set(name, joined(shelf, known, node))
 }
 
 type FieldsOwner = ObjectTypeDefinitionNode | InputObjectTypeDefinitionNode

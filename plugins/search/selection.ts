@@ -187,8 +187,15 @@ function both(
  */
 async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Demand> {
   const { links } = criteria
-  if (links.length === 0) return yield {}
-  if (links.length === 1) return yield* demandsOfLink(parts, links[0]!, 1)
+  const [only] = links
+  if (only === undefined) {
+    yield {}
+    return
+  }
+  if (links.length === 1) {
+    yield* demandsOfLink(parts, only, 1)
+    return
+  }
   const peeked: Peeked<Demand>[] = []
   for (const link of links) {
     const one = await peek(demandsOfLink(parts, link, links.length))

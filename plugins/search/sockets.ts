@@ -24,7 +24,7 @@ export function createSockets(runner: Runner): Sockets {
   const server = makeServer<Record<string, unknown>, Extra>({
     onSubscribe: (context, _id, payload) => {
       const admitted = runner.admit(payload, context.extra.signal)
-      return 'schema' in admitted ? (admitted as never) : ([...admitted] as never)
+      return 'schema' in admitted ? admitted : ([...admitted] as never)
     },
     execute: (args) => runner.run(args),
     subscribe: (args) => runner.subscribe(args) as never,

@@ -30,7 +30,7 @@ export async function answerStream(
   const handle = createHandler({
     // Documents are checked before they come here.
     validate: () => [],
-    authenticate: () => null as never,
+    authenticate: () => null,
     onSubscribe: (_request, given) => {
       const admitted = runner.admit(given, gone.signal)
       return 'schema' in admitted ? (admitted as never) : ({ data: undefined, errors: admitted } as never)
@@ -49,8 +49,8 @@ export async function answerStream(
     raw: undefined,
     context: undefined,
   })
-  if (body === null || typeof body === 'string') return new Response(body, init as ResponseInit)
-  return new Response(streamOf(body, held, gone), init as ResponseInit)
+  if (body === null || typeof body === 'string') return new Response(body, init)
+  return new Response(streamOf(body, held, gone), init)
 }
 
 async function untilTaken(held: Held): Promise<undefined> {

@@ -68,8 +68,7 @@ function plainValue(instance: Instance): unknown {
 /** What is read as a scalar of GraphQL; NA, which the platform writes for "unknown", is no number. */
 export function toScalar(value: unknown, scalar: string): unknown {
   if (value === undefined || value === null) return null
-  if (scalar === 'String' || scalar === 'ID')
-    return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (scalar === 'String' || scalar === 'ID') return typeof value === 'string' ? value : JSON.stringify(value)
   if (scalar === 'Boolean') return toBoolean(value)
   if (scalar !== 'Float' && scalar !== 'Int') return value
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
@@ -94,6 +93,6 @@ export function toPlace(instance: Instance | undefined): object | null {
 
 /** The type as an IRI; of several the first. */
 export function typeOf(entity: EntityJson): string {
-  const [first = ''] = [entity.type].flat() as string[]
+  const [first = ''] = [entity.type].flat()
   return /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : `${fallback}${first}`
 }

@@ -12,7 +12,7 @@ import { fieldEntities, idOf, platformOf, type SearchSite, startSearchSite } fro
 let site: SearchSite
 
 beforeAll(async () => {
-  site = await startSearchSite({ SELVEDGE_RANKING_BACKEND: 'mdr' })
+  site = await startSearchSite()
   const devices = Array.from({ length: 150 }, (_, index) => `d${index}`)
   await site.create([
     ...devices.map((device, index) => platformOf(device, ['T'], [10 + index / 1000, 50])),

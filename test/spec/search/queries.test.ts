@@ -122,7 +122,7 @@ describe('criteria', () => {
     const { streamObservations } = await site.data<{ streamObservations: { hasSimpleResult: unknown }[] }>(
       `{ streamObservations(hasSimpleResult: ${filter}, observedProperty: { label: "temperature" }) { hasSimpleResult } }`,
     )
-    return streamObservations.map(({ hasSimpleResult }) => hasSimpleResult).toSorted()
+    return streamObservations.map(({ hasSimpleResult }) => hasSimpleResult)
   }
 
   it.each([
@@ -135,7 +135,7 @@ describe('criteria', () => {
     ['{ gt: 20.5, lt: 21.5 }', [21]],
     ['{ in: [20, 23, 99] }', [20, 23]],
   ])('compares results by %s', async (filter, found) => {
-    expect(await observations(filter)).toEqual(found)
+    expect(new Set(await observations(filter))).toEqual(new Set(found))
   })
 
   it('compares texts, times and lists of labels', async () => {
