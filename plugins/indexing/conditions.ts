@@ -49,13 +49,13 @@ export function conditionOf(tree: QueryTree, numbers: Numbers): Condition | unde
     if (condition === undefined) return undefined
     parts.push(condition)
   }
-  const drives = parts.map(({ drive }) => drive)
-  const canDrive = tree.kind === 'or' && drives.every((drive) => drive !== undefined)
+  const drives = parts.flatMap(({ drive }) => drive ?? [])
+  const canDrive = tree.kind === 'or' && drives.length === parts.length
   return {
     text: `(${parts.map(({ text }) => text).join(tree.kind === 'and' ? ' AND ' : ' OR ')})`,
     parameters: parts.flatMap(({ parameters }) => parameters),
     isExact: parts.every(({ isExact }) => isExact),
-    ...(canDrive && { drive: union(drives as Sql[]) }),
+    ...(canDrive && { drive: union(drives) }),
   }
 }
 

@@ -38,8 +38,6 @@ export interface EntryRow {
   readonly doc: string
 }
 
-export type Entries = ReturnType<typeof createEntries>
-
 export function createEntries(sql: Statements, naming: Naming, deriving: Deriving) {
   const rows = createRows(sql, naming)
   const counted = new Map<string, [b: number, kind: number, by: number]>()

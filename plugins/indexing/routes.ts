@@ -4,10 +4,10 @@
  * is no Link header in answers, and one in a request means nothing.
  */
 import { GatewayError } from '#base/errors.ts'
-import type { BrokerPort, ChangesPort, HostBase, RouteEnvironment } from '#contract'
+import type { BrokerPort, ChangesPort, HostBase, Json, RouteEnvironment } from '#contract'
 import { contextMember, coreContext } from '#ngsi-ld/context.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -31,8 +31,6 @@ export interface RoutePorts extends Pick<HostBase<unknown>, 'context'> {
   /** Begins to build the index anew. */
   readonly rebuild: () => Promise<void>
 }
-
-export type Routes = ReturnType<typeof createRoutes>
 
 const entities = '/ngsi-ld/v1/entities'
 const positionHeader = 'Selvedge-Index-Position'
@@ -85,8 +83,9 @@ export function createRoutes(ports: RoutePorts) {
   async function query(request: Request, parameters: Parameters, environment: RouteEnvironment) {
     const { expand } = ports.context()
     const accept = acceptOf(request)
-    const wish = wishOf(parameters, ports.context(), isKnown)
+    // What was written last may have names that nobody had before.
     const warnings = await warningsOf(request)
+    const wish = wishOf(parameters, ports.context(), isKnown)
     const foreign = isForeign(request)
     if (foreign || wish.forward !== undefined || accept === undefined) {
       const answer = await askAll(foreign ? [mdr] : ports.asked(), {
@@ -111,12 +110,12 @@ export function createRoutes(ports: RoutePorts) {
     environment: RouteEnvironment,
   ) {
     const accept = acceptOf(request)
+    const warnings = await warningsOf(request)
     const { shown, forward, question } = wishOf(
       new Map([...parameters, ['id', id]]),
       ports.context(),
       isKnown,
     )
-    const warnings = await warningsOf(request)
     const entry = catalogue.entity(id)
     const isHere = entry !== undefined && (entry.kinds & searchable) !== 0
     if (isHere && forward === undefined && accept !== undefined && !isForeign(request)) {
@@ -231,24 +230,31 @@ async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string
   if (!isObject(body)) throw badRequestData('must be a JSON object', 'body')
   const parameters = new Map<string, string>()
   for (const [member, value] of Object.entries(body)) {
-    if (member === '@context') continue
     if (member === 'type' && value === 'Query') continue
-    else if (member === 'entities') for (const [name, text] of selectorOf(value)) parameters.set(name, text)
+    if (member === 'entities') for (const [name, text] of selectorOf(value)) parameters.set(name, text)
     else if (member === 'geoQ' || member === 'temporalQ') {
       if (!isObject(value)) throw badRequestData('must be an object', member)
-      for (const [name, part] of Object.entries(value))
-        parameters.set(name, typeof part === 'string' ? part : JSON.stringify(part))
-    } else if (member === 'attrs' || member === 'pick' || member === 'omit')
-      parameters.set(member, [value].flat().join())
-    else if (member === 'q' || member === 'scopeQ' || member === 'search')
-      parameters.set(member, String(value))
+      for (const [name, part] of Object.entries(value)) parameters.set(name, asParameter(part))
+    } else if (bodyMembers.has(member)) parameters.set(member, listed(value, member))
     else throw badRequestData('is not a member of a query that the index reads', member)
   }
   return parameters
 }
 
-function selectorOf(value: unknown): [string, string][] {
-  const [one, ...more] = [value].flat() as unknown[]
+const bodyMembers: ReadonlySet<string> = new Set(['attrs', 'pick', 'omit', 'q', 'scopeQ', 'search'])
+
+const asParameter = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** A text, or several with commas between. */
+function listed(value: Json, field: string): string {
+  const texts = textsOf(value)
+  if (texts.length === 0 || texts.length < listOf(value).length)
+    throw badRequestData('must be a text, or a list of texts', field)
+  return texts.join()
+}
+
+function selectorOf(value: Json): [string, string][] {
+  const [one, ...more] = listOf(value)
   if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', 'entities')
-  return Object.entries(one).map(([name, part]) => [name, [part].flat().join()])
+  return Object.entries(one).map(([name, part]) => [name, listed(part, `entities.${name}`)])
 }

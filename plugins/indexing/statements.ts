@@ -8,8 +8,6 @@ import { kindNames, kinds } from './kinds.ts'
 
 export type Statements = ReturnType<typeof prepareStatements>
 
-export type BrokerStatements = ReturnType<typeof prepareBrokerStatements>
-
 export function prepareStatements(database: PluginDatabase) {
   const sql = (text: string) => database.prepare(text)
   return { ...entries(sql), ...derivedRows(sql) }

@@ -6,11 +6,12 @@ import { createPlugins, type Plugins } from '#host/plugins.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import type { OpenBroker } from './broker.ts'
 
-/** Starts plugins with empty settings; their files are in `folder`. */
+/** Starts plugins with these settings, of each the same; their files are in `folder`. */
 export async function startPlugins(
   { main, clock, metrics, logged }: OpenBroker,
   folder: string,
   plugins: readonly Plugin<never, Capability>[],
+  settings: object = {},
 ): Promise<Plugins> {
   const host = createPlugins(
     {
@@ -28,7 +29,7 @@ export async function startPlugins(
     plugins.map((plugin) => ({
       name: plugin.name,
       load: async () => plugin,
-      settings: {},
+      settings,
     })),
   )
   await host.start()

@@ -162,7 +162,7 @@ function wordsOf(scan: Scan, entity: Entity): string[] {
         ? [iri.isHostedBy, iri.observes, iri.geoLocation]
         : []
   const others = by.flatMap((name) => partnersOf(scan, entity, name).flatMap((one) => wordsOf(scan, one)))
-  return [...own.flatMap((one) => String(one).split(' ')), ...others]
+  return [...own.flatMap((one) => (one as string).split(' ')), ...others]
 }
 
 const seenOf = (scan: Scan, entity: Entity): number | undefined => {
@@ -259,7 +259,12 @@ interface World {
 }
 
 const start = (open: OpenBroker, folder: string): Promise<Plugins> =>
-  startPlugins(open, folder, [indexing as never])
+  startPlugins(open, folder, [indexing as never], {
+    brokers: [],
+    crawl: '17 3 * * *',
+    pagesPerSecond: 5,
+    learn: false,
+  })
 
 async function put({ broker }: OpenBroker, { id, ...rest }: Entity, isMerge: boolean): Promise<void> {
   if (broker.retrieve(id) === undefined) await broker.create({ id, ...rest } as Entity, 'http')

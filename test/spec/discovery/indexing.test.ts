@@ -69,6 +69,25 @@ describe('a query of the index', () => {
     expect(await idsOf({ type: 'IotStream', q, ...near(800) })).toEqual(['urn:ngsi-ld:IotStream:2'])
   })
 
+  it('is asked by POST as well', async () => {
+    const answer = await gateway.send(
+      'POST',
+      '/indexing/ngsi-ld/v1/entityOperations/query?limit=1&count=true',
+      {
+        type: 'Query',
+        entities: [{ type: 'IotStream' }],
+        q: 'qoi:hasQuality.qoi:completeness>0.4',
+        geoQ: { ...near(100_000), coordinates: [8, 50] },
+        pick: ['id'],
+      },
+      latest,
+    )
+    expect(answer.json()).toEqual([{ id: 'urn:ngsi-ld:IotStream:2' }])
+    expect(answer.headers['ngsild-results-count']).toBe('2')
+    const refused = await gateway.send('POST', '/indexing/ngsi-ld/v1/entityOperations/query', { what: 1 })
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('what')])
+  })
+
   it('finds words of partners', async () => {
     expect(await idsOf({ type: 'IotStream', search: 'Temper* "room 3"' })).toEqual([
       'urn:ngsi-ld:IotStream:3',

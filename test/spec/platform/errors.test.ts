@@ -51,7 +51,7 @@ prove('Errors', {
     const failing = await startGatewayProcess({
       env: { SELVEDGE_FAILPOINTS: 'http:internal=throw(1)' },
       // It asks the broker too, and would meet the failure first.
-      config: { indexing: { enabled: false } },
+      config: { indexing: { enabled: false }, ranking: { enabled: false } },
     })
     try {
       const client = clientOf(httpClient(failing.httpUrl))
