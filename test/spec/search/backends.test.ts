@@ -112,6 +112,57 @@ describe('requests to the broker', () => {
   })
 })
 
+describe('criteria that match much each', () => {
+  it('are crossed, so that all of them hold and nothing comes twice', async () => {
+    const query = (limit: number, offset: number): string =>
+      `{ sensors(observes: { label: "t" }, isHostedBy: { search: "platform d1" }, madeObservation: { hasSimpleResult: { gte: 15 } },
+          limit: ${limit}, offset: ${offset}) { id } }`
+    const all = await site.data<{ sensors: { id: string }[] }>(query(200, 0))
+    const wanted = Array.from({ length: 150 }, (_, index) => index).filter(
+      (index) => String(index).startsWith('1') && index >= 15,
+    )
+    expect(new Set(all.sensors.map(({ id }) => id))).toEqual(
+      new Set(wanted.map((index) => idOf('Sensor', `d${index}`, 'T'))),
+    )
+    expect(all.sensors).toHaveLength(wanted.length)
+    const page = await site.data<{ sensors: { id: string }[] }>(query(7, 10))
+    expect(page.sensors).toEqual(all.sensors.slice(10, 17))
+    const { sensorsConnection } = await site.data<{ sensorsConnection: { totalCount: number } }>(
+      `{ sensorsConnection(observes: { label: "t" }, isHostedBy: { search: "platform d1" }) { totalCount } }`,
+    )
+    expect(sensorsConnection.totalCount).toBe(61)
+  })
+})
+
+describe('the index', () => {
+  it('is searched where the settings say so', async () => {
+    const indexed = await startSearchSite({
+      SELVEDGE_SEARCH_BACKEND: 'indexing',
+      SELVEDGE_INDEXING_ENABLED: 'true',
+      SELVEDGE_RANKING_BACKEND: 'indexing',
+    })
+    await indexed.create([
+      platformOf('d0', ['T'], [10, 50]),
+      ...fieldEntities({ device: 'd0', field: 'T', value: 4, completeness: 0.9 }),
+    ])
+    const query = `{ streams(generatedBy: { observes: { label: "t" } }, ranking: ${weights}) {
+      rankScore quality { completeness { rated } } observation { hasSimpleResult } generatedBy { isHostedBy { label } } } }`
+    await expect
+      .poll(async () => (await indexed.ask(query)).data, { timeout: 20_000 })
+      .toEqual({
+        streams: [
+          {
+            rankScore: 0.9,
+            quality: { completeness: { rated: 0.9 } },
+            observation: { hasSimpleResult: 4 },
+            generatedBy: { isHostedBy: { label: 'platform d0' } },
+          },
+        ],
+      })
+    await indexed.close()
+  })
+})
+
 describe('another broker', () => {
   it('is searched by its address, and its log is not followed', async () => {
     const other = await startSearchSite({ SELVEDGE_SEARCH_BACKEND: `${site.url}/ngsi-ld/` })
