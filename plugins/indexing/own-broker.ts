@@ -215,6 +215,8 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
         else waiting.add(look)
       })
     },
+    /** Writes what is only in memory, so that a restart goes on from here. */
+    note,
     async close(): Promise<void> {
       following?.close()
       await working.catch(() => undefined)

@@ -44,7 +44,12 @@ function start(host: IndexingHost): Running {
   const tell = (during: string) => (error: unknown) => {
     if (!signal.aborted) log.error('plugin.failed', { plugin: 'indexing', during, error })
   }
-  const look = (): void => void subscriptions.look().catch(tell('a look at its subscriptions'))
+  const look = (): void => {
+    void (async () => {
+      own.note()
+      await subscriptions.look()
+    })().catch(tell('a look at its subscriptions'))
+  }
   function begin(): void {
     void own.start().then(look).catch(tell('reading the broker'))
     remotes.start()

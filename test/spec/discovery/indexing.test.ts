@@ -121,6 +121,56 @@ describe('a query of the index', () => {
     expect(await idsOf({ type: 'Sensor', ...near(10) })).not.toContain('urn:ngsi-ld:Sensor:9')
   })
 
+  it('finds when streams were active', async () => {
+    const start = 'http://purl.org/iot/ontology/iot-stream#streamStart'
+    const end = 'http://purl.org/iot/ontology/iot-stream#streamEnd'
+    const time = (value: string) => ({ type: 'Property', value })
+    const old = {
+      ...stream(7),
+      [start]: time('2020-01-01T00:00:00Z'),
+      [end]: time('2020-02-01T00:00:00Z'),
+    }
+    await gateway.send('POST', '/ngsi-ld/v1/entities', old)
+    const active = { type: 'IotStream', timeproperty: 'active' }
+    const in2020 = (from: string, to: string) => ({
+      ...active,
+      timerel: 'between',
+      timeAt: `2020-${from}T00:00:00Z`,
+      endTimeAt: `2020-${to}T00:00:00Z`,
+    })
+    expect(await idsOf(in2020('01-15', '01-16'))).toEqual([old.id])
+    expect(await idsOf(in2020('02-02', '03-01'))).toEqual([])
+    expect(await idsOf({ ...active, timerel: 'before', timeAt: '2020-01-02T00:00:00Z' })).toEqual([old.id])
+    expect(await idsOf({ ...active, timerel: 'after', timeAt: '2020-03-01T00:00:00Z' })).not.toContain(old.id)
+    await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${old.id}`)
+  })
+
+  it.each([
+    [{ type: 'Sensor', georel: 'near;maxDistance==1' }, 'geometry'],
+    [{ type: 'Sensor', ...near(10), georel: 'near;maxDistance==0' }, 'georel'],
+    [{ type: 'Sensor', q: 'a==' }, 'q'],
+    [{ type: 'Sensor', timerel: 'after' }, 'timeAt'],
+    [{ type: 'Sensor', timeAt: '2020-01-01T00:00:00Z' }, 'timeAt'],
+    [{ type: 'Sensor', timerel: 'after', timeAt: 'yesterday' }, 'timeAt'],
+    [{ type: 'Sensor', timerel: 'after', timeAt: '2020-01-01T00:00:00Z', timeproperty: 'x' }, 'timeproperty'],
+    [{ type: 'Sensor', search: '" - "' }, 'search'],
+    [{ type: 'Sensor', limit: '0' }, 'limit'],
+    [{ type: 'Sensor', attrs: 'a', pick: 'b' }, 'attrs'],
+    [{ type: 'Sensor', options: 'shortest' }, 'shortest'],
+    [{ type: '' }, 'type'],
+  ])('names what is wrong: %j', async (parameters, field) => {
+    const answer = await ask(parameters)
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(field)])
+  })
+
+  it('leaves other tenants to the broker', async () => {
+    const tenant = { 'NGSILD-Tenant': 'other' }
+    await gateway.send('POST', '/ngsi-ld/v1/entities', sensor(77), tenant)
+    const answer = await ask({ type: 'Sensor' }, tenant)
+    expect(answer.headers['selvedge-answered-by']).toMatch(/^http/)
+    expect(answer.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:77' }])
+  })
+
   it('tells of a Link header that it means nothing', async () => {
     const answer = await ask(
       { type: 'Sensor' },
