@@ -336,3 +336,35 @@ describe('pages', () => {
     expect(errors?.[0]?.message).toContain('is no cursor')
   })
 })
+
+describe('what devices send', () => {
+  it('is found at once, with what sensor integration made of it', async () => {
+    const sent = await fetch(`${site.url}/senml`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/senml+json' },
+      body: JSON.stringify([{ bn: 'pump:', n: 'pressure', u: 'Pa', v: 101_325 }]),
+    })
+    expect(sent.status).toBe(204)
+    const { streams } = await site.data<{ streams: unknown }>(
+      `{ streams(generatedBy: { isHostedBy: { id: "urn:ngsi-ld:Platform:pump" } }) {
+          id observes { label } observation { hasSimpleResult observedAt unitCode } quality { id }
+          generatedBy { min updateInterval isHostedBy { id hosts { id } } } } }`,
+    )
+    expect(streams).toEqual([
+      {
+        id: 'urn:ngsi-ld:IotStream:pump:pressure',
+        observes: { label: 'pressure' },
+        observation: { hasSimpleResult: 101_325, observedAt: expect.any(String) as string, unitCode: 'PAL' },
+        quality: null,
+        generatedBy: {
+          min: null,
+          updateInterval: null,
+          isHostedBy: {
+            id: 'urn:ngsi-ld:Platform:pump',
+            hosts: [{ id: 'urn:ngsi-ld:Sensor:pump:pressure' }],
+          },
+        },
+      },
+    ])
+  })
+})

@@ -162,6 +162,30 @@ describe.each(Object.keys(clients))('by %s', (name) => {
   })
 })
 
+it('keeps nothing of clients that went away', async () => {
+  const waiting = async (): Promise<unknown> => {
+    const status = await fetch(`${site.url}/selvedge/v1/plugins`)
+    const found = /"subscriptions":(\d+),"sockets":(\d+)/.exec(await status.text())
+    return found?.slice(1)
+  }
+  const socket = clients['WebSocket']!()
+  const heard = hear(socket, 'subscription { platforms { id } }')
+  const gone = new AbortController()
+  const stream = await fetch(`${site.url}/search/graphql/stream`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    body: JSON.stringify({ query: 'subscription { deletions }' }),
+    signal: gone.signal,
+  })
+  expect(stream.status).toBe(200)
+  await expect.poll(waiting, { timeout: 20_000 }).toEqual(['2', '1'])
+  gone.abort()
+  await expect.poll(waiting, { timeout: 20_000 }).toEqual(['1', '1'])
+  heard.stop()
+  await socket.dispose()
+  await expect.poll(waiting, { timeout: 20_000 }).toEqual(['0', '0'])
+})
+
 it('ends the subscription of a client that takes nothing while too much changes, with an error', async () => {
   const { createFeed } = await import('#plugins/search/feed.ts')
   let take: (ids: readonly string[]) => void = () => undefined
