@@ -29,8 +29,19 @@ export type Asking = ReturnType<typeof createAsking>
 export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
   let next = 0
 
-  const ask = (request: BrokerRequest): Promise<BrokerAnswer> =>
-    port.exchange({ timeoutMs: limits.indexAskMs.value, signal, ...request })
+  /** Whoever leaves off does not wait for an answer. */
+  function ask(request: BrokerRequest): Promise<BrokerAnswer> {
+    const left: BrokerAnswer = { failure: 'unreachable', reason: 'nobody waits for it any more' }
+    if (signal.aborted) return Promise.resolve(left)
+    return new Promise((resolve) => {
+      const abandon = (): void => resolve(left)
+      signal.addEventListener('abort', abandon, { once: true })
+      void port.exchange({ timeoutMs: limits.indexAskMs.value, signal, ...request }).then((answer) => {
+        signal.removeEventListener('abort', abandon)
+        resolve(answer)
+      })
+    })
+  }
 
   return Object.freeze({
     address: port.address,

@@ -41,6 +41,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       heardAt,
       tellsDeletions,
       learntFrom,
+      undeliveredAt,
     }: RemoteFacts = factsOf(row)
     const isOwn = row.b === ownBroker
     return {
@@ -57,6 +58,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       ...(learntFrom === undefined ? {} : { learntFrom }),
       isAged: !isOwn && (row.state === 'down' || row.state === 'refused'),
       ...(heardAt === undefined ? {} : { heardAt }),
+      ...(undeliveredAt === undefined ? {} : { undeliveredAt }),
       ...(tellsDeletions === undefined ? {} : { tellsDeletions }),
       entities: catalogue.countsOf(row.b),
       ...(row.load === null ? {} : { load: { read: row.load.read, total: row.load.total } }),

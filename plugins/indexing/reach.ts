@@ -45,8 +45,13 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
       const { tenant: usual, ...credentials } = declared.get(address) ?? { url: address }
       return remote({ ...credentials, url: address, tenant: tenant ?? usual })
     },
-    asking: (port: BrokerPort): Asking =>
-      createAsking({ port, signal, monotonic: clock.monotonic, paceMs: 1000 / settings.pagesPerSecond }),
+    asking: (port: BrokerPort, ended: AbortSignal = signal): Asking =>
+      createAsking({
+        port,
+        signal: ended,
+        monotonic: clock.monotonic,
+        paceMs: 1000 / settings.pagesPerSecond,
+      }),
   })
 }
 

@@ -20,6 +20,8 @@ export interface Running {
   readonly asking: Asking
   readonly port: BrokerPort & { close(): void }
   readonly remote: Remote
+  /** Ends what it waits for. */
+  readonly abort: AbortController
 }
 
 export interface RegistrarPorts {

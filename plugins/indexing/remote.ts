@@ -31,6 +31,8 @@ export interface RemoteFacts {
   readonly heardAt?: string
   /** The failure that it told of last, which a reading has made good. */
   readonly failedAt?: string
+  /** When it last failed to notify us, as long as it did not succeed since. */
+  readonly undeliveredAt?: string | undefined
   /** Keys of the brokers whose registrations name it. */
   readonly learntFrom?: readonly string[]
   /** When it was taken out, ms. */
@@ -96,6 +98,7 @@ export function createRemote(ports: RemotePorts) {
     if ('trouble' in standing) return standing.trouble
     const { kind, failedAt } = standing.value
     if (kind === 'as wanted') {
+      if (facts().undeliveredAt !== failedAt) note({ undeliveredAt: failedAt })
       const isMissed = failedAt !== undefined && failedAt !== facts().failedAt
       if (isMissed && clock.monotonic() - crawledAt > limits.indexMissedMs.value) {
         isBehind = true

@@ -46,14 +46,19 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
     const tenant = row.origin === 'declared' ? reach.tenantOf(row.host) : given
     if (tenant !== given) brokers.set(row.b, { facts: { ...row.facts, tenant } })
     const port = reach.open(row.host, tenant)
-    const asking = reach.asking(port)
+    const abort = new AbortController()
+    const ended = AbortSignal.any([signal, abort.signal])
+    const asking = reach.asking(port, ended)
     const learn =
       settings.learn && row.origin !== 'learnt'
         ? (found: readonly string[]) => learnt(row.key, found)
         : undefined
     const callback = reach.callback(row.key, secret)
-    const remote = createRemote({ row, asking, brokers, catalogue, clock, log, callback, learn, signal })
-    const one = { asking, port, remote }
+    const remote = createRemote({
+      ...{ row, asking, brokers, catalogue, clock, log, callback, learn },
+      signal: ended,
+    })
+    const one = { asking, port, remote, abort }
     running.set(row.b, one)
     return one
   }
@@ -61,6 +66,7 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
   async function close(b: number): Promise<void> {
     const one = running.get(b)
     running.delete(b)
+    one?.abort.abort()
     await one?.remote.close()
     one?.port.close()
   }
@@ -231,7 +237,9 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
       standing().flatMap((row) =>
         row.state === 'down' || row.state === 'refused'
           ? [`${row.host} is ${row.state}: ${factsOf(row).reason ?? 'unknown'}`]
-          : [],
+          : factsOf(row).undeliveredAt === undefined
+            ? []
+            : [`${row.host} could not notify this gateway: see indexing.callbackUrl`],
       ),
     counts: (b: number) => running.get(b)?.remote.counts(),
 

@@ -64,6 +64,7 @@ beforeAll(async () => {
     const made = await broker.send('POST', '/ngsi-ld/v1/entityOperations/create', entities)
     expect(made.status).toBe(201)
   }
+  await vi.waitFor(async () => expect((await index.get('/indexing/api/health')).status).toBe(200), patience)
 }, 60_000)
 afterAll(async () => {
   await Promise.all([index.close(), first.stop(), second.stop()])
