@@ -13,6 +13,7 @@ import {
   compileGeoQuery,
   searchBoxesOf,
 } from '#ngsi-ld/geo.ts'
+import type { QueryTree } from '#ngsi-ld/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query-match.ts'
 import { matchesScope } from '#ngsi-ld/scope-query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
@@ -60,12 +61,13 @@ export function createSelecting(ports: SelectingPorts) {
 
   return Object.freeze({
     async select(question: Question, page: Page): Promise<Found> {
-      const narrow = createNarrowing(ports, question, docs)
+      const said = saidOf(ports, question)
+      const narrow = createNarrowing(ports, question, { ...said, docs })
       const end = page.offset + page.limit
       const found: number[] = []
       let count = 0
       let turn = ports.monotonic()
-      for (const slice of candidatesOf(ports, question)) {
+      for (const slice of candidatesOf(ports, question, said.conditions)) {
         for (const n of narrow(slice)) {
           if (count >= page.offset && count < end) found.push(n)
           count++
@@ -84,12 +86,35 @@ export function createSelecting(ports: SelectingPorts) {
   })
 }
 
+/** The question as SQL, and what is left of it. */
+interface SaidInSql {
+  readonly conditions: readonly Condition[]
+  readonly left: readonly QueryTree[]
+}
+
+function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
+  const conditions: Condition[] = []
+  const left: QueryTree[] = []
+  for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
+    const condition = conditionOf(part, ports)
+    if (condition !== undefined) conditions.push(condition)
+    if (condition?.isExact !== true) left.push(part)
+  }
+  const hasAttrs = attrsCondition(question.attrs, ports)
+  if (hasAttrs !== undefined) conditions.push(hasAttrs)
+  return { conditions, left }
+}
+
 // ---- Candidates
 
 /** Numbers in ascending order, in slices. All that match are among them. */
-function* candidatesOf(ports: SelectingPorts, question: Question): Generator<readonly number[]> {
+function* candidatesOf(
+  ports: SelectingPorts,
+  question: Question,
+  conditions: readonly Condition[],
+): Generator<readonly number[]> {
   const { sql } = ports
-  const list = listedBy(ports, question)
+  const list = listedBy(ports, question, conditions)
   const most = limits.indexQuerySlice.value
   if (list !== undefined) {
     list.sort((a, b) => a - b)
@@ -109,14 +134,17 @@ function* candidatesOf(ports: SelectingPorts, question: Question): Generator<rea
 }
 
 /** The shortest list of numbers at hand; undefined where none is short. */
-function listedBy(ports: SelectingPorts, question: Question): number[] | undefined {
-  const { ids, q } = question
+function listedBy(
+  ports: SelectingPorts,
+  question: Question,
+  conditions: readonly Condition[],
+): number[] | undefined {
+  const { ids } = question
   if (ids !== undefined) return [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))]
-  const near = placedNear(ports, question)
-  if (q === undefined || (near !== undefined && near.length < limits.indexShortList.value)) return near
+  const near = placedNear(ports, question, conditions)
+  if (near !== undefined && near.length < limits.indexShortList.value) return near
   let best = near
-  for (const part of conjunctsOf(q)) {
-    const { drive } = conditionOf(part, ports) ?? {}
+  for (const { drive } of conditions) {
     if (drive === undefined) continue
     const most = Math.min(best?.length ?? limits.indexListMax.value, limits.indexListMax.value)
     const found = ports.sql.driven(drive, most + 1)
@@ -125,28 +153,27 @@ function listedBy(ports: SelectingPorts, question: Question): number[] | undefin
   return best
 }
 
-/** By the tree of places, where that is exact. */
-function placedNear({ sql }: SelectingPorts, { geo, kinds: bits }: Question): number[] | undefined {
+/** By the tree of places, where not too many are there: those of them that satisfy the conditions. */
+function placedNear(
+  { sql }: SelectingPorts,
+  { geo, kinds: bits }: Question,
+  conditions: readonly Condition[],
+): number[] | undefined {
   if (geo === undefined || geo.property !== 'location') return undefined
   const boxes = searchBoxesOf(geo)
   if (boxes === undefined) return undefined
   const found = new Set<number>()
+  const spots = sql.spots(conditions)
   const test = compileBoxTest(geo)
   const exact = compileGeometryTest(geo)
   for (const name of kindNames) {
     const kind = kinds[name]
     if (((bits || searchable) & kind) === 0) continue
     for (const [west, south, east, north] of boxes) {
-      const rows = sql.spots.all(west, east, south, north, kind, kind, limits.indexListMax.value + 1) as [
-        n: number,
-        p: number,
-        x0: number,
-        x1: number,
-        y0: number,
-        y1: number,
-      ][]
-      if (rows.length > limits.indexListMax.value) return undefined
-      for (const [n, p, x0, x1, y0, y1] of rows) {
+      const box = [west, east, south, north, kind, kind]
+      const there = sql.spotsWithin.get(...box, limits.indexListMax.value + 1) as number
+      if (there > limits.indexListMax.value) return undefined
+      for (const [n, p, x0, x1, y0, y1] of spots(box)) {
         const all = test([x0, y0, x1, y1])
         if (all ?? exact(JSON.parse(sql.geometry.get(p) as string) as Json)) found.add(n)
       }
@@ -161,18 +188,13 @@ function placedNear({ sql }: SelectingPorts, { geo, kinds: bits }: Question): nu
 function createNarrowing(
   ports: SelectingPorts,
   question: Question,
-  docs: (numbers: readonly number[]) => Map<number, Entity>,
+  {
+    conditions,
+    left,
+    docs,
+  }: SaidInSql & { readonly docs: (numbers: readonly number[]) => Map<number, Entity> },
 ): (slice: readonly number[]) => readonly number[] {
   const { sql } = ports
-  const conditions: Condition[] = []
-  const left = []
-  for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
-    const condition = conditionOf(part, ports)
-    if (condition !== undefined) conditions.push(condition)
-    if (condition?.isExact !== true) left.push(part)
-  }
-  const hasAttrs = attrsCondition(question.attrs, ports)
-  if (hasAttrs !== undefined) conditions.push(hasAttrs)
   const narrowed = sql.narrowed(conditions)
   const { selection } = question
   const isMeant =
@@ -272,7 +294,7 @@ function windowTest({ sql, seen }: SelectingPorts, { window }: Question): Test {
 function documentTest(
   { sql }: SelectingPorts,
   { geo, scope }: Question,
-  left: readonly Parameters<typeof inBraces>[0][],
+  left: readonly QueryTree[],
 ): ((entity: Entity) => boolean) | undefined {
   const tests: ((entity: Entity) => boolean)[] = []
   if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))

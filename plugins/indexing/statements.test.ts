@@ -59,6 +59,7 @@ it('walks no table', () => {
       numbers,
     )!
     queries.narrowed([condition])([])
+    queries.spots([condition])([0, 1, 0, 1, 1, 1])
     if (condition.drive !== undefined) queries.driven(condition.drive, 10)
   }
   expect(prepared.length).toBeGreaterThan(60)

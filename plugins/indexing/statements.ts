@@ -110,6 +110,9 @@ export function prepareBrokerStatements(database: PluginDatabase) {
   }
 }
 
+/** A node and a place of it, with its box. */
+type Spot = readonly [n: number, p: number, x0: number, x1: number, y0: number, y1: number]
+
 /** Statements whose text depends on what is asked are kept while they are used. */
 export type QueryStatements = ReturnType<typeof prepareQueryStatements>
 
@@ -142,6 +145,15 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
       dynamic(`SELECT DISTINCT * FROM (${text}) LIMIT ?`)
         .pluck()
         .all(...parameters, most) as number[],
+    /** Spots in a box whose nodes satisfy all. */
+    spots(conditions: readonly Sql[]): (box: readonly number[]) => Spot[] {
+      const all = [within, ...conditions.map(({ text }) => text)].join(' AND ')
+      const statement = dynamic(
+        `SELECT spot.n, p, x0, x1, y0, y1 FROM spot CROSS JOIN node ON node.n = spot.n WHERE ${all}`,
+      ).raw()
+      const parameters = conditions.flatMap((condition) => condition.parameters)
+      return (box) => statement.all(...box, ...parameters) as Spot[]
+    },
     /** Of a slice those that satisfy all, with their kinds. */
     narrowed(conditions: readonly Sql[]): (slice: readonly number[]) => [n: number, bits: number][] {
       const all = ['node.prime NOT NULL', ...conditions.map(({ text }) => text)].join(' AND ')
@@ -169,6 +181,9 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
   }
 }
 
+/** West, east, south and north of a box, and the kind twice. */
+const within = 'x1 >= ? AND x0 <= ? AND y1 >= ? AND y0 <= ? AND z1 >= ? AND z0 <= ?'
+
 /** Each node of a slice, which is a JSON array. */
 const each = 'FROM json_each(?) AS slice CROSS JOIN'
 
@@ -180,9 +195,7 @@ function fixedQueries(sql: PluginDatabase['prepare']) {
     docOf: sql(
       'SELECT entry.doc FROM node CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime WHERE node.id = ?',
     ).pluck(),
-    spots: sql(
-      'SELECT n, p, x0, x1, y0, y1 FROM spot WHERE x1 >= ? AND x0 <= ? AND y1 >= ? AND y0 <= ? AND z1 >= ? AND z0 <= ? LIMIT ?',
-    ).raw(),
+    spotsWithin: sql(`SELECT count(*) FROM (SELECT 1 FROM spot WHERE ${within} LIMIT ?)`).pluck(),
     geometry: sql('SELECT geometry FROM place WHERE p = ?').pluck(),
     geometries: sql(`SELECT place.n, place.geometry ${each} place ON place.n = slice.value`).raw(),
     matching: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?').pluck(),
