@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { platformContextPath } from '#broker/contexts.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
@@ -241,6 +241,53 @@ describe('the backend', () => {
     const answer = await rankingOf(broken).get(`${query}?type=Garbage&weights=a:1`)
     expect(answer.status).toBe(500)
     expect(answer.json()).toMatchObject({ title: 'Request failed' })
+  })
+})
+
+describe('the index as backend', () => {
+  it('is what is ranked where nothing else is said', async () => {
+    const gateway = await start('index-', {})
+    try {
+      const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+        ...[1, 2, 3].flatMap((n) => [
+          {
+            id: `urn:ngsi-ld:IotStream:i:${n}`,
+            type: `${iotStream}IotStream`,
+            [`${iotStream}generatedBy`]: { type: 'Relationship', object: `urn:ngsi-ld:Sensor:i:${n}` },
+            [`${qoi}hasQuality`]: { type: 'Relationship', object: `urn:ngsi-ld:QoI:i:${n}` },
+          },
+          {
+            id: `urn:ngsi-ld:Sensor:i:${n}`,
+            type: 'http://www.w3.org/ns/sosa/Sensor',
+            location: { type: 'GeoProperty', value: { type: 'Point', coordinates: [8 + n / 100, 50] } },
+          },
+          { id: `urn:ngsi-ld:QoI:i:${n}`, type: `${qoi}Quality`, [`${qoi}completeness`]: rated(n / 4) },
+        ]),
+      ])
+      expect(made.status).toBe(201)
+      const near = 'georel=near;maxDistance==1000&geometry=Point&coordinates=%5B8.02,50%5D'
+      const weights = 'weights=qoi:hasQuality.qoi:completeness:0.5,iot-stream:generatedBy.@proximity:0.5'
+      const answer = await vi.waitFor(
+        async () => {
+          const found = await rankingOf(gateway).get(
+            `${query}?type=${streamType}&${near}&${weights}&limit=2`,
+            {
+              'Selvedge-Index-Position': 'latest',
+            },
+          )
+          expect(found.status).toBe(200)
+          return found
+        },
+        { timeout: 10_000 },
+      )
+      expect(answer.headers['selvedge-answered-by']).toBe('index')
+      expect(scores(answer.json())).toEqual([
+        ['urn:ngsi-ld:IotStream:i:2', { type: 'Property', value: 0.75 }],
+        ['urn:ngsi-ld:IotStream:i:3', { type: 'Property', value: expect.closeTo(0.666, 2) }],
+      ])
+    } finally {
+      await gateway.close()
+    }
   })
 })
 
