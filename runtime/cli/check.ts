@@ -52,7 +52,21 @@ async function look(settings: Settings): Promise<Finding[]> {
     ...credentials(settings),
     await portFinding('HTTP port', settings.host, settings.http.port, folder.inUse),
     await portFinding('MQTT port', settings.host, settings.mqtt.port, folder.inUse),
+    ...(await pluginPortFindings(settings, folder.inUse)),
   ]
+}
+
+/** A plugin whose port is taken is reached under the HTTP port, so none keeps a start from succeeding. */
+async function pluginPortFindings(settings: Settings, inUse: boolean): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const name of ['indexing', 'ranking', 'search'] as const) {
+    const { enabled, port } = settings[name]
+    if (!enabled || port === 'off') continue
+    const { text, ok } = await portFinding(`port of ${name}`, settings.host, port, inUse)
+    const only = ok ? '' : `; it is reached under /${name}/ of the HTTP port only`
+    findings.push({ what: `port of ${name}`, ok: true, text: text + only })
+  }
+  return findings
 }
 
 function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {

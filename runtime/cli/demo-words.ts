@@ -4,10 +4,18 @@
 import { iotStream, sosa } from '#intake/vocabulary.ts'
 import type { DemoOptions } from './demo-options.ts'
 
-export function invitation(httpUrl: string, mqttPort: number, options: DemoOptions): string {
+export interface DemoAddresses {
+  readonly httpUrl: string
+  readonly mqttPort: number
+  /** Of GraphQL and its IDE. */
+  readonly searchUrl: string
+}
+
+export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, options: DemoOptions): string {
   const entities = `${httpUrl}/ngsi-ld/v1/entities`
   const observations = `${entities}?type=${shell(iotStream.StreamObservation)}`
   const near = `${entities}?type=${shell(sosa.Platform)}&georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]`
+  const indexed = `${httpUrl}/indexing/ngsi-ld/v1/entities?type=${shell(iotStream.IotStream)}&georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]`
   const history = `${httpUrl}/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:StreamObservation:greenhouse-1:temperature?lastN=10&options=temporalValues`
   const simulated = options.data === undefined
   const examples = [
@@ -15,11 +23,13 @@ export function invitation(httpUrl: string, mqttPort: number, options: DemoOptio
     ['the newest values', `${observations}&attrs=${shell(sosa.hasSimpleResult)}`],
     ...(simulated ? ([['devices near the greenhouse', near]] as const) : []),
     ...(simulated ? ([['what one sensor measured', history]] as const) : []),
+    ...(simulated ? ([['streams near the greenhouse', indexed]] as const) : []),
   ] as const
   return [
     '',
     `HTTP  ${httpUrl}/ngsi-ld/v1`,
     `MQTT  mqtt://127.0.0.1:${mqttPort}`,
+    `GraphQL, in a browser  ${searchUrl}/`,
     ...(options.keep === undefined ? [] : [`Data  ${options.keep}`]),
     '',
     'Try in another terminal:',

@@ -22,7 +22,7 @@ import { endSignal } from './signals.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
 const host = '127.0.0.1'
-const defaultPorts = { http: 9090, mqtt: 1883 } as const
+const defaultPorts = { http: 9090, mqtt: 1883, ranking: 3003, search: 8080 } as const
 const lookEveryMs = 1000
 const readyWithinMs = 30_000
 const endWithinMs = 10_000
@@ -45,7 +45,7 @@ async function wholeDemo(options: DemoOptions, terminal: Terminal, ending: Abort
     const gateway = await startGateway(options, folder, terminal, signal)
     if (gateway === undefined) return exitCodes.ok
     children.push(gateway.child)
-    terminal.out(invitation(gateway.httpUrl, gateway.mqttPort, options))
+    terminal.out(invitation(gateway, options))
     const site = startChild(siteArguments(options, gateway), (line) => terminal.out(`\n  site: ${line}\n`))
     children.unshift(site)
     if (options.durationMs !== undefined) setTimeout(() => ending.abort(), options.durationMs).unref()
@@ -62,12 +62,15 @@ async function wholeDemo(options: DemoOptions, terminal: Terminal, ending: Abort
 interface ReadyLine {
   readonly httpPort: number
   readonly mqttPort: number
+  readonly pluginPorts?: { readonly search?: number }
 }
 
 interface RunningGateway {
   readonly child: Child
   readonly httpUrl: string
   readonly mqttPort: number
+  /** Of GraphQL and its IDE. */
+  readonly searchUrl: string
 }
 
 /** Settles when the gateway is ready; undefined when the signal came first. @throws gateway.internal with its last words. */
@@ -78,9 +81,11 @@ async function startGateway(
   signal: AbortSignal,
 ): Promise<RunningGateway | undefined> {
   const settingsFile = join(folder, 'selvedge.json')
-  writeFileSync(settingsFile, JSON.stringify(demoSettings()))
   const httpPort = options.httpPort ?? (await portOrAny(host, defaultPorts.http, terminal))
   const mqttPort = options.mqttPort ?? (await portOrAny(host, defaultPorts.mqtt, terminal))
+  const ranking = { port: await portOrAny(host, defaultPorts.ranking, terminal) }
+  const search = { port: await portOrAny(host, defaultPorts.search, terminal) }
+  writeFileSync(settingsFile, JSON.stringify({ ...demoSettings(), ranking, search }))
   const data = options.keep === undefined ? join(folder, 'data') : resolve(options.keep)
   const last: string[] = []
   const ready = Promise.withResolvers<ReadyLine>()
@@ -107,7 +112,10 @@ async function startGateway(
   const end = Promise.race([child.ended.then((code) => `it ended with ${code}`), silence, aborted(signal)])
   const outcome = await Promise.race([ready.promise, end])
   if (typeof outcome === 'object') {
-    return { child, httpUrl: `http://${host}:${outcome.httpPort}`, mqttPort: outcome.mqttPort }
+    const httpUrl = `http://${host}:${outcome.httpPort}`
+    const searchPort = outcome.pluginPorts?.search
+    const searchUrl = searchPort === undefined ? `${httpUrl}/search` : `http://${host}:${searchPort}`
+    return { child, httpUrl, searchUrl, mqttPort: outcome.mqttPort }
   }
   await endChildren([child], endWithinMs)
   if (outcome === undefined) return undefined

@@ -21,6 +21,10 @@ interface RunningStatus {
   readonly url: string
   readonly ready: boolean
   readonly reasons: readonly string[]
+  /** What to look at although everything is served. */
+  readonly degraded: readonly string[]
+  /** By name. */
+  readonly plugins: Readonly<Record<string, { readonly state: string }>>
   readonly version: string
   readonly clock: ClockFacts
   /** By the name of the metric, without `selvedge_`. */
@@ -81,6 +85,8 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
     url,
     ready: ready.status === 200,
     reasons: member(ready.text, 'reasons', []),
+    degraded: member(ready.text, 'degraded', []),
+    plugins: objectIn((await ask(`${url}/selvedge/v1/plugins`, { token })).text),
     clock: member<ClockFacts>(ready.text, 'clock', { state: 'unknown' }),
     version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
@@ -91,6 +97,17 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
 }
 
 const observations = 'selvedge_observations_total'
+
+/** An older gateway has none. */
+function objectIn(text: string): RunningStatus['plugins'] {
+  try {
+    const told = JSON.parse(text) as Record<string, { readonly state?: unknown }>
+    const known = Object.entries(told).filter(([, one]) => typeof one?.state === 'string')
+    return Object.fromEntries(known) as RunningStatus['plugins']
+  } catch {
+    return {}
+  }
+}
 
 function member<T>(text: string, name: string, otherwise: T): T {
   try {
@@ -113,6 +130,8 @@ function runningText({
   url,
   ready,
   reasons,
+  degraded,
+  plugins,
   version,
   clock,
   metrics,
@@ -124,6 +143,7 @@ function runningText({
   return [
     `Selvedge ${version} at ${url}: ${ready ? 'ready' : `not ready: ${reasons.join('; ')}`}\n`,
     table([
+      ...degraded.map((what) => ['Look at', what]),
       ['Up', duration(metrics['uptime_seconds'] ?? 0)],
       ['Clock', clockText(clock, metrics['clock_unsettled_rows'] ?? 0)],
       ['Entities', of('entities')],
@@ -142,6 +162,7 @@ function runningText({
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
       ...standingRows(upward),
       ...standingRows(downward),
+      ...Object.entries(plugins).map(([name, { state }]) => ['Plugin', `${name}, ${state}`]),
       ['MQTT clients', of('mqtt_clients')],
       ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],
       ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],
