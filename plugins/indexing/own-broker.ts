@@ -182,7 +182,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   return Object.freeze({
     /** Resolves when all that there was is in the index. */
     start(): Promise<void> {
-      loading ??= begin()
+      loading ??= patiently(begin)
       return loading
     },
     /** Leaves off, so that the index can be emptied. */

@@ -1,13 +1,16 @@
 /**
- * The index in a real process: observations that devices publish are seen, a kill loses nothing of that, and `selvedge index` builds it
- * anew.
+ * The index in a real process: observations that devices publish are seen, a kill and a disk that fails lose nothing of that, and
+ * `selvedge index` builds it anew.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { failingDiskObstacle, makeFailingDisk } from '#test/kit/failing-disk.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { describeAllowed } from '#test/kit/peers.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+import { sensor } from './site.ts'
 
 let folder: string
 let gateway: GatewayProcess
@@ -81,4 +84,36 @@ it('is built anew by a command, which ends when it is done', async () => {
   expect(told.stdout).toContain('following; stream 1, sensor 1')
   const wrong = await runSelvedge(['index', 'rebild', ...url], { cwd: folder })
   expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining('rebuild')])
+})
+
+describeAllowed(failingDiskObstacle(), 'a disk that fails under the index', () => {
+  it('is waited for, and nothing is missing then', async () => {
+    const disk = makeFailingDisk('indexing.db')
+    const site = await startGatewayProcess({ env: disk.env })
+    const other = httpClient(site.httpUrl)
+    const create = async (i: number): Promise<void> =>
+      expect((await other.send('POST', '/ngsi-ld/v1/entities', sensor(i, [8, 50]))).status).toBe(201)
+    const found = async (headers = {}): Promise<number> => {
+      const query = '/indexing/ngsi-ld/v1/entities?type=Sensor&georel=near;maxDistance==9'
+      const answer = await other.get(`${query}&geometry=Point&coordinates=[8,50]`, headers)
+      return (answer.json() as object[]).length
+    }
+    try {
+      await create(1)
+      await vi.waitFor(async () => expect(await found()).toBe(1), within)
+      disk.fail()
+      await create(2)
+      await site.event('indexing.disk', 10_000)
+      expect(await found()).toBe(1)
+      disk.heal()
+      await create(3)
+      await vi.waitFor(
+        async () => expect(await found({ 'Selvedge-Index-Position': 'latest' })).toBe(3),
+        within,
+      )
+    } finally {
+      await site.stop()
+      disk.remove()
+    }
+  })
 })
