@@ -107,13 +107,30 @@ export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnow
   const question = questionOf(parameters, context)
   const { shown, needsBroker } = shownOf(parameters, context)
   const forward = reasonOf(parameters, question, isKnown) ?? needsBroker
-  const unsaid = foreign.find((name) => parameters.has(name))
-  if (forward !== undefined && unsaid !== undefined)
-    throw new GatewayError(
-      'ngsi-ld.not-supported',
-      `${unsaid} is answered by the index alone, which cannot answer the rest: ${forward}`,
-    )
+  if (forward !== undefined) checkForwarded(parameters, question, forward)
   return { question, shown, paging, forward }
+}
+
+/**
+ * Refuses what a broker would not know, or would answer with less: it has no places of partners.
+ * @param reason why brokers are to answer.
+ * @throws ngsi-ld.not-supported
+ */
+export function checkForwarded(parameters: Parameters, question: Question, reason: string): void {
+  const unsaid = foreign.find((name) => parameters.has(name)) ?? placeAlone(question)
+  if (unsaid === undefined) return
+  throw new GatewayError(
+    'ngsi-ld.not-supported',
+    `${unsaid} is answered by the index alone, which cannot answer the rest: ${reason}`,
+  )
+}
+
+/** Streams and sensors are found where their partners are. */
+function placeAlone({ geo, selection, kinds: bits }: Question): string | undefined {
+  if (geo === undefined || geo.property !== 'location') return undefined
+  const isAnything = selection === undefined || selection.kind === 'any'
+  const isMoved = isAnything || (bits & (kinds.stream | kinds.sensor)) !== 0
+  return isMoved ? 'the place (georel) of streams and sensors' : undefined
 }
 
 function questionOf(parameters: Parameters, context: Context): Question {

@@ -14,7 +14,7 @@ import type { Catalogue } from './catalogue.ts'
 import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
 import { searchable } from './kinds.ts'
 import type { OwnBroker } from './own-broker.ts'
-import { type Parameters, type Shown, wishOf } from './question.ts'
+import { checkForwarded, type Parameters, type Shown, wishOf } from './question.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface RoutePorts extends Pick<HostBase<unknown>, 'context'> {
@@ -87,6 +87,8 @@ export function createRoutes(ports: RoutePorts) {
     const warnings = await warningsOf(request)
     const wish = wishOf(parameters, ports.context(), isKnown)
     const foreign = isForeign(request)
+    if (foreign) checkForwarded(parameters, wish.question, 'entities of another tenant')
+    if (accept === undefined) checkForwarded(parameters, wish.question, 'only a broker has this media type')
     if (foreign || wish.forward !== undefined || accept === undefined) {
       const answer = await askAll(foreign ? [mdr] : ports.asked(), {
         parameters: writtenOut(parameters, wish.question, expand),

@@ -200,6 +200,26 @@ describe('what the index cannot answer', () => {
     const answer = await ask({ type: 'Sensor', idPattern: '.*2', search: 'room' })
     expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('search')])
   })
+
+  it.each([
+    { idPattern: '.*2' },
+    { q: 'rdfs:label~=a.*' },
+    { options: 'sysAttrs' },
+    { orderBy: 'id' },
+    { join: 'inline' },
+  ])('is refused beside a place, where a broker would know of fewer streams: %j', async (more) => {
+    const parameters = { type: 'IotStream', ...near(800), ...more }
+    const answer = await ask(parameters as never)
+    expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('georel')])
+  })
+
+  it('is refused beside a place for other tenants and media types, too', async () => {
+    const asked = { type: 'IotStream', ...near(800) }
+    for (const headers of [{ 'NGSILD-Tenant': 'other' }, { Accept: 'application/geo+json' }])
+      expect((await ask(asked, headers as never)).status).toBe(422)
+    const building = await ask({ ...asked, type: 'Building' })
+    expect([building.status, building.json()]).toEqual([200, []])
+  })
 })
 
 it('watches by subscriptions that everybody sees', async () => {
