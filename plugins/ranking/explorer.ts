@@ -1,4 +1,7 @@
-/** The page at the root of the ranking: a query to fill in, its address, and its answer. It needs nothing from elsewhere. */
+/**
+ * The page at the root of the ranking: a query to fill in, its address, and its answer. It needs nothing from elsewhere and has
+ * no data itself; where the gateway asks for its token it is typed here, sent as a header, and never part of the address.
+ */
 
 export const explorer = `<!doctype html>
 <html lang="en">
@@ -22,6 +25,7 @@ td, th { padding: .1rem .8rem .1rem 0; text-align: left }
 <label>rankPoint <input name="rankPoint" placeholder="longitude,latitude"></label>
 <label>limit <input name="limit" value="20"></label>
 <label>explain <input name="explain" value="true"></label>
+<label>token <input id="token" type="password" autocomplete="off" placeholder="where the gateway asks for one"></label>
 <button>Ask</button>
 </form>
 <p><a id="address"></a></p>
@@ -37,7 +41,8 @@ document.forms[0].addEventListener('submit', async (event) => {
   const given = [...new FormData(event.target)].filter(([, value]) => value !== '')
   const address = base + 'ngsi-ld/v1/entities?' + new URLSearchParams(given)
   at('address').href = at('address').textContent = address
-  const response = await fetch(address)
+  const token = at('token').value.trim()
+  const response = await fetch(address, { headers: token === '' ? {} : { Authorization: 'Bearer ' + token } })
   const text = await response.text()
   at('warning').textContent = response.headers.get('NGSILD-Warning') ?? ''
   at('list').replaceChildren()

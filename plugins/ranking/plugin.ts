@@ -33,6 +33,8 @@ export default definePlugin<RankingSettings, (typeof needs)[number]>({
     const port = backendOf(host)
     const ask = createAsking(host, port)
     return {
+      // Without data; the page asks for the token that the rest needs.
+      open: ['/', '/spec'],
       fetch: (request, environment) => route(request, environment, ask),
       status: () => ({ backend: port.address }),
       close: port.close,
