@@ -8,9 +8,11 @@ import { limits } from '#base/limits.ts'
 import type { Asking, Trouble } from './asking.ts'
 import type { Brokers, LoadProgress } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
+import type { ToldEntity } from './entries.ts'
 import { indexedTypes } from './kinds.ts'
 import { type Page, readAll, readByIds } from './reading.ts'
 import { itemsOf } from './told.ts'
+import { breathe } from './turns.ts'
 
 export interface CrawlPorts {
   readonly b: number
@@ -45,8 +47,13 @@ export async function crawl(
   const progress = (): LoadProgress => ({ at: '', read: sums.read, total: total ?? null, since: began })
 
   async function take({ items, askedAt }: Omit<Page, 'total'>): Promise<void> {
-    const { entities, unreadable } = itemsOf(items, clock.now())
-    sums.unreadable += unreadable.length
+    const entities: ToldEntity[] = []
+    for (let at = 0; at < items.length; at += limits.indexSlice.value) {
+      const some = itemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
+      entities.push(...some.entities)
+      sums.unreadable += some.unreadable.length
+      await breathe()
+    }
     sums.read += items.length
     await inTurn(async () => {
       const changed = entities.filter(({ id }) => !ports.isToldSince(id, askedAt))
