@@ -1,6 +1,7 @@
 /**
  * What of the changes an uplink takes up: the selection of its subscription, asked of an entity as it is. Pure.
  */
+import { createHash } from 'node:crypto'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
@@ -34,6 +35,19 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
     dependsOnValues,
     types: typesOf(selectors),
   }
+}
+
+/** The same for two subscriptions that select the same in the same words. */
+export function printOf({
+  entities,
+  q,
+  geoQ,
+  scopeQ,
+  watchedAttributes,
+  notification: { attributes, pick, omit },
+}: Subscription): string {
+  const members = { entities, q, geoQ, scopeQ, watchedAttributes, attributes, pick, omit }
+  return createHash('sha256').update(JSON.stringify(members)).digest('base64url')
 }
 
 function typesOf(selectors: Subscription['entities']): readonly string[] | undefined {

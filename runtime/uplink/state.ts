@@ -45,6 +45,9 @@ export interface UplinkState {
   centreAt?: number
   /** Below which scope all stands over there, as it was told last; left out, where it stands here. */
   scope?: string
+  /** Address and tenant over there to which all of this belongs, and a print of what was selected. */
+  centre?: string
+  selected?: string
   /** What the other broker calls itself in Via; left out where it does not say. */
   pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */
@@ -64,6 +67,33 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     last: {},
     counts: { sent: 0, past: 0, refused: 0, skipped: 0, evicted: 0 },
   }
+}
+
+/**
+ * The state of an uplink that goes to `centre` with a selection of this print, at the end `here` of the log. Another centre or
+ * tenant holds nothing of it, so all begins anew; another selection leaves what waits and adds all there is. A state that does not
+ * say where it went is taken for one that went there.
+ */
+export function adapted(
+  state: UplinkState | undefined,
+  { centre, selected }: { readonly centre: string; readonly selected: string },
+  here: Position,
+): UplinkState {
+  const isElsewhere = state?.centre !== undefined && state.centre !== centre
+  if (state === undefined || isElsewhere) {
+    const fresh = newState(here, { since: 0, graves: here.n, rid: 0 })
+    fresh.spans.push({ from: 0, to: here.at + 1 })
+    if (state !== undefined) Object.assign(fresh, { isPaused: state.isPaused, day: state.day })
+    return Object.assign(fresh, { centre, selected })
+  }
+  if (state.selected !== undefined && state.selected !== selected) {
+    const graves = Math.min(state.position.n, state.refresh?.graves ?? state.position.n)
+    state.refresh = { since: 0, graves, rid: 0 }
+    const [first] = state.spans
+    const to = first?.from ?? Math.max(state.position.at, here.at) + 1
+    if (to > 0) state.spans.unshift({ from: 0, to })
+  }
+  return Object.assign(state, { centre, selected })
 }
 
 /** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */

@@ -1,6 +1,7 @@
 /**
  * The uplinks of one tenant: those of its subscriptions whose endpoint is a broker, and those of the settings. Looks every
- * second whether one came, changed or went; one that changed goes on where it was, one that went is forgotten.
+ * second whether one came, changed or went; one that changed goes on where it was, but tells all there is to another centre or by
+ * another selection; one that went is forgotten.
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
@@ -23,8 +24,8 @@ import { createOperations, type Operated } from './operations.ts'
 import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { createPlacing } from './placing.ts'
-import { selectionOf } from './selection.ts'
-import { newState, readState, type UplinkState } from './state.ts'
+import { printOf, selectionOf } from './selection.ts'
+import { adapted, readState, type UplinkState } from './state.ts'
 import { createUplink, type Uplink } from './uplink.ts'
 import { openWindows, type Windows } from './windows.ts'
 
@@ -101,13 +102,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   }
 
   /** A new one begins with all there is. */
-  function stateOf(id: string, scope: string | undefined): UplinkState {
-    const text = uplinkStates.get(id)
-    if (text !== undefined) return readState(text)
-    const here = following.position()
-    const state = newState(here, { since: 0, graves: here.n, rid: 0 })
-    state.spans.push({ from: 0, to: here.at + 1 })
-    if (scope !== undefined) state.scope = scope
+  function stateOf({ subscription }: UplinkSubscription, { base, headers }: CentreSettings): UplinkState {
+    const text = uplinkStates.get(subscription.id)
+    const { scope } = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const before = text === undefined ? undefined : readState(text)
+    const goal = { centre: `${base} ${headers['ngsild-tenant'] ?? ''}`, selected: printOf(subscription) }
+    const state = adapted(before, goal, following.position())
+    if (state !== before && scope !== undefined) state.scope = scope
     return state
   }
 
@@ -116,7 +117,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
     const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
-    const state = stateOf(id, wishes.scope)
+    const state = stateOf(one, settings)
     const placing = createPlacing(wishes.scope)
     const windows = await openWindows(wishes.windows)
     const { gate, link } = wayOf(
