@@ -108,7 +108,10 @@ export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnow
   const { shown, needsBroker } = shownOf(parameters, context)
   const forward = reasonOf(parameters, question, isKnown) ?? needsBroker
   if (forward !== undefined) checkForwarded(parameters, question, forward)
-  return { question, shown, paging, forward }
+  // Where only the index can answer the rest, it does: what it has never seen, no entity of its types has.
+  const isAlone = aloneIn(parameters, question) !== undefined
+  const unknown = question.q === undefined || isAlone ? undefined : unknownIn(question.q, isKnown)
+  return { question, shown, paging, forward: forward ?? unknown }
 }
 
 /**
@@ -117,13 +120,17 @@ export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnow
  * @throws ngsi-ld.not-supported
  */
 export function checkForwarded(parameters: Parameters, question: Question, reason: string): void {
-  const unsaid = foreign.find((name) => parameters.has(name)) ?? placeAlone(question)
+  const unsaid = aloneIn(parameters, question)
   if (unsaid === undefined) return
   throw new GatewayError(
     'ngsi-ld.not-supported',
     `${unsaid} is answered by the index alone, which cannot answer the rest: ${reason}`,
   )
 }
+
+/** What of a request only the index can answer. */
+const aloneIn = (parameters: Parameters, question: Question): string | undefined =>
+  foreign.find((name) => parameters.has(name)) ?? placeAlone(question)
 
 /** Streams and sensors are found where their partners are. */
 function placeAlone({ geo, selection, kinds: bits }: Question): string | undefined {
@@ -258,16 +265,24 @@ function reasonOfQuery(q: QueryTree, isKnown: IsKnown): string | undefined {
     if (kind === 'match') return 'q has a regular expression'
     if (path.names.length > limits.indexPathNames.value) return 'q has a long path'
     const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
-    const unknown = names.find((name) => !isKnown(name))
-    if (unknown !== undefined && !isKnown(names.join(' '))) return `${unknown} is not in the index`
     if (path.linked !== undefined) {
       if (names.some((name) => !followed.has(name))) return 'q follows a relationship out of the index'
       const below = reasonOfQuery({ kind: 'exists', path: path.linked.path }, isKnown)
       if (below !== undefined) return below
     }
     const leading = names.slice(0, -1)
-    if (leading.some((name) => !followed.has(name)) && !isKnown(names.join(' ')))
+    if (leading.some((name) => isKnown(name) && !followed.has(name)) && !isKnown(names.join(' ')))
       return 'q follows a relationship out of the index'
+  }
+  return undefined
+}
+
+/** Why a broker is asked although the index could answer: a name that no indexed entity has had. */
+function unknownIn(q: QueryTree, isKnown: IsKnown): string | undefined {
+  for (const { path } of termsOf(q)) {
+    const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
+    const unknown = names.find((name) => !isKnown(name))
+    if (unknown !== undefined && !isKnown(names.join(' '))) return `${unknown} is not in the index`
   }
   return undefined
 }

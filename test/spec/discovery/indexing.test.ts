@@ -88,6 +88,13 @@ describe('a query of the index', () => {
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('what')])
   })
 
+  it('answers itself, beside a place, for a name that nothing has', async () => {
+    expect(await idsOf({ type: 'Sensor', q: 'qoi:nobodysName==1', ...near(800) })).toEqual([])
+    expect(await idsOf({ type: 'Sensor', q: '!qoi:nobodysName', ...near(10) })).toEqual([
+      'urn:ngsi-ld:Sensor:1',
+    ])
+  })
+
   it('finds words of partners', async () => {
     expect(await idsOf({ type: 'IotStream', search: 'Temper* "room 3"' })).toEqual([
       'urn:ngsi-ld:IotStream:3',
