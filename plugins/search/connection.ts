@@ -4,7 +4,8 @@
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits.ts'
 import type { Criteria } from './criteria.ts'
-import type { Selection, Weights } from './selection.ts'
+import type { Ranking } from './reads.ts'
+import type { Selection } from './selection.ts'
 import type { EntityJson } from './values.ts'
 
 export interface ConnectionArguments {
@@ -22,7 +23,7 @@ export function connection(
   selection: Selection,
   criteria: Criteria,
   { first, after }: ConnectionArguments,
-  weights: Weights | undefined,
+  ranking: Ranking | undefined,
 ): object {
   const limit = first ?? limits.searchPageDefault.value
   if (limit < 0) throw refuse('first is 0 or more')
@@ -32,7 +33,7 @@ export function connection(
   }
   let reading: Promise<Read> | undefined
   const read = (): Promise<Read> => {
-    reading ??= readPage(selection, criteria, { offset, limit }, weights)
+    reading ??= readPage(selection, criteria, { offset, limit }, ranking)
     return reading
   }
   const cursorAt = (index: number): string => toCursor(offset + index + 1)
@@ -57,9 +58,9 @@ async function readPage(
   selection: Selection,
   criteria: Criteria,
   { offset, limit }: { readonly offset: number; readonly limit: number },
-  weights: Weights | undefined,
+  ranking: Ranking | undefined,
 ): Promise<Read> {
-  const found = await selection.select(criteria, { offset, limit: limit + 1 }, weights)
+  const found = await selection.select(criteria, { offset, limit: limit + 1 }, ranking)
   return { nodes: found.slice(0, limit), hasMore: found.length > limit }
 }
 

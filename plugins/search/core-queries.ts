@@ -8,20 +8,24 @@ export const coreQueries = `
 type Query {
   streams(
     id: String, ids: [String!], filter: IoTStreamInput, alternativeType: String, ranking: [RankingCriteria],
+    rankPoint: PointInput, rankDistance: Float, rankAge: Float,
     label: String, search: String, generatedBy: SensorInput, observes: ObservablePropertyInput, quality: QualityInput,
     dataProvider: String, near: NearInput, offset: Int = 0, limit: Int = 0
   ): [IoTStream]
   sensors(
     id: String, ids: [String!], filter: SensorInput, alternativeType: String, ranking: [RankingCriteria],
+    rankPoint: PointInput, rankDistance: Float, rankAge: Float,
     label: String, search: String, madeObservation: StreamObservationInput, isHostedBy: PlatformInput,
     observes: ObservablePropertyInput, near: NearInput, offset: Int = 0, limit: Int = 0
   ): [Sensor]
   systems(
     id: String, ids: [String!], filter: SystemInput, alternativeType: String, ranking: [RankingCriteria],
+    rankPoint: PointInput, rankDistance: Float, rankAge: Float,
     label: String, search: String, isHostedBy: PlatformInput, near: NearInput, offset: Int = 0, limit: Int = 0
   ): [System]
   platforms(
     id: String, ids: [String!], filter: PlatformInput, alternativeType: String, ranking: [RankingCriteria],
+    rankPoint: PointInput, rankDistance: Float, rankAge: Float,
     label: String, search: String, hosts: SensorInput, near: NearInput, offset: Int = 0, limit: Int = 0
   ): [Platform]
   observableProperties(
@@ -61,6 +65,12 @@ type Subscription {
 input RankingCriteria {
   name: String
   value: Float
+}
+
+"Where @proximity is 1; left out, the point of near."
+input PointInput @exclude {
+  lon: Float!
+  lat: Float!
 }
 
 "Within a distance of a point, in metres."

@@ -48,7 +48,10 @@ interface Draft {
 }
 
 /** Says nothing about which entities, but about the answer. */
-const ofTheAnswer = new Set(['offset', 'limit', 'first', 'after', 'ranking'])
+const ofTheAnswer = new Set([
+  ...['offset', 'limit', 'first', 'after'],
+  ...['ranking', 'rankPoint', 'rankDistance', 'rankAge'],
+])
 
 /** @throws GraphQLError for what the type cannot be searched by. */
 export function toCriteria(model: Model, type: TypeModel, given: Given, types: InputTypes): Criteria {
@@ -127,8 +130,7 @@ function takeIds(draft: Draft, value: unknown): void {
 }
 
 function takeNear(draft: Draft, near: Near): void {
-  const isPlace = Math.abs(near.lon) <= 180 && Math.abs(near.lat) <= 90
-  if (!isPlace) throw refuse(`near: ${near.lon}, ${near.lat} is no place; lon first, in degrees`)
+  checkPoint('near', near)
   const { maxDistance, minDistance } = near
   if ([maxDistance, minDistance].filter((one) => typeof one === 'number').length !== 1) {
     throw refuse('near needs either maxDistance or minDistance, in metres')
@@ -138,6 +140,12 @@ function takeNear(draft: Draft, near: Near): void {
   }
   if (draft.near !== undefined) throw refuse('near is given twice')
   draft.near = near
+}
+
+/** @throws GraphQLError for what is not on the globe. */
+export function checkPoint(name: string, { lon, lat }: Pick<Near, 'lon' | 'lat'>): void {
+  const isPlace = Math.abs(lon) <= 180 && Math.abs(lat) <= 90
+  if (!isPlace) throw refuse(`${name}: ${lon}, ${lat} is no place; lon first, in degrees`)
 }
 
 /** Every word somewhere in a label or name, whatever its case. */

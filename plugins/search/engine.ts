@@ -98,7 +98,9 @@ export function createEngine(
       try {
         const result = await execute(args)
         const { reads } = args.contextValue as LiveOperation
-        return { ...result, extensions: { ...result.extensions, reads: reads.statistics() } }
+        const warnings = reads.warnings()
+        const told = { reads: reads.statistics(), ...(warnings.length > 0 && { warnings }) }
+        return { ...result, extensions: { ...result.extensions, ...told } }
       } finally {
         running--
       }

@@ -2,6 +2,7 @@
  * Operations over HTTP, GET and POST, as GraphQL over HTTP says: one operation per request, the media type as the client
  * accepts it. Errors of GraphQL are 200 in application/json, as the originals answered.
  */
+import { type ExecutionArgs, GraphQLError, getOperationAST } from 'graphql'
 import { type Response as Answer, createHandler, parseRequestParams, type RequestParams } from 'graphql-http'
 import { GatewayError } from '#base/errors.ts'
 import type { RouteEnvironment } from '#contract'
@@ -17,7 +18,10 @@ export async function answerHttp(
   environment: RouteEnvironment,
 ): Promise<Response> {
   const handle = createHandler<Raw>({
-    onSubscribe: (_request, parameters) => runner.admit(parameters, environment.signal) as never,
+    onSubscribe: (_request, parameters) => {
+      const admitted = runner.admit(parameters, environment.signal)
+      return ('schema' in admitted && isSubscription(admitted) ? [notHere()] : admitted) as never
+    },
     execute: (args) => runner.run(args),
     parseRequestParams: (given) => parameters(given),
   })
@@ -29,7 +33,29 @@ export async function answerHttp(
     raw: { environment },
     context: undefined,
   })
-  return new Response(body, init)
+  return body === null && init.status >= 400 ? refusal(init) : new Response(body, init)
+}
+
+const isSubscription = ({ document, operationName }: ExecutionArgs): boolean =>
+  getOperationAST(document, operationName)?.operation === 'subscription'
+
+const notHere = (): GraphQLError =>
+  new GraphQLError(
+    'Subscriptions are told at graphql/stream, with Accept: text/event-stream, or by WebSocket at graphql (graphql-transport-ws)',
+    { extensions: { code: 'BAD_REQUEST' } },
+  )
+
+const reasons: Readonly<Record<number, string>> = {
+  405: 'Ask by GET or POST',
+  406: 'Accept application/json or application/graphql-response+json; subscriptions as text/event-stream are at graphql/stream',
+  415: 'Send JSON, with Content-Type: application/json',
+}
+
+/** Where the library has a status alone. */
+export function refusal(init: Answer[1]): Response {
+  const message = reasons[init.status] ?? init.statusText
+  const headers = { ...init.headers, 'Content-Type': 'application/json; charset=utf-8' }
+  return new Response(JSON.stringify({ errors: [{ message }] }), { ...init, headers })
 }
 
 /** The library takes a list for an object without a query. */

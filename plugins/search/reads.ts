@@ -17,8 +17,19 @@ export interface Ask {
   readonly ids?: readonly string[] | undefined
   readonly q?: string | undefined
   readonly near?: Near | undefined
-  /** Name and weight, for the component that ranks. */
-  readonly weights?: readonly (readonly [string, number])[] | undefined
+  readonly ranking?: Ranking | undefined
+}
+
+/** What the component that ranks is asked. */
+export interface Ranking {
+  /** Name and weight. */
+  readonly weights: readonly (readonly [string, number])[]
+  /** From where nearness is measured. */
+  readonly point?: { readonly lon: number; readonly lat: number } | undefined
+  /** Metres away that count one half. */
+  readonly distance?: number | undefined
+  /** Seconds ago that count one half. */
+  readonly age?: number | undefined
 }
 
 export interface Page {
@@ -34,6 +45,8 @@ export interface Reads {
   byId(type: string, id: string): Promise<EntityJson | undefined>
   /** Entities that point to an id by an attribute. */
   pointingTo(field: FieldModel, id: string): Promise<readonly EntityJson[]>
+  /** What answers warned of, each once. */
+  warnings(): readonly string[]
   statistics(): { readonly requests: number; readonly entities: number; readonly ms: number }
 }
 
@@ -48,7 +61,7 @@ export interface ReadPorts {
 
 export function createReads(ports: ReadPorts): Reads {
   const { model } = ports
-  const tally: Tally = { requests: 0, entities: 0, ms: 0 }
+  const tally: Tally = { requests: 0, entities: 0, ms: 0, warnings: new Set() }
   const ids = new Map<string, DataLoader<string, EntityJson | undefined>>()
   const pointers = new Map<FieldModel, DataLoader<string, readonly EntityJson[]>>()
   const maxBatchSize = limits.searchIdsPerRead.value
@@ -93,7 +106,12 @@ export function createReads(ports: ReadPorts): Reads {
     count: (ask: Ask) => readCount(ports, tally, ask),
     byId: (type: string, id: string) => byId(type).load(id),
     pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
-    statistics: () => ({ ...tally, ms: Math.round(tally.ms * 10) / 10 }),
+    warnings: () => [...tally.warnings],
+    statistics: () => ({
+      requests: tally.requests,
+      entities: tally.entities,
+      ms: Math.round(tally.ms * 10) / 10,
+    }),
   })
 }
 
@@ -101,6 +119,7 @@ interface Tally {
   requests: number
   entities: number
   ms: number
+  readonly warnings: Set<string>
 }
 
 /** Everything that matches; where that is more than a page, page by page. */
@@ -127,7 +146,7 @@ async function readPage(
     `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`,
   )
   const entities = entitiesOf(text, ports.broker.address)
-  if (ask.weights !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
+  if (ask.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
     throw backendFailed(ports.ranking.address, 502, 'it answered no rankScore, so it does not rank')
   }
   tally.entities += entities.length
@@ -161,7 +180,7 @@ async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string
   if (ports.signal.aborted) {
     throw tooComplex(`The operation took longer than ${limits.searchOperationMs.value} ms; narrow it`)
   }
-  const port = ask.weights === undefined ? ports.broker : ports.ranking
+  const port = ask.ranking === undefined ? ports.broker : ports.ranking
   const began = performance.now()
   const answer = await port.exchange({
     method: 'GET',
@@ -174,20 +193,30 @@ async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string
   if ('failure' in answer) {
     throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
   }
-  if (answer.status >= 200 && answer.status < 300) return answer
+  if (answer.status >= 200 && answer.status < 300) {
+    note(tally.warnings, answer.headers['ngsild-warning'])
+    return answer
+  }
+  // What is ranked by is said by the client; everything else that is asked was made here.
+  if (answer.status === 400 && port !== ports.broker) throw badRequest(`ranking: ${problemText(answer.text)}`)
   throw backendFailed(port.address, answer.status, problemText(answer.text))
 }
 
 /** Parameters in the order that a person would read them in. */
-export function queryOf({ types, ids, q, near, weights }: Ask): string {
+export function queryOf({ types, ids, q, near, ranking }: Ask): string {
   const parts = [`type=${types.map(encodeURIComponent).join(',')}`]
   if (ids !== undefined) parts.push(`id=${ids.map(encodeURIComponent).join(',')}`)
   if (q !== undefined) parts.push(`q=${encodeURIComponent(q)}`)
   if (near !== undefined) parts.push(nearQuery(near))
-  for (const [name, weight] of weights ?? []) {
-    parts.push(`${encodeURIComponent(`rankWeights[${name}]`)}=${weight}`)
-  }
-  return parts.join('&')
+  return [...parts, ...(ranking === undefined ? [] : rankingQuery(ranking))].join('&')
+}
+
+function rankingQuery({ weights, point, distance, age }: Ranking): readonly string[] {
+  const named = weights.map(([name, weight]) => `${encodeURIComponent(`rankWeights[${name}]`)}=${weight}`)
+  if (point !== undefined) named.push(`rankPoint=${point.lon},${point.lat}`)
+  if (distance !== undefined) named.push(`rankDistance=${distance}`)
+  if (age !== undefined) named.push(`rankAge=${age}`)
+  return named
 }
 
 function nearQuery({ lon, lat, maxDistance, minDistance }: Near): string {
@@ -217,6 +246,16 @@ function problemText(text: string): string {
   } catch {}
   return text.slice(0, 200)
 }
+
+/** Texts of a header of warnings; what many answers warn of alike is told once. */
+function note(warnings: Set<string>, header: string | undefined): void {
+  for (const [, text] of (header ?? '').matchAll(/\b\d{3} \S+ "([^"]*)"/g)) {
+    if (warnings.size < limits.searchWarningsMax.value) warnings.add(text!)
+  }
+}
+
+const badRequest = (message: string): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
 
 const backendFailed = (address: string, status: number, reason: string): GraphQLError =>
   new GraphQLError(`${address} answered ${status}: ${reason}`, {

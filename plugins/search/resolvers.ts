@@ -15,8 +15,9 @@ import { connection } from './connection.ts'
 import { type Criteria, type Given, toCriteria } from './criteria.ts'
 import { infer, linked } from './infer.ts'
 import type { FieldModel, Model, TypeModel } from './model.ts'
+import { rankingOf } from './ranking-arguments.ts'
 import type { Reads } from './reads.ts'
-import type { Selection, Weights } from './selection.ts'
+import type { Selection } from './selection.ts'
 import { type EntityJson, instanceOf, instancesOf, memberOf, toPlace, toScalar, typeOf } from './values.ts'
 
 /** What the resolvers of one operation share. For subscriptions it is made anew with each event. */
@@ -95,11 +96,11 @@ function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
       throw new GraphQLError(`${field.name} answers no type with a class, so nothing can be asked for`)
     }
     const criteria = criteriaOf(model, type, given, info)
-    const weights = weightsOf(given['ranking'])
+    const ranking = rankingOf(given, criteria.near)
     if (isConnection) {
-      return connection(operation.selection, criteria, given, weights)
+      return connection(operation.selection, criteria, given, ranking)
     }
-    return operation.selection.select(criteria, pageOf(given), weights)
+    return operation.selection.select(criteria, pageOf(given), ranking)
   }
 }
 
@@ -124,18 +125,6 @@ function pageOf(given: Given): { offset: number; limit: number } {
   const most = limits.searchPageMax.value
   if (offset + limit > most) throw refuse(`offset and limit together are at most ${most}`)
   return { offset, limit: limit === 0 ? limits.searchPageDefault.value : limit }
-}
-
-function weightsOf(ranking: unknown): Weights | undefined {
-  if (!Array.isArray(ranking) || ranking.length === 0) return undefined
-  return (ranking as readonly { readonly name?: string | null; readonly value?: number | null }[]).map(
-    ({ name, value }) => {
-      if (typeof name !== 'string' || name === '' || typeof value !== 'number') {
-        throw refuse('each criterion of ranking needs a name and a value')
-      }
-      return [name, value] as const
-    },
-  )
 }
 
 const refuse = (message: string): GraphQLError =>

@@ -7,23 +7,20 @@ import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits.ts'
 import { type Criteria, isBare, type LinkCriteria } from './criteria.ts'
 import type { Model } from './model.ts'
-import { type Ask, type Page, type Reads, rankScore, tooComplex } from './reads.ts'
+import { type Ask, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
 import { type EntityJson, instanceOf, memberOf, targetsOf, toScalar } from './values.ts'
 
-/** Weights of ranking: name and weight. */
-export type Weights = readonly (readonly [string, number])[]
-
 export interface Selection {
-  /** The entities of a page, best first where weights are given. */
-  select(criteria: Criteria, page: Page, weights?: Weights): Promise<readonly EntityJson[]>
+  /** The entities of a page, best first where it is ranked. */
+  select(criteria: Criteria, page: Page, ranking?: Ranking): Promise<readonly EntityJson[]>
   count(criteria: Criteria): Promise<number>
 }
 
 export function createSelection(model: Model, reads: Reads): Selection {
   const parts: Parts = { model, reads }
   return Object.freeze({
-    select: (criteria: Criteria, page: Page, weights?: Weights) =>
-      weights === undefined ? select(parts, criteria, page) : selectRanked(parts, criteria, page, weights),
+    select: (criteria: Criteria, page: Page, ranking?: Ranking) =>
+      ranking === undefined ? select(parts, criteria, page) : selectRanked(parts, criteria, page, ranking),
     count: (criteria: Criteria) => count(parts, criteria),
   })
 }
@@ -61,15 +58,15 @@ async function selectRanked(
   parts: Parts,
   criteria: Criteria,
   page: Page,
-  weights: Weights,
+  ranking: Ranking,
 ): Promise<readonly EntityJson[]> {
   const { first, rest } = await peek(asksOf(parts, criteria))
   if (first === undefined) return []
-  if (rest === undefined) return upTo(parts, { ...first, weights }, page)
+  if (rest === undefined) return upTo(parts, { ...first, ranking }, page)
   const found = new Map<string, EntityJson>()
   const wanted = page.offset + page.limit
   for await (const ask of rest) {
-    const best = await upTo(parts, { ...ask, weights }, { offset: 0, limit: wanted })
+    const best = await upTo(parts, { ...ask, ranking }, { offset: 0, limit: wanted })
     for (const entity of best) if (!found.has(entity.id)) found.set(entity.id, entity)
   }
   const scored = [...found.values()].map((entity) => ({ entity, score: scoreOf(entity) }))

@@ -7,6 +7,7 @@ import { createHandler } from 'graphql-sse'
 import { limits } from '#base/limits.ts'
 import type { RouteEnvironment } from '#contract'
 import type { Runner } from './engine.ts'
+import { refusal } from './http-operations.ts'
 
 /** Events made and not yet taken. */
 interface Held {
@@ -49,7 +50,8 @@ export async function answerStream(
     raw: undefined,
     context: undefined,
   })
-  if (body === null || typeof body === 'string') return new Response(body, init)
+  if (body === null) return refusal(init)
+  if (typeof body === 'string') return new Response(body, init)
   return new Response(streamOf(body, held, gone), init)
 }
 

@@ -15,6 +15,7 @@ export const searchLimits = {
   searchCostMax: limit(100_000, 'objects', 'What a query may ask for, lists at their limits', 'refused'),
   searchListCost: limit(10, 'objects', 'What a list within a list is taken to hold', 'more costs reads'),
   searchReadsMax: limit(400, 'requests', 'To the broker for one operation', 'a GraphQL error'),
+  searchWarningsMax: limit(20, 'warnings', 'In the extensions of one answer', 'the rest is left out'),
   searchEntitiesMax: limit(20_000, 'entities', 'Read for one operation; about 40 MB', 'a GraphQL error'),
   searchPageDefault: limit(50, 'entities', 'As the original broker, where limit is left out or 0', 'offset'),
   searchPageMax: limit(10_000, 'entities', 'Bounds one answer', 'refused'),

@@ -20,6 +20,7 @@ import type {
   Running,
 } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
+import { problemOf } from '#ngsi-ld/problem.ts'
 import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
 import { createOwnBroker, type Serve } from './own-broker.ts'
@@ -134,8 +135,15 @@ export function createPlugins(
   const component = (name: string): BrokerPort =>
     createOwnBroker(
       () => ports.addresses(name)[0] ?? name,
-      (request, { body }) =>
-        answer(name, request, { body: async () => body, signal: new AbortController().signal }),
+      async (request, { body }) => {
+        const environment = { body: async () => body, signal: new AbortController().signal }
+        const running = answer(name, request, environment)
+        try {
+          return await running
+        } catch (error) {
+          return refusalOf(error)
+        }
+      },
     )
 
   function answer(
@@ -177,6 +185,13 @@ export function createPlugins(
       }
     },
   } satisfies Plugins)
+}
+
+/** What a plugin refuses is an answer to who asked it in process, too. */
+function refusalOf(error: unknown): Response {
+  if (!(error instanceof GatewayError)) throw error
+  const problem = problemOf(error)
+  return Response.json(problem, { status: problem.status })
 }
 
 const keep = (wanted: Wanted): Kept => ({

@@ -112,7 +112,10 @@ export interface Answered {
     readonly path?: readonly (string | number)[]
     readonly extensions?: Readonly<Record<string, unknown>>
   }[]
-  readonly extensions?: { readonly reads?: { readonly requests: number; readonly entities: number } }
+  readonly extensions?: {
+    readonly reads?: { readonly requests: number; readonly entities: number }
+    readonly warnings?: readonly string[]
+  }
 }
 
 export interface SearchSite {

@@ -2,9 +2,11 @@
  * What the host promises plugins, and what it promises the gateway about them: what they get, that what they derive from
  * the log is exact whatever happens, and that one that fails rests without the others.
  */
+
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
 import {
   type ChangeBatch,
   type ChangesPort,
@@ -297,15 +299,29 @@ describe('what a plugin gets', () => {
         async fetch() {
           answers.push(await component('copier').exchange({ method: 'GET', path: '/' }))
           answers.push(await component('nobody').exchange({ method: 'GET', path: '/' }))
+          answers.push(await component('refusing').exchange({ method: 'GET', path: '/' }))
           return new Response()
         },
       }),
     })
-    host = await startPlugins(open, temporary.folder, [asking, copying({ batches: [] })])
+    const refusing = definePlugin({
+      name: 'refusing',
+      version: '1.0.0',
+      summary: 'Refuses',
+      needs: [],
+      start: () => ({
+        fetch: () => Promise.reject(new GatewayError('ngsi-ld.bad-request-data', 'weights: is missing')),
+      }),
+    })
+    host = await startPlugins(open, temporary.folder, [asking, refusing, copying({ batches: [] })])
     await host.fetch('asking', new Request('http://x/'), environment())
     expect(answers).toEqual([
       expect.objectContaining({ status: 200, text: '[]' }),
       expect.objectContaining({ failure: 'unreachable' }),
+      expect.objectContaining({
+        status: 400,
+        text: expect.stringContaining('"detail":"weights: is missing"') as string,
+      }),
     ])
   })
 })

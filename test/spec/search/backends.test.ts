@@ -59,6 +59,45 @@ describe('ranking', () => {
     expect(Math.round(streamsConnection.nodes[1]!.rankScore * 150)).toBe(148)
   })
 
+  it('measures nearness from rankPoint, else from the point of near, by rankDistance', async () => {
+    const ranked = (more: string): Promise<{ platforms: { id: string; rankScore: number }[] }> =>
+      site.data(
+        `{ platforms(ranking: [{ name: "@proximity", value: 1 }], limit: 1, ${more}) { id rankScore } }`,
+      )
+    const [first] = (await ranked('rankPoint: { lon: 10.1, lat: 50 }')).platforms
+    expect([first?.id, first?.rankScore]).toEqual([idOf('Platform', 'd100'), 1])
+    const near = await ranked('near: { lon: 10.02, lat: 50, maxDistance: 5000 }')
+    expect(near.platforms[0]?.id).toBe(idOf('Platform', 'd20'))
+    const at = (distance: number): string =>
+      `rankPoint: { lon: 10.101, lat: 50.01 }, rankDistance: ${distance}`
+    const [low] = (await ranked(at(100))).platforms
+    const [high] = (await ranked(at(100_000))).platforms
+    expect(low!.rankScore).toBeLessThan(0.3)
+    expect(high!.rankScore).toBeGreaterThan(0.8)
+  })
+
+  it.each([
+    ['[{ name: "@proximity", value: 1 }]', 'needs rankPoint, or near'],
+    ['[{ name: "@proximity", value: 1 }], rankPoint: { lon: 400, lat: 0 }', 'rankPoint: 400, 0 is no place'],
+    ['[{ name: "@freshness", value: 1 }], rankAge: 0', 'rankAge is a number above 0'],
+    ['[], rankDistance: 5', 'rankDistance goes only with ranking'],
+    ['[{ name: "a..b", value: 1 }]', 'ranking: '],
+  ])('tells a mistake of the client as one: %s', async (ranking, reason) => {
+    const { errors } = await site.ask(`{ platforms(ranking: ${ranking}) { id } }`)
+    expect(errors?.[0]?.message).toContain(reason)
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  it('passes on what the ranking warns of', async () => {
+    const query = (name: string): string => `{ platforms(ranking: [{ name: "${name}", value: 1 }]) { id } }`
+    const wrong = await site.ask(query('nonsense'))
+    expect(wrong.extensions?.warnings).toEqual([
+      expect.stringContaining('nonsense is missing or no number in 150 of 150'),
+    ])
+    const right = await site.ask(`{ streams(ranking: ${weights}) { id } }`)
+    expect(right.extensions).not.toHaveProperty('warnings')
+  })
+
   it('refuses criteria without a weight', async () => {
     const { errors } = await site.ask('{ streams(ranking: [{ name: "x" }]) { id } }')
     expect(errors?.[0]?.message).toContain('needs a name and a value')

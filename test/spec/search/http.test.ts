@@ -100,6 +100,41 @@ describe('the endpoint', () => {
     expect(errors?.[0]?.message).toContain(reason)
   })
 
+  it.each([
+    [
+      'graphql',
+      { 'Content-Type': 'text/plain' },
+      '{ platforms { id } }',
+      415,
+      'Content-Type: application/json',
+    ],
+    ['graphql', { Accept: 'text/event-stream' }, '{ platforms { id } }', 406, 'graphql/stream'],
+    ['graphql', {}, 'subscription { platforms { id } }', 200, 'graphql/stream'],
+    [
+      'graphql/stream',
+      { 'Content-Type': 'text/plain', Accept: 'text/event-stream' },
+      '{ platforms { id } }',
+      415,
+      'Content-Type: application/json',
+    ],
+    [
+      'graphql/stream',
+      { Accept: '*/*' },
+      'subscription { platforms { id } }',
+      406,
+      'Accept: text/event-stream',
+    ],
+  ])('says what to do instead, at %s with %o', async (path, headers, query, status, what) => {
+    const answer = await fetch(`${site.url}/search/${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify({ query }),
+    })
+    expect(answer.status).toBe(status)
+    const { errors } = (await answer.json()) as Answered
+    expect(errors?.[0]?.message).toContain(what)
+  })
+
   it('refuses other methods, media types and paths', async () => {
     expect((await fetch(endpoint, { method: 'DELETE' })).status).toBe(405)
     expect((await post('query={a}', { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(
