@@ -89,6 +89,20 @@ export const uplinkLimits = {
     'shorter',
   ),
   uplinkRefusalsMax: limit(10_000, 'steps', 'What is looked through by people', 'the oldest goes'),
+  uplinkSetbackTries: limit(5, 'tries', 'A server that begins anew fails a few times', 'sent again'),
+  uplinkSetbackMs: limit(
+    120_000,
+    'ms',
+    'How long one item may fail while others of its batch are taken',
+    'it is set aside as refused',
+  ),
+  uplinkSetbackAloneMs: limit(
+    3_600_000,
+    'ms',
+    'How long a batch of one may fail by its item: nobody knows whether others are taken',
+    'it is set aside as refused',
+  ),
+  uplinkSetbacksMax: limit(10_000, 'entities', 'Known to fail', 'the oldest begins anew'),
   uplinksLookMs: limit(1000, 'ms', 'How soon a new uplink begins', 'the next look'),
   uplinkFaultMs: limit(5000, 'ms', 'A lane that failed for a fault of ours rests', 'it begins again'),
 } as const satisfies Record<string, Limit>

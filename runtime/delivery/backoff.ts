@@ -25,6 +25,8 @@ export function backoffMs(tries: number, failingMs: number, dice: number): numbe
  */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now
+  // A date begins with a weekday; other texts, such as -5, may be dates to the runtime.
+  const date = /^[a-z]/i.test(header) ? Date.parse(header) : Number.NaN
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : date - now
   return ms > 0 ? Math.min(ms, limits.deliveryPauseMsMax.value) : undefined
 }

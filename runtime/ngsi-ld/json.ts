@@ -21,6 +21,15 @@ export function own<T>(object: { readonly [name: string]: T }, name: string): T 
 export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
   Array.isArray(value) ? (value as readonly T[]) : [value as T]
 
+/** A value from its text; undefined where the text is no JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
 /** The texts among a value or values. */
 export const textsOf = (value: Json): readonly string[] =>
   listOf(value).filter((item) => typeof item === 'string')

@@ -2,6 +2,7 @@
  * What is to be done of a step that was refused before, now that time has passed: what it told as current is past, and what
  * is current now is told instead; what has ended meanwhile, or came again, is left alone. Pure.
  */
+import { GatewayError } from '#base/errors.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import type { Step } from './plan.ts'
 
@@ -22,11 +23,29 @@ export function anew(step: Step, now: Entity | undefined): readonly Step[] {
   return steps
 }
 
-/** A step as text and back. */
-export const printStep = (step: Step): string =>
-  JSON.stringify('attributes' in step ? { ...step, attributes: Object.fromEntries(step.attributes) } : step)
+/** A step as text. */
+export function printStep(step: Step): string {
+  if ('attributes' in step)
+    return JSON.stringify({ ...step, attributes: Object.fromEntries(step.attributes) })
+  return JSON.stringify(step.kind === 'remove' ? { ...step, had: [...step.had] } : step)
+}
 
+/**
+ * A step from its text.
+ * @throws GatewayError ngsi-ld.conflict for a deletion that was kept without what the entity had here
+ */
 export function readStep(text: string): Step {
   const step = JSON.parse(text) as Step
-  return 'attributes' in step ? { ...step, attributes: new Map(Object.entries(step.attributes)) } : step
+  if ('attributes' in step) {
+    const { before: _, ...rest } = step
+    return { ...rest, attributes: new Map(Object.entries(step.attributes)) }
+  }
+  if (step.kind !== 'remove') return step
+  const had: unknown = step.had
+  if (!Array.isArray(had))
+    throw new GatewayError(
+      'ngsi-ld.conflict',
+      `what ${step.entity.id} had here was not kept: delete it over there, and drop this`,
+    )
+  return { ...step, had: new Set(had as string[]) }
 }

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createCentre } from './centre.ts'
 import type { Step } from './plan.ts'
@@ -27,11 +28,15 @@ afterEach(() => {
 
 it('refuses none of several that were packed before it was known that it cannot unpack', async () => {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`
-  const centre = createCentre(createPeer({ allowsLoopback: true }), {
-    base,
-    headers: {},
-    alias: 'a',
-  })
+  const centre = createCentre(
+    createPeer({ allowsLoopback: true }),
+    {
+      base,
+      headers: {},
+      alias: 'a',
+    },
+    systemClock,
+  )
   const value = 'x'.repeat(5000)
   const steps = Array.from({ length: 4 }, (_, i): Step => {
     const instance = { type: 'Property', value, observedAt: '2026-01-01T00:00:00Z' }

@@ -5,13 +5,14 @@
  */
 import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
-import { atOnce, done, inTurn, isTransient, type Outcome, settle } from './outcome.ts'
+import { atOnce, createSettle, done, inTurn, isTransient, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
@@ -41,7 +42,8 @@ export interface Centre {
 
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
-export function createCentre(peer: Peer, settings: CentreSettings): Centre {
+export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
+  const settle = createSettle(clock)
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
@@ -145,7 +147,7 @@ export function createCentre(peer: Peer, settings: CentreSettings): Centre {
     return isOneOfUs
   }
 
-  const { remove, drop } = createRemoval(ask)
+  const { remove, drop } = createRemoval(ask, settle)
 
   function look(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href

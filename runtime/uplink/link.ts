@@ -87,7 +87,7 @@ export function createLink({ clock, probe, dice, onChange, isShut }: LinkPorts):
       mustProbe = isUnreachable
       // The first time it is only probed; who accepts connections and does not answer is left alone, too.
       const pause = isUnreachable && tries === 1 ? 0 : backoffMs(tries, now - trouble.monotonic, dice())
-      pausedUntil = Math.max(pausedUntil, now + (retryAfterMs ?? pause))
+      pausedUntil = Math.max(pausedUntil, now + Math.max(retryAfterMs ?? 0, pause))
     },
     trouble: () => trouble,
     isClosed: () => isClosed,

@@ -2,9 +2,13 @@
  * What became of what was sent: taken, refused with a reason, or not now. Only answers that name what is wrong refuse
  * something; where time or a change over there may heal it, it is to be sent again.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import { retryAfterMs } from '#delivery/backoff.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
+import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import type { Step } from './plan.ts'
+import { createSetbacks } from './setbacks.ts'
 
 /** Something the other side will not take, as it is. */
 export interface Refusal {
@@ -23,11 +27,22 @@ export type Outcome =
     }
 
 /** Client errors that time or a change over there heals. */
-const healing = new Set([401, 403, 404, 405, 408, 410, 425, 429])
+const healing = new Set([401, 402, 403, 404, 405, 407, 408, 410, 425, 429])
+/** Of an item whose neighbours were taken these say that it alone is not wanted. */
+const unwanted = new Set([401, 403, 405, 410])
 const loopDetected = 508
 /** Whether a status says only that it is not now; `telling` are those that do say something here. */
 export const isTransient = (status: number, telling: readonly number[] = []): boolean =>
-  (status >= 500 || status < 200 || healing.has(status)) && !telling.includes(status)
+  (status >= 500 || status < 200 || (status >= 300 && status < 400) || healing.has(status)) &&
+  !telling.includes(status)
+
+/** Not now, although somebody answers. */
+export const later = (reason: string, pauseMs?: number): Outcome & { kind: 'later' } => ({
+  kind: 'later',
+  reason,
+  isUnreachable: false,
+  retryAfterMs: pauseMs,
+})
 
 export const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => ({
   kind: 'done',
@@ -72,68 +87,151 @@ export async function atOnce(
   return inTurn(await Promise.all(Array.from({ length: count }, lane)), (outcome) => Promise.resolve(outcome))
 }
 
-/**
- * What an answer says of each of the steps that were sent together. Where all are refused together nobody knows which is at
- * fault, so each half is sent anew.
- */
-export async function settle(
+/** What an answer says of each of the steps that were sent together; `again` sends some of them anew. */
+export type Settle = (
   steps: readonly Step[],
   answer: PeerAnswer,
   again: (steps: readonly Step[]) => Promise<Outcome>,
-): Promise<Outcome> {
-  if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
-  const { status, text } = answer
-  if (status === 207) return settleEach(steps, text)
-  if (status >= 200 && status < 300) return done()
-  // It went through there before.
-  if (status === loopDetected) return done([], steps.length)
-  if (isTransient(status)) {
-    const wait = Number(answer.headers['retry-after'])
-    const retryAfterMs = Number.isFinite(wait) ? wait * 1000 : undefined
-    return {
-      kind: 'later',
-      reason: `answered ${status} ${detailOf(text)}`,
-      isUnreachable: false,
-      retryAfterMs,
+) => Promise<Outcome>
+
+/**
+ * Settles what was sent. Only a broker's own word counts as taken: what a page of somebody on the way answers is sent again.
+ * Where all are refused together nobody knows which is at fault, so each half is sent anew.
+ */
+export function createSettle(clock: Clock): Settle {
+  const setbacks = createSetbacks(clock.monotonic)
+
+  async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
+    if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
+    const { status, text } = answer
+    if (status === 207 || (status === 200 && hasErrors(text))) return settleEach(steps, text, again)
+    if (isTaken(answer)) {
+      for (const { entity } of steps) setbacks.taken(entity.id)
+      return done()
     }
+    // It went through there before.
+    if (status === loopDetected) return done([], steps.length)
+    const said = `answered ${status} ${detailOf(text)}`
+    if (status < 300 || isTransient(status))
+      return later(said, retryAfterMs(answer.headers['retry-after'], clock.now()))
+    if (steps.length === 1) return done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
+    return inTurn(halvesOf(steps), again)
   }
-  if (steps.length === 1) return done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
+
+  /** The outcome per item (GS CIM 009, 5.2.16). What is named neither as taken nor as failed is sent anew. */
+  async function settleEach(...[steps, text, again]: Told): Promise<Outcome> {
+    const told = batchResult(steps, text)
+    if (told === undefined) return later('answered 207 without a body that can be read')
+    const { taken, failed, hasStranger } = told
+    const isAmongTaken = steps.some(({ entity }) => taken.has(entity.id))
+    const refused: Refusal[] = []
+    const open: Step[] = []
+    let skipped = 0
+    let heals: string | undefined
+    for (const step of steps) {
+      const { id } = step.entity
+      const error = failed.get(id)
+      const isAlone = steps.length === 1
+      if (taken.has(id)) setbacks.taken(id)
+      else if (error === undefined && !isAlone) open.push(step)
+      else if (error !== undefined && statusOf(error) === loopDetected) skipped++
+      else if (isRefused(id, error, isAmongTaken)) refused.push({ step, reason: reasonOf(error) })
+      else heals ??= `${id}: ${reasonOf(error)}`
+    }
+    if (heals !== undefined) return later(heals)
+    if (hasStranger && open.length === 0) return later('answered 207 with an error that names nothing sent')
+    const parts = open.length < steps.length ? [open] : halvesOf(open)
+    const rest = await inTurn(open.length === 0 ? [] : parts, again)
+    if (rest.kind === 'later') return rest
+    return done([...refused, ...rest.refused], skipped + rest.skipped)
+  }
+
+  /** Whether an item is not to be sent again by itself; no error: an answer to it alone does not name it. */
+  function isRefused(id: string, error: ItemError | undefined, isAmongTaken: boolean): boolean {
+    const status = error === undefined ? 503 : statusOf(error)
+    if (status === 404 || !isTransient(status)) return true
+    if (isAmongTaken && unwanted.has(status)) return true
+    const patience = isAmongTaken ? limits.uplinkSetbackMs : limits.uplinkSetbackAloneMs
+    return setbacks.isOver(id, patience.value)
+  }
+
+  return settle
+}
+
+type Told = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
+
+const halvesOf = (steps: readonly Step[]): readonly (readonly Step[])[] => {
   const half = Math.ceil(steps.length / 2)
-  return inTurn([steps.slice(0, half), steps.slice(half)], again)
+  return [steps.slice(0, half), steps.slice(half)]
+}
+
+/** Whether an answer is that of a broker that took it: without a body that is none of JSON. */
+function isTaken({ status, text }: Extract<PeerAnswer, { status: number }>): boolean {
+  if (status === 201 || status === 204) return true
+  return status === 200 && (text.trim() === '' || parsedJson(text) !== undefined)
+}
+
+/** Some tell of items that failed by 200. */
+function hasErrors(text: string): boolean {
+  const body = parsedJson(text)
+  return isObject(body) && Array.isArray(body['errors']) && body['errors'].length > 0
+}
+
+interface ItemError {
+  readonly type?: string
+  readonly status?: number | string
+  readonly title?: string
+  readonly detail?: unknown
+}
+
+interface BatchResult {
+  readonly taken: ReadonlySet<string>
+  readonly failed: ReadonlyMap<string, ItemError>
+  /** Whether there is an error of nothing that was sent, as far as it says. */
+  readonly hasStranger: boolean
+}
+
+function batchResult(steps: readonly Step[], text: string): BatchResult | undefined {
+  const body = parsedJson(text)
+  if (!isObject(body)) return undefined
+  const { success = [], errors = [] } = body as unknown as {
+    success?: readonly string[]
+    errors?: readonly BatchError[]
+  }
+  if (!Array.isArray(success) || !Array.isArray(errors)) return undefined
+  const sent = new Set(steps.map(({ entity }) => entity.id))
+  const failed = new Map<string, ItemError>()
+  let hasStranger = false
+  for (const { entityId, error = {} } of (errors as readonly unknown[]).map(
+    (one) => (isObject(one) ? one : {}) as BatchError,
+  )) {
+    const id = entityId ?? (sent.size === 1 ? [...sent][0] : undefined)
+    if (id === undefined || !sent.has(id)) hasStranger = true
+    // One that may heal counts more than one that does not.
+    else if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
+  }
+  const taken = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
+  return { taken, failed, hasStranger }
 }
 
 interface BatchError {
   readonly entityId?: string
-  readonly error?: { readonly status?: number; readonly title?: string; readonly detail?: unknown }
+  readonly error?: ItemError
 }
 
-/** The outcome per item (GS CIM 009, 5.2.16). */
-function settleEach(steps: readonly Step[], text: string): Outcome {
-  let errors: readonly BatchError[] = []
-  try {
-    errors = (JSON.parse(text) as { errors?: readonly BatchError[] }).errors ?? []
-  } catch {
-    return { kind: 'later', reason: 'answered 207 without a body that can be read', isUnreachable: false }
-  }
-  const failed = new Map(errors.map((one) => [one.entityId, one.error]))
-  const heals = errors.find(
-    ({ error }) =>
-      isTransient(error?.status ?? 400) && error?.status !== 404 && error?.status !== loopDetected,
-  )
-  if (heals !== undefined)
-    return { kind: 'later', reason: `${heals.entityId}: ${reasonOf(heals.error)}`, isUnreachable: false }
-  return done(
-    steps
-      .filter(({ entity }) => failed.has(entity.id) && failed.get(entity.id)?.status !== loopDetected)
-      .map((step) => ({ step, reason: reasonOf(failed.get(step.entity.id)) })),
-  )
+/** Who leaves out the status says it by the type. */
+function statusOf({ status, type = '' }: ItemError): number {
+  if (status !== undefined) return Number(status) || 503
+  return /(?:InternalError|LdContextNotAvailable)$/.test(type) ? 503 : 400
 }
 
-const reasonOf = (error: BatchError['error']): string =>
-  [error?.status, error?.title, error?.detail]
-    .filter((part) => part !== undefined)
-    .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
-    .join(' ')
+const reasonOf = (error: ItemError | undefined): string =>
+  error === undefined
+    ? 'answered 207 without naming it'
+    : [error.status, error.title ?? error.type, error.detail]
+        .filter((part) => part !== undefined)
+        .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
+        .join(' ')
 
 function detailOf(text: string): string {
   try {

@@ -3,8 +3,8 @@
  * what was sent from here, else only the attribute instances that this gateway had.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
-import { listOf } from '#ngsi-ld/json.ts'
-import { done, inTurn, type Outcome, settle } from './outcome.ts'
+import { listOf, parsedJson } from '#ngsi-ld/json.ts'
+import { done, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
@@ -14,7 +14,7 @@ export interface Removal {
   drop(step: Step): Promise<Outcome>
 }
 
-export function createRemoval(ask: Ask): Removal {
+export function createRemoval(ask: Ask, settle: Settle): Removal {
   /** Some do not know that only they are asked. */
   let asksLocally = true
 
@@ -30,8 +30,9 @@ export function createRemoval(ask: Ask): Removal {
 
   async function remove(steps: readonly Step[]): Promise<Outcome> {
     const answer = await present(steps)
-    if (!('status' in answer) || answer.status !== 200) return settle(steps, answer, remove)
+    if (!('status' in answer) || answer.status >= 300) return settle(steps, answer, remove)
     const there = keysIn(answer.text)
+    if (there === undefined) return later(`answered ${answer.status} without a list of entities`)
     const whole: Step[] = []
     const parts: Step[] = []
     for (const step of steps) {
@@ -73,9 +74,10 @@ function dropOf({ heard }: Came, entity: Head, key: string): Step {
 
 const noAttributes: ReadonlySet<string> = new Set(['id', 'type', 'scope', '@context', 'expiresAt'])
 
-/** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity. */
-function keysIn(text: string): ReadonlyMap<string, readonly string[]> {
-  const entities = JSON.parse(text) as readonly Readonly<Record<string, unknown>>[]
+/** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity; undefined of an answer that is no list. */
+function keysIn(text: string): ReadonlyMap<string, readonly string[]> | undefined {
+  const entities = parsedJson(text) as readonly Readonly<Record<string, unknown>>[]
+  if (!Array.isArray(entities)) return undefined
   return new Map(
     entities.map((entity) => [
       String(entity['id']),

@@ -34,7 +34,11 @@ const answering = (status: number, text = '{}'): RequestListener => {
 async function tried(origin: string, ca?: readonly string[]): Promise<Trial> {
   const peer: Peer = createPeer({ allowsLoopback: true, ca })
   closing.push(() => peer.close())
-  const centre = createCentre(peer, { base: `${origin}/ngsi-ld/v1`, headers: {}, alias: 'selvedge-1' })
+  const centre = createCentre(
+    peer,
+    { base: `${origin}/ngsi-ld/v1`, headers: {}, alias: 'selvedge-1' },
+    systemClock,
+  )
   return tryUplink(centre, { alias: 'selvedge-1', clock: systemClock })
 }
 const failsWith = async (origin: string, words: string | RegExp, ca?: readonly string[]): Promise<void> => {

@@ -130,7 +130,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { state, following, backlog: tenant.backlog, selection },
       { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
     )
-    const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings)
+    const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings, clock)
     return createUplink(
       id,
       state,
@@ -175,7 +175,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     for (const [id, one] of wanted) {
       if (isClosed || running.has(id)) continue
       const centre = (): Centre =>
-        createCentre(one.peer ?? ports.peer, centreOf(one.subscription, ports.alias(tenant.name)))
+        createCentre(one.peer ?? ports.peer, centreOf(one.subscription, ports.alias(tenant.name)), clock)
       running.set(id, { one, centre, text: JSON.stringify(one.subscription), uplink: await open(one) })
     }
   }
