@@ -8,7 +8,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
-import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
+import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/problem.ts'
 import { parseProjection } from '#ngsi-ld/projection.ts'
 import { needsTimes, type QueryTree, termsOf, textMembers, timeMembers } from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
@@ -152,7 +152,7 @@ function questionOf(parameters: Parameters, context: Context): Question {
     selection,
     kinds: selection === undefined ? 0 : typeNamesOf(selection).reduce((all, name) => all | kindOf(name), 0),
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
-    q: q === undefined ? undefined : parseQuery(q, context.expand),
+    q: q === undefined ? undefined : withinWays(parseQuery(q, context.expand)),
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     geo: hasGeo
       ? parseGeoQuery(
@@ -169,6 +169,19 @@ function questionOf(parameters: Parameters, context: Context): Question {
     words: search === undefined ? undefined : matchOf(search),
     attrs: listOf(parameters, 'attrs')?.map((name) => checkName(context.expand(name), 'attrs')),
   }
+}
+
+/** Each name more doubles the ways of a path, so they are reckoned before anybody writes them out. */
+function withinWays(q: QueryTree): QueryTree {
+  let ways = 0
+  for (const { path } of termsOf(q)) {
+    const { length } = path.names
+    if (path.linked === undefined && length > limits.indexPathNames.value)
+      throw tooComplex(`q has a path of ${length} names; the index reads ${limits.indexPathNames.value}`)
+    ways += path.linked === undefined ? 2 ** (length - 1) : 1
+  }
+  if (ways <= limits.indexPathWays.value) return q
+  throw tooComplex(`the paths of q can be read in more than ${limits.indexPathWays.value} ways`)
 }
 
 function windowOf(parameters: Parameters): TimeWindow | undefined {
@@ -263,7 +276,6 @@ function reasonOfQuery(q: QueryTree, isKnown: IsKnown): string | undefined {
   if (needsTimes(q)) return 'times of writing are not in the index'
   for (const { kind, path } of termsOf(q)) {
     if (kind === 'match') return 'q has a regular expression'
-    if (path.names.length > limits.indexPathNames.value) return 'q has a long path'
     const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
     if (path.linked !== undefined) {
       if (names.some((name) => !followed.has(name))) return 'q follows a relationship out of the index'

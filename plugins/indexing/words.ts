@@ -15,7 +15,8 @@ export function matchOf(text: string): string {
     throw tooComplex(`search has more than ${limits.indexSearchWords.value} words`)
   const phrases = parts.flatMap((part) => {
     const isPrefix = part.endsWith('*')
-    const words = part.replaceAll(/["*]/gu, ' ').trim()
+    // A NUL would end the expression.
+    const words = part.replaceAll(/["*\p{Cc}]/gu, ' ').trim()
     // What has no letter and no digit is no word.
     return /[\p{L}\p{N}]/u.test(words) ? [`"${words}"${isPrefix ? '*' : ''}`] : []
   })

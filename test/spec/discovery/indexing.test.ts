@@ -101,6 +101,12 @@ describe('a query of the index', () => {
     ])
   })
 
+  it('reads whatever stands between words as a blank', async () => {
+    const found = await idsOf({ type: 'ObservableProperty', search: 'temper\0ature' })
+    expect(found).toEqual([])
+    expect(await idsOf({ type: 'ObservableProperty', search: '\0temperature\u0007' })).toHaveLength(1)
+  })
+
   it('answers with full IRIs, in pages, with a count', async () => {
     const answer = await ask({
       type: 'Sensor',
@@ -218,6 +224,16 @@ describe('what the index cannot answer', () => {
     const parameters = { type: 'IotStream', ...near(800), ...more }
     const answer = await ask(parameters as never)
     expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('georel')])
+  })
+
+  it.each([
+    ['a path of many names', Array.from({ length: 17 }, (_, i) => `a${i}`).join('.')],
+    ['many ways in all', Array.from({ length: 8 }, (_, i) => `a.b.c.d.e.f${i}==1`).join(';')],
+  ])('refuses %s before anybody writes its ways out', async (_, q) => {
+    for (const path of ['/entities?type=IotStream&', '/entities/urn:ngsi-ld:IotStream:1?']) {
+      const answer = await gateway.get(`/indexing/ngsi-ld/v1${path}q=${q}`)
+      expect([answer.status, answer.text]).toEqual([403, expect.stringMatching(/q has a path|paths of q/)])
+    }
   })
 
   it('is refused beside a place for other tenants and media types, too', async () => {
