@@ -1,6 +1,7 @@
 /**
  * GraphQL over HTTP as clients speak it, and what is refused: documents too large, too deep, too dear or cyclic.
  */
+import { getIntrospectionQuery } from 'graphql'
 import { GraphQLClient } from 'graphql-request'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -167,6 +168,25 @@ describe('a query that is too much', () => {
     expect((await site.ask(query, { n: 5 })).errors).toBeUndefined()
   })
 
+  it('is refused for the default of a variable as for the same literal', async () => {
+    const query = `query ($n: Int = 10000) { sensors(limit: $n) { ${nested(2)} } }`
+    expect(await refusal(query)).toContain('objects; at most 100000')
+    expect((await site.ask(query, { n: 5 })).errors).toBeUndefined()
+    expect((await site.ask(query, { n: 'many' })).errors?.[0]?.message).toContain('"$n" has invalid value')
+  })
+
+  it('is refused for the values of all its objects, whatever they are called', async () => {
+    const names = Array.from({ length: 300 }, (_, index) => `a${index}: id`).join(' ')
+    const refused = 'may ask for 600001 values; at most 200000'
+    expect(await refusal(`{ streams(limit: 2000) { ${names} } }`)).toContain(refused)
+    expect(await refusal(`{ streams(limit: 2000) { ...A } } fragment A on IoTStream { ${names} }`)).toContain(
+      refused,
+    )
+    const edges = `{ streamsConnection(first: 2000) { edges { node { ${names} } } } }`
+    expect(await refusal(edges)).toContain('values; at most 200000')
+    expect((await site.ask(`{ streams(limit: 20) { ${names} } }`)).errors).toBeUndefined()
+  })
+
   it('is refused for a thousand aliases', async () => {
     const aliases = Array.from({ length: 999 }, (_, index) => `a${index}: sensors(limit: 200) { id }`)
     expect(await refusal(`{ ${aliases.join(' ')} }`)).toMatch(/may ask for|token/)
@@ -225,5 +245,13 @@ describe('introspection', () => {
     const deep =
       '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }'
     expect((await site.ask(deep)).errors?.[0]?.message).toContain('introspection depth')
+    const whole = getIntrospectionQuery({ inputValueDeprecation: true, specifiedByUrl: true })
+    expect((await site.ask(whole)).errors).toBeUndefined()
+    const [, shape = ''] = /__schema (\{.*\})\s*\}\s*fragment FullType/s.exec(whole) ?? []
+    const many = Array.from({ length: 60 }, (_, index) => `a${index}: __schema ${shape}`)
+    const all = whole.replace(`__schema ${shape}`, many.join(' '))
+    const { errors, data } = await site.ask(all)
+    expect(data).toBeUndefined()
+    expect(errors?.[0]?.message).toContain('values; at most 200000')
   })
 })
