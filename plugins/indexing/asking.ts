@@ -69,5 +69,7 @@ function troubleOf({ method, path }: BrokerRequest, { status, text }: Answered):
   // A proxy in front of a broker that is away says so.
   const isAway = status === 502 || status === 503 || status === 504
   const said = text.slice(0, limits.indexReasonCharacters.value).replaceAll(/\s+/g, ' ').trim()
-  return { kind: isAway ? 'down' : 'refused', reason: said === '' ? what : `${what}: ${said}` }
+  const isClosed = status === 401 || status === 403
+  const hint = isClosed ? '; its token belongs in indexing.brokers of the settings (tokenFile, identity)' : ''
+  return { kind: isAway ? 'down' : 'refused', reason: `${said === '' ? what : `${what}: ${said}`}${hint}` }
 }

@@ -9,6 +9,7 @@ import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
 import { type BrokerRow, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { kindOf, kindsOf } from './kinds.ts'
+import { otherAddressesOf } from './place.ts'
 import { factsOf, type RemoteFacts } from './remote.ts'
 import type { Remotes } from './remotes.ts'
 import { itemsOf, notifiedItems } from './told.ts'
@@ -44,9 +45,11 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       undeliveredAt,
     }: RemoteFacts = factsOf(row)
     const isOwn = row.b === ownBroker
+    const others = otherAddressesOf(row.host)
     return {
       _id: row.key,
       host: row.host,
+      ...(isOwn || others.length === 0 ? {} : { alsoAt: others }),
       ...Object.fromEntries(
         Object.entries(subscriptions).map(([purpose, id]) => [`${purpose}SubscriptionId`, id]),
       ),

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
 import type { PluginDatabase } from '#contract'
+import { placeOf } from './place.ts'
 import { prepareBrokerStatements } from './statements.ts'
 
 /** Number of the gateway's own broker. */
@@ -65,7 +66,11 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
     row === undefined ? undefined : rowOf(row as StoredRow)
   const all = (): BrokerRow[] => (sql.all.all() as StoredRow[]).map(rowOf)
   const get = (b: number): BrokerRow | undefined => one(sql.get.get(b))
-  const byHost = (host: string): BrokerRow | undefined => one(sql.byHost.get(host))
+  /** By any address of its. */
+  const byHost = (host: string): BrokerRow | undefined => {
+    const rows = all()
+    return rows.find((row) => row.host === host) ?? rows.find((row) => placeOf(row.host) === placeOf(host))
+  }
 
   return Object.freeze({
     all,
@@ -75,8 +80,9 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
 
     /** @throws ngsi-ld.already-exists where the address is known. */
     add(host: string, origin: Origin, facts: BrokerRow['facts'] = {}): BrokerRow {
-      if (byHost(host) !== undefined)
-        throw new GatewayError('ngsi-ld.already-exists', `${host} is registered already`, { host })
+      const known = byHost(host)
+      if (known !== undefined)
+        throw new GatewayError('ngsi-ld.already-exists', `${known.host} is registered already`, { host })
       const key = randomBytes(12).toString('hex')
       // The number 1 is kept for the gateway's own, whoever comes first.
       const last = (sql.last.get() as number | null) ?? ownBroker

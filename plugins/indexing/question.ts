@@ -15,6 +15,7 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Format } from '#ngsi-ld/representation.ts'
 import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { parseTypeSelection, type TypeSelection, typeNamesOf } from '#ngsi-ld/selection.ts'
+import { readingBareNames } from './bare-names.ts'
 import { followed, kindOf, kinds } from './kinds.ts'
 import { matchOf } from './words.ts'
 
@@ -91,6 +92,12 @@ const own = new Set([
   'count',
   'local',
 ])
+/** Parameters that brokers know beside these. */
+const ofBrokers: ReadonlySet<string> = new Set([
+  ...['idPattern', 'csf', 'expandValues', 'jsonKeys', 'orderBy', 'orderFrom', 'orderGeometry', 'collation'],
+  ...['lang', 'datasetId', 'join', 'joinLevel', 'containedBy', 'geometryProperty'],
+  ...['entityMap', 'entityMapLifetime', 'pageKey'],
+])
 /** Parameters that no broker knows. */
 const foreign = ['search', 'timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
 
@@ -103,9 +110,11 @@ const formats: Readonly<Record<string, Format>> = {
 
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request, ngsi-ld.too-many-results; ngsi-ld.not-supported where nobody could answer. */
 export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnown): Wish {
+  checkKnown(parameters)
   const paging = pagingOf(parameters)
-  const question = questionOf(parameters, context)
-  const { shown, needsBroker } = shownOf(parameters, context)
+  const expand = readingBareNames(context, isKnown)
+  const question = questionOf(parameters, context, expand)
+  const { shown, needsBroker } = shownOf(parameters, expand)
   const forward = reasonOf(parameters, question, isKnown) ?? needsBroker
   if (forward !== undefined) checkForwarded(parameters, question, forward)
   // Where only the index can answer the rest, it does: what it has never seen, no entity of its types has.
@@ -140,7 +149,15 @@ function placeAlone({ geo, selection, kinds: bits }: Question): string | undefin
   return isMoved ? 'the place (georel) of streams and sensors' : undefined
 }
 
-function questionOf(parameters: Parameters, context: Context): Question {
+/** @throws ngsi-ld.invalid-request for a parameter that neither the index nor a broker knows. */
+function checkKnown(parameters: Parameters): void {
+  const unknown = [...parameters.keys()].find((name) => !own.has(name) && !ofBrokers.has(name))
+  if (unknown === undefined) return
+  const known = `known are ${[...own].join(', ')}; of brokers ${[...ofBrokers].join(', ')}`
+  throw invalidRequest(`unknown query parameter ${unknown}; ${known}`)
+}
+
+function questionOf(parameters: Parameters, context: Context, expand: Context['expand']): Question {
   const given = (name: string): string | undefined => parameters.get(name)
   const type = given('type')
   const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
@@ -152,7 +169,7 @@ function questionOf(parameters: Parameters, context: Context): Question {
     selection,
     kinds: selection === undefined ? 0 : typeNamesOf(selection).reduce((all, name) => all | kindOf(name), 0),
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
-    q: q === undefined ? undefined : withinWays(parseQuery(q, context.expand)),
+    q: q === undefined ? undefined : withinWays(parseQuery(q, expand)),
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     geo: hasGeo
       ? parseGeoQuery(
@@ -162,12 +179,12 @@ function questionOf(parameters: Parameters, context: Context): Question {
             coordinates: given('coordinates'),
             geoproperty: given('geoproperty'),
           },
-          context.expand,
+          expand,
         )
       : undefined,
     window: windowOf(parameters),
     words: search === undefined ? undefined : matchOf(search),
-    attrs: listOf(parameters, 'attrs')?.map((name) => checkName(context.expand(name), 'attrs')),
+    attrs: listOf(parameters, 'attrs')?.map((name) => checkName(expand(name), 'attrs')),
   }
 }
 
@@ -221,14 +238,14 @@ function timeOf(parameters: Parameters, name: string): number | undefined {
 
 function shownOf(
   parameters: Parameters,
-  context: Context,
+  expand: Context['expand'],
 ): { readonly shown: Shown; readonly needsBroker: string | undefined } {
   const names = (parameter: 'pick' | 'omit') => {
     const text = parameters.get(parameter)
-    return text === undefined ? undefined : parseProjection(text, context.expand, parameter)
+    return text === undefined ? undefined : parseProjection(text, expand, parameter)
   }
   const [pick, omit] = [names('pick'), names('omit')]
-  const attrs = listOf(parameters, 'attrs')?.map((name) => checkName(context.expand(name), 'attrs'))
+  const attrs = listOf(parameters, 'attrs')?.map((name) => checkName(expand(name), 'attrs'))
   if (attrs !== undefined && (pick !== undefined || omit !== undefined))
     throw badRequestData('goes with neither pick nor omit', 'attrs')
   const options = [...(listOf(parameters, 'options') ?? []), ...(listOf(parameters, 'format') ?? [])]
@@ -260,10 +277,12 @@ function shownOf(
 
 /** Why the index cannot answer. */
 function reasonOf(parameters: Parameters, question: Question, isKnown: IsKnown): string | undefined {
-  const { selection, ids, q } = question
+  const { selection, ids, q, words, window } = question
   const stranger = [...parameters.keys()].find((name) => !own.has(name))
   if (stranger !== undefined) return `${stranger} is for a broker`
-  if (selection === undefined && ids === undefined) return 'no type is given'
+  // What the index alone knows is asked of all that it has.
+  const isAlone = words !== undefined || window !== undefined
+  if (selection === undefined && ids === undefined && !isAlone) return 'no type is given'
   if (selection?.kind === 'any') return 'entities of all types are asked for'
   const alien =
     selection &&

@@ -6,6 +6,7 @@ import { createHmac } from 'node:crypto'
 import type { BrokerPort, Host, RemoteIdentity } from '#contract'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { type Asking, createAsking } from './asking.ts'
+import { placeOf } from './place.ts'
 
 /** A broker of the settings. */
 export interface DeclaredBroker {
@@ -25,14 +26,21 @@ export interface ReachSettings {
 export type Reach = ReturnType<typeof createReach>
 
 export function createReach({ settings, remote, addresses, signal, clock }: Host<ReachSettings, 'remote'>) {
-  const declared = new Map(settings.brokers.map((one) => [addressOf(one.url, 'indexing.brokers'), one]))
+  const declared = new Map(
+    settings.brokers.map((one) => {
+      const address = addressOf(one.url, 'indexing.brokers')
+      return [placeOf(address), { ...one, url: address }]
+    }),
+  )
   const callbackBase = (): string | undefined => settings.callbackUrl ?? addresses()[0]
 
   return Object.freeze({
     /** Addresses of the brokers of the settings. */
-    declared: (): string[] => [...declared.keys()],
+    declared: (): string[] => [...declared.values()].map(({ url }) => url),
+    /** An address as the settings have it; undefined where they do not name that broker. */
+    declaredAs: (address: string): string | undefined => declared.get(placeOf(address))?.url,
     /** The tenant that the settings name for an address. */
-    tenantOf: (address: string): string | undefined => declared.get(address)?.tenant,
+    tenantOf: (address: string): string | undefined => declared.get(placeOf(address))?.tenant,
     /** Whether anybody can notify us. */
     isReached: (): boolean => callbackBase() !== undefined,
     /** Where a broker notifies us for a purpose. */
@@ -42,7 +50,7 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
     },
     /** With the credentials of the settings. @throws config.invalid for files that cannot be read. */
     open(address: string, tenant: string | undefined): BrokerPort & { close(): void } {
-      const { tenant: usual, ...credentials } = declared.get(address) ?? { url: address }
+      const { tenant: usual, ...credentials } = declared.get(placeOf(address)) ?? { url: address }
       return remote({ ...credentials, url: address, tenant: tenant ?? usual })
     },
     asking: (port: BrokerPort, ended: AbortSignal = signal): Asking =>

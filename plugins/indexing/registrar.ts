@@ -9,6 +9,7 @@ import { alreadyExists, badRequestData } from '#ngsi-ld/problem.ts'
 import type { Asking, Trouble } from './asking.ts'
 import type { BrokerRow, Brokers } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
+import { placeOf } from './place.ts'
 import { addressOf, type Reach } from './reach.ts'
 import { factsOf, type Remote, type RemoteFacts } from './remote.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
@@ -43,8 +44,10 @@ export function createRegistrar(ports: RegistrarPorts) {
   function checkNew(address: string): void {
     if (host.isOwn(address)) throw alreadyExists('the local MDR is registered already')
     const known = brokers.byHost(address)
-    if ((known !== undefined && !isLeaving(known)) || registering.has(address))
-      throw alreadyExists(`${address} is registered already`)
+    if ((known !== undefined && !isLeaving(known)) || registering.has(placeOf(address))) {
+      const as = known === undefined || known.host === address ? '' : `, as ${known.host}`
+      throw alreadyExists(`${address} is registered already${as}`)
+    }
     if (brokers.all().length + registering.size > limits.indexBrokersMax.value)
       throw badRequestData(`no more than ${limits.indexBrokersMax.value} brokers can be registered`, 'host')
     if (!reach.isReached())
@@ -83,7 +86,7 @@ export function createRegistrar(ports: RegistrarPorts) {
   }
 
   return Object.freeze({
-    isRegistering: (address: string): boolean => registering.has(address),
+    isRegistering: (address: string): boolean => registering.has(placeOf(address)),
 
     /**
      * Registers a broker: it answers, and the subscriptions stand.
@@ -92,7 +95,7 @@ export function createRegistrar(ports: RegistrarPorts) {
     async register(given: string, tenant?: string): Promise<BrokerRow> {
       const address = addressOf(given, 'host')
       checkNew(address)
-      registering.add(address)
+      registering.add(placeOf(address))
       try {
         const port = reach.open(address, tenant)
         try {
@@ -107,7 +110,7 @@ export function createRegistrar(ports: RegistrarPorts) {
         await follow(row, one)
         return brokers.get(row.b)!
       } finally {
-        registering.delete(address)
+        registering.delete(placeOf(address))
       }
     },
   })

@@ -12,7 +12,9 @@ import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.
 import type { Catalogue } from './catalogue.ts'
 import { indexedTypes } from './kinds.ts'
 import { leave } from './leaving.ts'
-import { addressOf, createReach, type ReachSettings, signatureOf } from './reach.ts'
+import { complaintsOf, warningsOf } from './outlook.ts'
+import { placeOf } from './place.ts'
+import { addressOf, createReach, type Reach, type ReachSettings, signatureOf } from './reach.ts'
 import { readSources } from './reading.ts'
 import { createRegistrar, type Running } from './registrar.ts'
 import { createRemote, factsOf, type RemoteFacts } from './remote.ts'
@@ -116,9 +118,10 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
     const named = new Set(
       addresses.flatMap((one) => (isAddress(one) && !host.isOwn(one) ? [addressOf(one, 'endpoint')] : [])),
     )
+    const places = new Set([...named].map(placeOf))
     for (const row of standing().filter(({ origin }) => origin === 'learnt')) {
       const others = (factsOf(row).learntFrom ?? []).filter((key) => key !== from)
-      const learntFrom = named.has(row.host) ? [...others, from] : others
+      const learntFrom = places.has(placeOf(row.host)) ? [...others, from] : others
       brokers.set(row.b, { facts: { ...row.facts, learntFrom } })
       if (learntFrom.length === 0) void drop(row)
     }
@@ -149,16 +152,15 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
         starting = setTimeout(() => this.start(), limits.indexStartMs.value).unref()
         return
       }
-      const declared = reach.declared()
       for (const row of standing().filter(isRemote)) {
         const isUnwanted =
           row.origin === 'declared'
-            ? !declared.includes(row.host)
+            ? reach.declaredAs(row.host) === undefined
             : row.origin === 'learnt' && !settings.learn
         if (isUnwanted) void drop(row)
-        else begin(row)
+        else begin(respelt(row, brokers, reach))
       }
-      for (const address of declared)
+      for (const address of reach.declared())
         if (!host.isOwn(address) && brokers.byHost(address) === undefined) begin(add(address, 'declared'))
       leaving ??= setInterval(() => void lookAtLeaving(), limits.indexBrokerLookMs.value).unref()
       void lookAtLeaving()
@@ -195,13 +197,7 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
       const row = brokers.byKey(key)
       const secret = row === undefined ? undefined : factsOf(row).secret
       if (row === undefined || secret === undefined) throw notFound('nobody notifies here')
-      const expected = Buffer.from(signatureOf(secret, purpose))
-      const given = Buffer.from(sign)
-      if (given.length !== expected.length || !timingSafeEqual(given, expected))
-        throw new GatewayError(
-          'http.unauthorized',
-          'the callback does not carry the secret of its subscription',
-        )
+      checkSign(sign, signatureOf(secret, purpose))
       const one = running.get(row.b)
       if (one === undefined) throw notFound(`${row.host} is not followed any more`)
       if (!(await one.remote.take(items, stamp)))
@@ -220,27 +216,8 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
         ['following', 'loading', 'new'].includes(brokers.get(b)?.state ?? '') ? [port] : [],
       ),
 
-    /** What has to be known of answers: entries of brokers that are away are aged. */
-    warnings(): string[] {
-      return standing().flatMap((row) => {
-        if (!isRemote(row) || row.state === 'following') return []
-        const { reason, heardAt, lastCrawl } = factsOf(row)
-        if (row.state === 'loading' || row.state === 'new')
-          return lastCrawl === undefined
-            ? [warning(111, row.host, `${row.host} is being read; some of it is missing`)]
-            : []
-        const since = heardAt === undefined ? 'it was never read' : `what is known of it is of ${heardAt}`
-        return [warning(110, row.host, `${row.host} is ${row.state}: ${reason ?? 'unknown'}; ${since}`)]
-      })
-    },
-    complaints: (): string[] =>
-      standing().flatMap((row) =>
-        row.state === 'down' || row.state === 'refused'
-          ? [`${row.host} is ${row.state}: ${factsOf(row).reason ?? 'unknown'}`]
-          : factsOf(row).undeliveredAt === undefined
-            ? []
-            : [`${row.host} could not notify this gateway: see indexing.callbackUrl`],
-      ),
+    warnings: () => warningsOf(standing()),
+    complaints: () => complaintsOf(standing()),
     counts: (b: number) => running.get(b)?.remote.counts(),
 
     /** Leaves off, so that the index can be emptied. */
@@ -253,7 +230,19 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
   })
 }
 
-const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/.test(url)
+/** A broker of the settings has the address that they give it now. */
+function respelt(row: BrokerRow, brokers: Brokers, reach: Reach): BrokerRow {
+  const host = row.origin === 'declared' ? reach.declaredAs(row.host) : undefined
+  if (host === undefined || brokers.all().some((one) => one.host === host)) return row
+  brokers.set(row.b, { host })
+  return brokers.get(row.b)!
+}
 
-const warning = (code: number, address: string, text: string): string =>
-  `${code} ${new URL(address).host} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`
+/** @throws http.unauthorized */
+function checkSign(sign: string, wanted: string): void {
+  const [given, expected] = [Buffer.from(sign), Buffer.from(wanted)]
+  if (given.length !== expected.length || !timingSafeEqual(given, expected))
+    throw new GatewayError('http.unauthorized', 'the callback does not carry the secret of its subscription')
+}
+
+const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/.test(url)

@@ -10,6 +10,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
+import { readingBareNames } from './bare-names.ts'
 import type { Catalogue } from './catalogue.ts'
 import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
 import { searchable } from './kinds.ts'
@@ -45,6 +46,7 @@ export function createRoutes(ports: RoutePorts) {
   const { own, catalogue, mdr } = ports
 
   const isKnown = (name: string): boolean => catalogue.nameOf(name) !== undefined
+  const expand = () => readingBareNames(ports.context(), isKnown)
 
   const headersOf = ({ by, warnings }: Told): Headers => {
     const headers = new Headers({ 'Selvedge-Answered-By': by })
@@ -81,7 +83,6 @@ export function createRoutes(ports: RoutePorts) {
     !['', 'default', null].includes(request.headers.get('ngsild-tenant'))
 
   async function query(request: Request, parameters: Parameters, environment: RouteEnvironment) {
-    const { expand } = ports.context()
     const accept = acceptOf(request)
     // What was written last may have names that nobody had before.
     const warnings = await warningsOf(request)
@@ -91,7 +92,7 @@ export function createRoutes(ports: RoutePorts) {
     if (accept === undefined) checkForwarded(parameters, wish.question, 'only a broker has this media type')
     if (foreign || wish.forward !== undefined || accept === undefined) {
       const answer = await askAll(foreign ? [mdr] : ports.asked(), {
-        parameters: writtenOut(parameters, wish.question, expand),
+        parameters: writtenOut(parameters, wish.question, expand()),
         paging: wish.paging,
         headers: passedOn(request),
         signal: environment.signal,
@@ -127,7 +128,7 @@ export function createRoutes(ports: RoutePorts) {
         headers,
       })
     }
-    const written = writtenOut(parameters, question, ports.context().expand).toString()
+    const written = writtenOut(parameters, question, expand()).toString()
     const path = `${entities}/${encodeURIComponent(id)}${written === '' ? '' : `?${written}`}`
     const brokers = isForeign(request) ? [mdr] : ports.asked()
     return forwarded(

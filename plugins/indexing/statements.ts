@@ -98,7 +98,6 @@ export function prepareBrokerStatements(database: PluginDatabase) {
   return {
     all: sql(`SELECT ${brokerColumns} FROM broker ORDER BY b`),
     get: sql(`SELECT ${brokerColumns} FROM broker WHERE b = ?`),
-    byHost: sql(`SELECT ${brokerColumns} FROM broker WHERE host = ?`),
     byKey: sql(`SELECT ${brokerColumns} FROM broker WHERE key = ?`),
     last: sql('SELECT max(b) FROM broker').pluck(),
     add: sql('INSERT INTO broker (b, key, host, origin, state, since, facts) VALUES (?, ?, ?, ?, ?, ?, ?)'),

@@ -228,8 +228,9 @@ export interface WebSocketLike {
 /** A plugin that runs. */
 export interface Running {
   /**
-   * Answers a request for a path of the plugin, which begins with `/` whatever it is mounted under. What it throws becomes a problem
-   * (GatewayError its own, everything else 500).
+   * Answers a request for a path of the plugin, which begins with `/` whatever it is mounted under; so does a `Location` that it
+   * answers, to which the host adds what it is mounted under. What it throws becomes a problem (GatewayError its own, everything
+   * else 500).
    */
   fetch?(request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /** Paths (beginning with `/`) that need no token, since the plugin checks a secret of its own there. */

@@ -34,9 +34,20 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
       if (rest === undefined)
         return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
       const path = url.slice(start + name.length + 1)
-      return of(name, new Request(url.slice(0, start) + path, request), env)
+      return of(name, new Request(url.slice(0, start) + path, request), env).then((response) =>
+        relocated(response, name),
+      )
     },
   } satisfies ComponentRoutes)
+}
+
+/** What a component made has its place below the name of the component, too. */
+function relocated(response: Response, name: string): Response {
+  const location = response.headers.get('Location')
+  if (location === null || !/^\/(?!\/)/.test(location)) return response
+  const headers = new Headers(response.headers)
+  headers.set('Location', `/${name}${location}`)
+  return new Response(response.body, { status: response.status, headers })
 }
 
 function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {

@@ -100,7 +100,9 @@ describe('a broker that is registered', () => {
       expect(answer.status).toBe(201)
       const body = answer.json() as Registration
       expect(body).toMatchObject({ host: broker.httpUrl, _id: expect.stringMatching(/^[0-9a-f]{24}$/) })
-      expect(answer.headers['location']).toBe(`/api/broker/${body['_id']}`)
+      const { location } = answer.headers
+      expect(location).toBe(`/indexing/api/broker/${body['_id']}`)
+      expect((await index.get(String(location))).json()).toMatchObject({ _id: body['_id'] })
       const ids = ['stream', 'sensor', 'qoi', 'point', 'property', 'platform'].map(
         (name) => body[`${name}SubscriptionId`],
       )
@@ -167,6 +169,21 @@ describe('a broker that is registered', () => {
       ])
     }
   })
+
+  it('is the same under every name of this machine', async () => {
+    const { httpUrl } = first
+    const others = ['localhost', '[::1]'].map((name) => httpUrl.replace('127.0.0.1', name))
+    const known = await list()
+    for (const other of others) {
+      const answer = await register(other)
+      expect([answer.status, answer.json()]).toEqual([
+        409,
+        { status: 409, message: `${other} is registered already, as ${httpUrl}` },
+      ])
+    }
+    expect(await list()).toHaveLength(known.length)
+    expect(await registrationOf(httpUrl)).toMatchObject({ alsoAt: others })
+  })
 })
 
 describe('what is no broker', () => {
@@ -193,6 +210,7 @@ describe('what is no broker', () => {
     ['/garbage', 502, 'no list of entities'],
     ['/list', 502, 'no list of entities'],
     ['/refusing', 502, 'answered with 401'],
+    ['/refusing', 502, 'tokenFile'],
     ['/reader', 502, 'answered with 405'],
   ])('is told as such where it answers otherwise: %s', async (path, status, what) => {
     const count = await known()

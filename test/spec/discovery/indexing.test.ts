@@ -197,6 +197,42 @@ describe('a query of the index', () => {
   })
 })
 
+describe('what is left out', () => {
+  it('is any type, for words', async () => {
+    const found = await idsOf({ search: 'temperature' })
+    expect(found).toEqual(expect.arrayContaining(['urn:ngsi-ld:ObservableProperty:temperature']))
+    expect(found).toEqual(expect.arrayContaining([1, 2, 3].map((i) => `urn:ngsi-ld:Sensor:${i}`)))
+    expect(await idsOf({ search: 'temperature', type: 'Sensor' })).toHaveLength(3)
+  })
+
+  it('is a prefix, where one vocabulary alone can be meant', async () => {
+    const streams = await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="temperature"' })
+    expect(streams).toHaveLength(3)
+    expect(await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="nothing"' })).toEqual([])
+    // A broker has no such words; it is asked by full names.
+    const asked = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })
+    expect(asked.headers['selvedge-answered-by']).toMatch(/^http/)
+    expect(asked.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:2', [iri.observes]: {} }])
+  })
+
+  it('is refused where two may be meant', async () => {
+    const id = 'urn:ngsi-ld:IotStream:two'
+    const observes = 'http://purl.org/iot/ontology/iot-stream#observes'
+    const made = await gateway.send('POST', '/ngsi-ld/v1/entities', {
+      ...{ id, type: iri.IotStream },
+      [observes]: { type: 'Relationship', object: 'urn:ngsi-ld:ObservableProperty:none' },
+    })
+    expect(made.status).toBe(201)
+    const answer = await ask({ type: 'IotStream', q: 'observes' })
+    expect([answer.status, answer.text]).toEqual([
+      400,
+      expect.stringContaining('sosa:observes or iot-stream:observes'),
+    ])
+    expect(await idsOf({ type: 'IotStream', q: 'iot-stream:observes' })).toEqual([id])
+    expect((await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${id}`)).status).toBe(204)
+  })
+})
+
 describe('what the index cannot answer', () => {
   it.each([
     [{ type: 'Sensor', q: 'geo:location.iot-lite:relativeLocation~="Room.*"' }, ['urn:ngsi-ld:Sensor:3']],
@@ -207,6 +243,13 @@ describe('what the index cannot answer', () => {
     const answer = await ask(parameters)
     expect(answer.headers['selvedge-answered-by']).toMatch(/^http:\/\/127/)
     expect((answer.json() as { id: string }[]).map(({ id }) => id)).toEqual(expected)
+  })
+
+  it('and nobody knows is refused with all that is known', async () => {
+    const answer = await ask({ type: 'Sensor', nonsense: '1' })
+    expect(answer.status).toBe(400)
+    for (const name of ['nonsense', 'search', 'timerel', 'timeproperty', 'idPattern', 'orderBy'])
+      expect(answer.text).toContain(name)
   })
 
   it('and no broker either is refused', async () => {

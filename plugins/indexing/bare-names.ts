@@ -1,0 +1,27 @@
+/**
+ * Names without a prefix as people write them in questions. The platform's context leaves out terms that two vocabularies have
+ * (`observes`); one that the index knows of a single vocabulary can only mean that, and one it knows of several is refused.
+ */
+import type { Context } from '#ngsi-ld/context.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+
+/** Prefixes of the platform's context whose names entities of the index have. */
+const prefixes = ['sosa', 'ssn', 'iot-stream', 'iot-lite', 'qoi', 'geo', 'rdfs', 'schema'] as const
+
+/**
+ * A context that reads names of attributes so; those of types are as before.
+ * @param isKnown whether an entity of the index has an attribute of a canonical name.
+ */
+export function readingBareNames(context: Context, isKnown: (name: string) => boolean): Context['expand'] {
+  return (term) => {
+    const name = context.expand(term)
+    // Only names of the default vocabulary are canonical without a colon.
+    if (name !== term || name.includes(':') || isKnown(name)) return name
+    const meant = prefixes.filter((prefix) => isKnown(context.expand(`${prefix}:${name}`)))
+    const [only, ...others] = meant.map((prefix) => `${prefix}:${name}`)
+    if (only === undefined) return name
+    if (others.length > 0)
+      throw badRequestData(`may be ${[only, ...others].join(' or ')}; write one of them`, name)
+    return context.expand(only)
+  }
+}
