@@ -102,7 +102,7 @@ const tunnel = kind.groupOf('a group with url', {
   allow: setting(kind.listOf('rights', 3, kind.oneOf('read', 'subscribe', 'write')), ['read', 'subscribe'], {
     title: 'What the centre may do',
     description:
-      'read: what there is and was. subscribe: make, change and delete subscriptions. write: everything else of NGSI-LD. Whoever may ask the centre may do as much here, in all tenants.',
+      'read: what there is and was. subscribe: make, change and delete subscriptions of its own; without read, only the centre is notified. write: everything else of NGSI-LD, registrations and subscriptions to these too. Whoever may ask the centre may do as much here, in all tenants.',
   }),
   keepAliveSeconds: setting(kind.wholeNumber(1, 3600, 'seconds'), 20, {
     title: 'Time between two signs of life',

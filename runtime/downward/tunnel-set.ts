@@ -28,8 +28,9 @@ export function openTunnels(
   return tunnels.map(({ url, tokenFile, allow, keepAliveSeconds }) => {
     if (tokenFile !== undefined) requireSecretFile(tokenFile)
     const centre = createCentre({ peer, clock, alias: name }, { url, tokenFile })
-    return createTunnel(
-      { centre, serve: createTunnelled(app, new Set(allow)), clock, dice, log },
+    const guest = { centre: url, alias: () => tunnel.open()?.alias, mayRead: allow.includes('read') }
+    const tunnel: Tunnel = createTunnel(
+      { centre, serve: createTunnelled(app, new Set(allow), guest), clock, dice, log },
       {
         url,
         alias: name,
@@ -40,6 +41,7 @@ export function openTunnels(
         ca: trustedWith(outbound.caFile),
       },
     )
+    return tunnel
   })
 }
 

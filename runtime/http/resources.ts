@@ -47,7 +47,11 @@ export interface ResourceKind<One, View> {
   readonly idPrefix: string
   readonly storeOf: (broker: TenantBroker) => Store<One, View>
   /** One page of those that are asked for. */
-  readonly page: (ask: Ask, paging: Paging) => { readonly views: readonly View[]; readonly count: number }
+  readonly page: (
+    ask: Ask,
+    paging: Paging,
+    c: HttpContext,
+  ) => { readonly views: readonly View[]; readonly count: number }
   /** What a list may be asked for beside options, local and paging. */
   readonly selectors?: readonly string[]
   readonly parse: (body: Json, options: Reading & { readonly newId: () => string }) => One
@@ -56,6 +60,10 @@ export interface ResourceKind<One, View> {
   readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
   /** Looks at a body beyond what can be parsed, before the tenant is entered. */
   readonly check?: (ask: BodyAsk, c: HttpContext) => Promise<void>
+  /** Whether one is there for whoever asks; left out, all are for all. */
+  readonly isFor?: (c: HttpContext, view: View | undefined) => boolean
+  /** Refuses what whoever asks may not have, new or changed. */
+  readonly allow?: (c: HttpContext, one: One) => void
   /** Called when a change of one is on disk. */
   readonly changed?: (tenant: string, id: string) => void
   /** What a new one is completed with in its tenant. */
@@ -93,12 +101,18 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     throw new GatewayError('http.body-too-large', `a ${noun} has at most ${most} bytes`)
   }
 
+  /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.resource-not-found */
+  const requireFor = (c: HttpContext, store: Store<One, View>, id: string): void => {
+    if (kind.isFor?.(c, store.get(id)) === false) throw notFound(`no ${noun} ${id}`)
+  }
+
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.body(c, { creates: true })
       checkSize(ask.body)
       const newId = () => `${kind.idPrefix}${randomUUID()}`
       const one = kind.parse(ask.body, { context: ask.context, nowMs: clock.now(), newId })
+      kind.allow?.(c, one)
       await kind.check?.(ask, c)
       const broker = await ask.enter()
       await storeOf(broker).create((await kind.complete?.(c, one, { ask, broker })) ?? one)
@@ -110,7 +124,7 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     async list(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, listParameters)
       const paging = pagingOf(ask.parameters)
-      const { views, count } = kind.page(ask, paging)
+      const { views, count } = kind.page(ask, paging, c)
       const links = pageLinks(c.req.url, paging, paging.offset + views.length < count)
       return answers.list(ask, textsOf(ask, views), { count: paging.count ? count : undefined, links })
     },
@@ -119,7 +133,7 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       const ask = await asks.read(c, retrieveParameters)
       const id = idOf(c)
       const view = storeOf(ask.broker).get(id)
-      if (view === undefined) throw notFound(`no ${noun} ${id}`)
+      if (view === undefined || kind.isFor?.(c, view) === false) throw notFound(`no ${noun} ${id}`)
       const { texts, context } = textsOf(ask, [view])
       return answers.entity(ask, texts[0]!, context)
     },
@@ -130,7 +144,13 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       checkSize(ask.body)
       await kind.check?.(ask, c)
       const options = { context: ask.context, nowMs: clock.now() }
-      await storeOf(await ask.enter()).patch(id, (before) => kind.patch(before, ask.body, options))
+      const store = storeOf(await ask.enter())
+      requireFor(c, store, id)
+      await store.patch(id, (before) => {
+        const after = kind.patch(before, ask.body, options)
+        kind.allow?.(c, after)
+        return after
+      })
       kind.changed?.(ask.tenant, id)
       return answers.noContent(ask)
     },
@@ -138,7 +158,9 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     async remove(c: HttpContext): Promise<Response> {
       const ask = await asks.read(c, noParameters)
       const id = idOf(c)
-      await storeOf(ask.broker).delete(id)
+      const store = storeOf(ask.broker)
+      requireFor(c, store, id)
+      await store.delete(id)
       kind.changed?.(ask.tenant, id)
       return answers.noContent(ask)
     },

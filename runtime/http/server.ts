@@ -14,6 +14,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { productToken } from '#base/version.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import type { TunnelGuest } from './tunnel-guest.ts'
 import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
 
 /** What a route may know of the connection. */
@@ -28,6 +29,8 @@ export interface HttpEnv {
   readonly isSnapshot?: boolean
   /** Whether it was asked by a component of this gateway, without a socket. */
   readonly isWithin?: boolean
+  /** There when it came through a tunnel to a centre. */
+  readonly guest?: TunnelGuest
   /** There when an entity map has a part in the request. */
   readonly map?: MapUse
   /** There when the request asks for WebSocket. */

@@ -2,6 +2,7 @@
  * Routes of subscriptions (GS CIM 009, 6.10 and 6.11). A @context that their notifications are to be written in must
  * be there, and one that has no address gets one, since notifications name it in a Link header.
  */
+import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
@@ -14,6 +15,7 @@ import { type BodyAsk, nameable, originOf } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { refuseLoop } from './distributed.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
+import { allowSubscription, isOf } from './tunnel-guest.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 
@@ -39,7 +41,22 @@ export function createSubscriptionTable({
     noun: 'subscription',
     idPrefix: 'urn:ngsi-ld:Subscription:',
     storeOf: ({ subscriptions }) => subscriptions,
-    page: ({ broker }, paging) => broker.subscriptions.list(paging),
+    page({ broker }, paging, c) {
+      const { guest } = c.env
+      if (guest === undefined) return broker.subscriptions.list(paging)
+      const { views: all } = broker.subscriptions.list({
+        ...paging,
+        limit: limits.subscriptionsMax.value,
+        offset: 0,
+      })
+      const views = all.filter(({ subscription }) => isOf(guest, subscription))
+      return { views: views.slice(paging.offset, paging.offset + paging.limit), count: views.length }
+    },
+    isFor: ({ env: { guest } }, view) =>
+      guest === undefined || (view !== undefined && isOf(guest, view.subscription)),
+    allow({ env: { guest } }, subscription) {
+      if (guest !== undefined) allowSubscription(guest, subscription)
+    },
     parse: parseSubscription,
     patch: patchSubscription,
     idOf: ({ id }) => id,
@@ -53,7 +70,11 @@ export function createSubscriptionTable({
     async complete(c, subscription, of) {
       const via = headerOf(c, 'via')
       const origin = publicUrl?.replace(/\/+$/, '') ?? originOf(c)
-      const asked = { origin, ...(via === undefined ? {} : { via }) }
+      const tunnel = c.env.guest?.centre
+      const asked = {
+        ...{ origin, ...(via === undefined ? {} : { via }) },
+        ...(tunnel === undefined ? {} : { tunnel }),
+      }
       return { ...(await named(c, subscription, of)), asked }
     },
     changed: passing.subscriptionChanged,

@@ -8,16 +8,18 @@ import { GatewayError } from '#base/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { TunnelAnswer, TunnelRequest } from '#federation/tunnel-end.ts'
 import type { App } from './app.ts'
+import type { TunnelGuest } from './tunnel-guest.ts'
 
-/** read: what there is and was; subscribe: to be told; write: everything else of NGSI-LD; notify: tell of subscriptions. */
+/** read: what there is and was; subscribe: to be told; write: everything else of NGSI-LD, so who else is told, too; notify: tell of subscriptions. */
 export type TunnelRight = 'read' | 'subscribe' | 'write' | 'notify'
 
 export type ServeTunnelled = (request: TunnelRequest) => Promise<TunnelAnswer>
 
-/** Never rejects. */
+/** A guest is whoever may subscribe. Never rejects. */
 export function createTunnelled(
   app: Pick<App, 'fetch' | 'refuse'>,
   rights: ReadonlySet<TunnelRight>,
+  guest?: TunnelGuest,
 ): ServeTunnelled {
   return async ({ method, path, headers, body }) => {
     let response: Response
@@ -36,7 +38,10 @@ export function createTunnelled(
         url: path,
         headers: { ...inLowerCase(headers), ...length },
       })
-      response = await app.fetch(new Request(url, { method }), { incoming, body: bytes })
+      response = await app.fetch(new Request(url, { method }), {
+        ...{ incoming, body: bytes },
+        ...(guest === undefined ? {} : { guest }),
+      })
     } catch (error) {
       response = app.refuse(error)
     }
@@ -57,6 +62,8 @@ export function rightFor(method: string, path: string): TunnelRight | undefined 
   // Streams would never end.
   if (/^\/[^/]*\/notifications\/?$/.test(rest)) return undefined
   if (noun === 'subscriptions') return 'subscribe'
+  // They hold credentials of others.
+  if (noun.startsWith('csource')) return 'write'
   const isQuery = method === 'POST' && /^\/query\/?$/.test(rest.replace(/^\/entityOperations/, ''))
   if (method === 'GET' || method === 'HEAD' || isQuery || noun === 'entityMaps') return 'read'
   return 'write'

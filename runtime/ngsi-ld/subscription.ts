@@ -85,6 +85,8 @@ export interface Subscription {
     readonly origin: string
     /** The Via of the request. */
     readonly via?: string
+    /** Address of the centre through whose tunnel it came. */
+    readonly tunnel?: string
   }
 }
 

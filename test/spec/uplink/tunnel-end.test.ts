@@ -139,6 +139,8 @@ describe('what comes through a tunnel', () => {
     ['POST', '/ngsi-ld/v1/entities', 'write'],
     ['POST', '/ngsi-ld/v1/entityOperations/delete', 'write'],
     ['POST', '/ngsi-ld/v1/csourceRegistrations', 'write'],
+    ['GET', '/ngsi-ld/v1/csourceRegistrations', 'write'],
+    ['GET', '/ngsi-ld/v1/csourceSubscriptions/urn:a', 'write'],
     ['POST', '/selvedge/v1/source-notifications/token', 'notify'],
     ['GET', '/selvedge/v1/tunnel', undefined],
     ['GET', '/metrics', undefined],
