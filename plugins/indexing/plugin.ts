@@ -4,6 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import { definePlugin, type Host, type Running } from '#contract'
+import { createAdmission } from './admission.ts'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
 import { createBrokers } from './brokers.ts'
 import { createCatalogue } from './catalogue.ts'
@@ -106,17 +107,19 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
     return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
   }
   let current = prepared()
+  const admission = createAdmission()
   const selecting: Selecting = {
-    async select(question, page) {
-      const used = current
-      try {
-        return await used.select(question, page)
-      } catch (error) {
-        // The file was emptied meanwhile.
-        if (used === current) throw error
-        return current.select(question, page)
-      }
-    },
+    select: (question, page, signal) =>
+      admission.run(signal, async () => {
+        const used = current
+        try {
+          return await used.select(question, page, signal)
+        } catch (error) {
+          // The file was emptied meanwhile.
+          if (used === current) throw error
+          return current.select(question, page, signal)
+        }
+      }),
   }
   return {
     ...{ brokers, catalogue, own, selecting },

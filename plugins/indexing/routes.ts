@@ -99,7 +99,7 @@ export function createRoutes(ports: RoutePorts) {
       })
       return forwarded(answer, warnings)
     }
-    const found = await ports.selecting.select(wish.question, wish.paging)
+    const found = await ports.selecting.select(wish.question, wish.paging, environment.signal)
     const headers = headersOf({ by: 'index', warnings })
     headers.set('Content-Type', accept)
     if (found.count !== undefined) headers.set('NGSILD-Results-Count', String(found.count))

@@ -13,10 +13,12 @@ import {
   compileGeoQuery,
   searchBoxesOf,
 } from '#ngsi-ld/geo.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
 import type { QueryTree } from '#ngsi-ld/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query-match.ts'
 import { matchesScope } from '#ngsi-ld/scope-query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
+import { abandoned } from './admission.ts'
 import { type Condition, conditionOf, conjunctsOf, type Numbers } from './conditions.ts'
 import { asCompared } from './facts.ts'
 import { kindNames, kindOf, kinds, searchable } from './kinds.ts'
@@ -60,7 +62,13 @@ export function createSelecting(ports: SelectingPorts) {
     )
 
   return Object.freeze({
-    async select(question: Question, page: Page): Promise<Found> {
+    /**
+     * @param signal aborted when nobody waits for the answer.
+     * @throws ngsi-ld.too-complex after `limits.indexQueryMs`.
+     */
+    async select(question: Question, page: Page, signal: AbortSignal): Promise<Found> {
+      if (signal.aborted) throw abandoned()
+      const begun = ports.monotonic()
       const said = saidOf(ports, question)
       const narrow = createNarrowing(ports, question, { ...said, docs })
       const end = page.offset + page.limit
@@ -76,6 +84,9 @@ export function createSelecting(ports: SelectingPorts) {
         if (ports.monotonic() - turn < limits.indexTurnMs.value) continue
         await breathe()
         turn = ports.monotonic()
+        if (signal.aborted) throw abandoned()
+        if (turn - begun >= limits.indexQueryMs.value)
+          throw tooComplex(`the query takes the index more than ${limits.indexQueryMs.value} ms`)
       }
       const read = docs(found)
       return {

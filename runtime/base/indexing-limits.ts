@@ -13,6 +13,9 @@ export const indexingLimits = {
   indexSearchWords: limit(32, 'words', 'Of one search', '403'),
   indexQuerySlice: limit(256, 'candidates', 'Looked at in one statement, about 1 ms', 'the next one'),
   indexTurnMs: limit(4, 'ms', 'Of a query, in one piece', 'others have their turn'),
+  indexQueryMs: limit(10_000, 'ms', 'Of a query, with the turns of others in between', '403'),
+  indexQueriesMax: limit(8, 'queries', 'Worked on at once, each in turns', 'the others wait'),
+  indexQueriesWaiting: limit(64, 'queries', 'That wait for their turn', '503'),
   indexListMax: limit(
     4096,
     'candidates',
