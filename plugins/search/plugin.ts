@@ -8,6 +8,7 @@ import { GatewayError } from '#base/errors.ts'
 import { version } from '#base/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
 import type { Engine } from './engine.ts'
+import { isForeign } from './origins.ts'
 import { createPage } from './page.ts'
 import { readSchemaFolder } from './schema-folder.ts'
 import type { SchemaMistake } from './schema-merge.ts'
@@ -55,7 +56,12 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
       // Without data; the page asks for the token that the rest needs.
       open: ['/', '/ide', '/version'],
       async fetch(request, environment) {
-        const answer = await route(request, environment, { engine, page, settings })
+        const answer = await route(request, environment, {
+          engine,
+          page,
+          settings,
+          addresses: host.addresses,
+        })
         if (settings.cors) answer.headers.set('Access-Control-Allow-Origin', '*')
         return answer
       },
@@ -90,18 +96,25 @@ interface Parts {
   readonly engine: () => Promise<Engine>
   readonly page: ReturnType<typeof createPage>
   readonly settings: SearchSettings
+  /** Where this is, as far as it is known. */
+  readonly addresses: () => readonly string[]
 }
 
 async function route(
   request: Request,
   environment: RouteEnvironment,
-  { engine, page, settings }: Parts,
+  { engine, page, settings, addresses }: Parts,
 ): Promise<Response> {
   const { method, url } = request
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const path = url.slice(start).split('?', 1)[0]!
   if (method === 'OPTIONS') return preflight(settings)
-  if (path === '/graphql' && environment.upgrade !== undefined) return (await engine()).socket(environment)
+  if (path === '/graphql' && environment.upgrade !== undefined) {
+    if (!settings.cors && isForeign(request.headers, addresses())) {
+      throw new GatewayError('http.foreign-origin', `pages of ${request.headers.get('origin')} may not ask`)
+    }
+    return (await engine()).socket(environment)
+  }
   if (path === '/graphql' || path === '/graphql/stream') {
     // Read before anything is waited for, while it arrives.
     const body = method === 'POST' ? await environment.body() : Buffer.alloc(0)

@@ -73,6 +73,12 @@ export const errorRegister = {
     'Another gateway has this name. If it is the same gateway with a new data folder, release the name at the centre: selvedge tunnels release NAME.',
   ),
   'http.forbidden': entry('caller', 'never', 403, 'The gateway behind the tunnel decides what it allows.'),
+  'http.foreign-origin': entry(
+    'caller',
+    'never',
+    403,
+    'Ask from a page of this gateway; search.cors lets pages of other origins in.',
+  ),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference/api.md for the paths there are.'),
   // Store
   'store.busy': entry(

@@ -4,6 +4,7 @@
 import { getIntrospectionQuery } from 'graphql'
 import { GraphQLClient } from 'graphql-request'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
 import {
   type Answered,
   fieldEntities,
@@ -223,6 +224,30 @@ describe('a query that is too much', () => {
     const aliases = Array.from({ length: 450 }, (_, index) => `a${index}: sensors { id }`)
     const { errors } = await site.ask(`{ ${aliases.join(' ')} }`)
     expect(errors?.[0]?.message).toContain('more than 400 requests')
+  })
+})
+
+describe('a WebSocket of a page of another origin', () => {
+  const opened = (url: string, origin?: string): Promise<string> =>
+    new Promise((resolve) => {
+      const at = `${url.replace('http', 'ws')}/search/graphql`
+      const socket = new WebSocket(at, 'graphql-transport-ws', origin === undefined ? {} : { origin })
+      socket.on('open', () => {
+        socket.close()
+        resolve('open')
+      })
+      socket.on('error', ({ message }) => resolve(message))
+    })
+
+  it('is taken as its requests are, and refused where those are', async () => {
+    expect(await opened(site.url, 'https://elsewhere.example')).toBe('open')
+    const closed = await startSearchSite({ SELVEDGE_SEARCH_CORS: 'false' })
+    expect(await opened(closed.url, 'https://elsewhere.example')).toContain('403')
+    expect(await opened(closed.url, 'null')).toContain('403')
+    expect(await opened(closed.url, closed.url.replace(/:\d+$/, ':1'))).toContain('403')
+    expect(await opened(closed.url, closed.url)).toBe('open')
+    expect(await opened(closed.url)).toBe('open')
+    await closed.close()
   })
 })
 
