@@ -13,6 +13,8 @@ directive @attribute(uri: String!, also: [String!], member: String) on FIELD_DEF
 directive @inverse(uri: String!) on FIELD_DEFINITION
 directive @context(rules: [Rule]) on FIELD_DEFINITION
 directive @exclude on INPUT_OBJECT
+"Where the entity has none, that of the one which this field leads to."
+directive @from(field: String!) on FIELD_DEFINITION
 
 "Where 'if' (Type.field=value) holds, 'then' (Type.field*.field=value) finds what the field has; * marks a list."
 input Rule {
@@ -45,8 +47,8 @@ type IoTStream
   streamEnd: String @attribute(uri: "http://purl.org/iot/ontology/iot-stream#streamEnd")
   alternativeType: String @attribute(uri: "http://www.agtinternational.com/ontologies/ngsi-ld#alternativeType")
   dataProvider: String @attribute(uri: "http://www.agtinternational.com/ontologies/RichIoTStream#DataProvider")
-  "Where its sensor is."
-  geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location")
+  "Where it is; without a place of its own where its sensor is, else where the platform of that is."
+  geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location") @from(field: "generatedBy")
   "The score, where the query ranks."
   rankScore: Float @attribute(uri: "http://iotcrawler.eu/rankScore")
 }
@@ -62,8 +64,8 @@ type System @resource(class: "http://www.w3.org/ns/ssn/System") {
   alternativeType: String @attribute(uri: "http://www.agtinternational.com/ontologies/ngsi-ld#alternativeType")
   "The place in words."
   location: String @attribute(uri: "http://www.agtinternational.com/ontologies/devices/locations")
-  "The place as GeoJSON."
-  geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location")
+  "The place as GeoJSON; without one of its own that of its platform."
+  geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location") @from(field: "isHostedBy")
   "The score, where the query ranks."
   rankScore: Float @attribute(uri: "http://iotcrawler.eu/rankScore")
 }

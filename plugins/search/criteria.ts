@@ -16,6 +16,7 @@ export interface Criteria {
   readonly terms: readonly string[]
   /** Parameters of a geo-query. */
   readonly near?: Near | undefined
+  readonly words?: Words | undefined
   readonly links: readonly LinkCriteria[]
 }
 
@@ -23,6 +24,14 @@ export interface Criteria {
 export interface LinkCriteria {
   readonly field: FieldModel
   readonly anyOf: readonly Criteria[]
+}
+
+/** Words that are searched for. */
+export interface Words {
+  /** As written, for the index. */
+  readonly text: string
+  /** Terms of q that find each of them in a label or name of the entity itself. */
+  readonly q: string
 }
 
 export interface Near {
@@ -43,6 +52,7 @@ interface Draft {
   readonly type: TypeModel
   ids: readonly string[] | undefined
   near: Near | undefined
+  words: Words | undefined
   readonly terms: string[]
   readonly links: LinkCriteria[]
 }
@@ -55,15 +65,23 @@ const ofTheAnswer = new Set([
 
 /** @throws GraphQLError for what the type cannot be searched by. */
 export function toCriteria(model: Model, type: TypeModel, given: Given, types: InputTypes): Criteria {
-  const draft: Draft = { model, type, ids: undefined, near: undefined, terms: [], links: [] }
+  const draft = emptyDraft(model, type)
   take(draft, given, types, undefined)
-  const { ids, near, terms, links } = draft
-  return { type, ids, near, terms, links }
+  return criteriaIn(draft)
 }
 
+const emptyDraft = (model: Model, type: TypeModel): Draft => ({
+  ...{ model, type, ids: undefined, near: undefined, words: undefined },
+  ...{ terms: [], links: [] },
+})
+
+const criteriaIn = ({ type, ids, near, words, terms, links }: Draft): Criteria => ({
+  ...{ type, ids, near, words, terms, links },
+})
+
 /** Whether only ids are asked for, so that nothing has to be read to know them. */
-export const isBare = ({ terms, near, links }: Criteria): boolean =>
-  terms.length === 0 && near === undefined && links.length === 0
+export const isBare = ({ terms, near, words, links }: Criteria): boolean =>
+  terms.length === 0 && near === undefined && words === undefined && links.length === 0
 
 function take(draft: Draft, given: Given, types: InputTypes, input: string | undefined): void {
   for (const [name, value] of Object.entries(given)) {
@@ -148,15 +166,20 @@ export function checkPoint(name: string, { lon, lat }: Pick<Near, 'lon' | 'lat'>
   if (!isPlace) throw refuse(`${name}: ${lon}, ${lat} is no place; lon first, in degrees`)
 }
 
-/** Every word somewhere in a label or name, whatever its case. */
+/** All words; where the index is not asked, each somewhere in a label or name, whatever its case. */
 function takeSearch(draft: Draft, text: string): void {
   if (text.length > limits.searchTextCharacters.value) {
     throw refuse(`search has ${text.length} characters; at most ${limits.searchTextCharacters.value}`)
   }
   const uris = ['label', 'name'].flatMap((name) => draft.type.fields.get(name)?.uris ?? [])
   if (uris.length === 0) throw refuse(`${draft.type.name} has no label to search in`)
-  for (const word of text.split(/\s+/).filter((one) => one !== '')) {
-    draft.terms.push(anyOf(uris.map((uri) => `${uri}~="${patternOf(word)}"`)))
+  const words = text.split(/\s+/).filter((one) => one !== '')
+  if (words.length === 0) return
+  const each = words.map((word) => anyOf(uris.map((uri) => `${uri}~="${patternOf(word)}"`)))
+  const known = draft.words === undefined ? [] : [draft.words]
+  draft.words = {
+    text: [...known.map((one) => one.text), text].join(' '),
+    q: [...known.map((one) => one.q), ...each].join(';'),
   }
 }
 
@@ -175,16 +198,9 @@ function takeLink(draft: Draft, field: FieldModel, value: unknown, { types, inpu
   const target = draft.model.types.get(field.of)!
   const each = [value].flat().filter(isGiven)
   const criteria = each.map((given) => {
-    const inner: Draft = {
-      model: draft.model,
-      type: target,
-      ids: undefined,
-      near: undefined,
-      terms: [],
-      links: [],
-    }
+    const inner = emptyDraft(draft.model, target)
     take(inner, given, types, input)
-    return { type: target, ids: inner.ids, near: inner.near, terms: inner.terms, links: inner.links }
+    return criteriaIn(inner)
   })
   if (criteria.length > 0) draft.links.push({ field, anyOf: criteria })
 }

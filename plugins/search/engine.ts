@@ -20,6 +20,8 @@ export interface EnginePorts {
   readonly broker: BrokerPort
   /** Who answers queries that rank. */
   readonly ranking: BrokerPort
+  /** The index over what is searched, where it is of this gateway. */
+  readonly index?: BrokerPort | undefined
   /** Where what is searched is this gateway. */
   readonly changes: ChangesPort | undefined
 }

@@ -30,6 +30,8 @@ export interface FieldModel {
   readonly inverse: string | undefined
   /** Which member of the attribute is meant; the value where it is left out. */
   readonly member: string | undefined
+  /** The link whose target has it where the entity has none. */
+  readonly from: string | undefined
   readonly rules: readonly { readonly when?: string; readonly find?: string }[]
 }
 
@@ -121,7 +123,8 @@ function toField(field: FieldDefinitionNode, isResource: boolean, { resources, n
     return names.has(of) ? 'part' : 'value'
   }
   const member = textOf(field, 'attribute', 'member')
-  return { name, kind: kind(), of, isList: isList(field.type), uris, inverse, member, rules }
+  const from = textOf(field, 'from', 'field')
+  return { name, kind: kind(), of, isList: isList(field.type), uris, inverse, member, from, rules }
 }
 
 const isList = (type: TypeNode): boolean =>

@@ -78,6 +78,7 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
 interface Backend {
   readonly broker: BrokerPort
   readonly ranking: BrokerPort
+  readonly index?: BrokerPort
   readonly changes: SearchHost['changes'] | undefined
   readonly close?: () => void
 }
@@ -86,8 +87,11 @@ interface Backend {
 function backendOf({ settings, mdr, component, remote, changes }: SearchHost): Backend {
   const { backend, tokenFile } = settings
   const ranking = component('ranking')
-  if (backend === 'mdr') return { broker: mdr, ranking, changes }
-  if (backend === 'ranking' || backend === 'indexing') return { broker: component(backend), ranking, changes }
+  const index = component('indexing')
+  if (backend === 'mdr') return { broker: mdr, ranking, index, changes }
+  if (backend === 'indexing') return { broker: index, ranking, index, changes }
+  // What is nearby is known to whoever it ranks.
+  if (backend === 'ranking') return { broker: component(backend), ranking, changes }
   const other = remote({ url: backend, tokenFile })
   return { broker: other, ranking: other, changes: undefined, close: other.close }
 }

@@ -6,7 +6,7 @@
 import DataLoader from 'dataloader'
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits.ts'
-import type { BrokerPort } from '#contract'
+import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
 import type { Near } from './criteria.ts'
 import type { FieldModel, Model } from './model.ts'
 import { type EntityJson, targetsOf } from './values.ts'
@@ -18,6 +18,12 @@ export interface Ask {
   readonly q?: string | undefined
   readonly near?: Near | undefined
   readonly ranking?: Ranking | undefined
+}
+
+/** One question to the index. */
+export interface IndexAsk extends Ask {
+  /** Words. */
+  readonly search?: string | undefined
 }
 
 /** What the component that ranks is asked. */
@@ -41,6 +47,8 @@ export interface Reads {
   /** A page of what matches, in the order of the broker. */
   page(ask: Ask, page: Page): Promise<readonly EntityJson[]>
   count(ask: Ask): Promise<number>
+  /** Ids of what the index finds by place and words; undefined where there is no index. */
+  indexed(ask: IndexAsk, page: Page): Promise<readonly string[] | undefined>
   /** The entity of that id, of the type or one below it; undefined when there is none. */
   byId(type: string, id: string): Promise<EntityJson | undefined>
   /** Entities that point to an id by an attribute. */
@@ -55,6 +63,8 @@ export interface ReadPorts {
   readonly broker: BrokerPort
   /** Who answers questions with weights. */
   readonly ranking: BrokerPort
+  /** Who knows places and words of streams by their partners; left out where another site is searched. */
+  readonly index?: BrokerPort | undefined
   readonly signal: AbortSignal
   readonly timeoutMs: number
 }
@@ -106,6 +116,7 @@ export function createReads(ports: ReadPorts): Reads {
     count: (ask: Ask) => readCount(ports, tally, ask),
     byId: (type: string, id: string) => byId(type).load(id),
     pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
+    indexed: (ask: IndexAsk, page: Page) => readIndex(ports, tally, ask, page),
     warnings: () => [...tally.warnings],
     statistics: () => ({
       requests: tally.requests,
@@ -171,7 +182,50 @@ interface Answered {
   readonly headers: Readonly<Record<string, string>>
 }
 
-async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string): Promise<Answered> {
+/** Without the index places and words are those that entities have themselves, and the client is told. */
+async function readIndex(
+  ports: ReadPorts,
+  tally: Tally,
+  ask: IndexAsk,
+  { offset, limit }: Page,
+): Promise<readonly string[] | undefined> {
+  const { index } = ports
+  if (index === undefined) return undefined
+  const { search } = ask
+  const words = search === undefined ? '' : `&search=${encodeURIComponent(search)}`
+  // Everything that was acknowledged counts, as at the broker.
+  const headers = { Accept: 'application/json', 'Selvedge-Index-Position': 'latest' }
+  const asked = (one: Ask): Promise<BrokerAnswer> => {
+    const path = `${entitiesPath}?${queryOf(one)}${words}&pick=id&limit=${limit}&offset=${offset}`
+    return counted(ports, tally, index, { path, headers })
+  }
+  let answer = await asked(ask)
+  // What it cannot tell by q the broker does; names in q that it never saw are such.
+  if (ask.q !== undefined && !isByIndex(answer)) answer = await asked({ ...ask, q: undefined })
+  if ('failure' in answer && answer.failure === 'unreachable') {
+    const without = 'the index does not run, so near and search see only what entities have themselves'
+    if (!ports.signal.aborted) tally.warnings.add(without)
+    return undefined
+  }
+  if ('failure' in answer) throw backendFailed(index.address, 504, answer.reason)
+  if (answer.status >= 400 && answer.status < 500) throw badRequest(problemText(answer.text))
+  if (!isByIndex(answer)) throw backendFailed(index.address, answer.status, problemText(answer.text))
+  note(tally.warnings, answer.headers['ngsild-warning'])
+  return entitiesOf(answer.text, index.address).map(({ id }) => id)
+}
+
+const isByIndex = (answer: BrokerAnswer): boolean =>
+  'status' in answer && answer.status === 200 && answer.headers['selvedge-answered-by'] === 'index'
+
+const entitiesPath = '/ngsi-ld/v1/entities'
+
+/** One request, if the operation may have another. */
+async function counted(
+  ports: ReadPorts,
+  tally: Tally,
+  port: BrokerPort,
+  request: Pick<BrokerRequest, 'path' | 'headers'>,
+): Promise<BrokerAnswer> {
   if (++tally.requests > limits.searchReadsMax.value) {
     throw tooComplex(
       `The operation needs more than ${limits.searchReadsMax.value} requests to the broker; narrow it`,
@@ -180,16 +234,17 @@ async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string
   if (ports.signal.aborted) {
     throw tooComplex(`The operation took longer than ${limits.searchOperationMs.value} ms; narrow it`)
   }
-  const port = ask.ranking === undefined ? ports.broker : ports.ranking
   const began = performance.now()
-  const answer = await port.exchange({
-    method: 'GET',
-    path: `/ngsi-ld/v1/entities?${queryOf(ask)}${paging}`,
-    headers: { Accept: 'application/json' },
-    timeoutMs: ports.timeoutMs,
-    signal: ports.signal,
-  })
+  const { timeoutMs, signal } = ports
+  const answer = await port.exchange({ method: 'GET', ...request, timeoutMs, signal })
   tally.ms += performance.now() - began
+  return answer
+}
+
+async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string): Promise<Answered> {
+  const port = ask.ranking === undefined ? ports.broker : ports.ranking
+  const path = `${entitiesPath}?${queryOf(ask)}${paging}`
+  const answer = await counted(ports, tally, port, { path, headers: { Accept: 'application/json' } })
   if ('failure' in answer) {
     throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
   }

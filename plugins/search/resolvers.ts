@@ -51,7 +51,10 @@ function resolverOf(model: Model, type: TypeModel, name: string): Resolve | unde
   if (isResource && name === 'type') return (entity) => typeOf(entity as EntityJson)
   if (field.kind === 'link')
     return (entity, _given, operation) => link(model, type, entity as EntityJson, field, operation)
-  if (field.kind === 'place') return (entity) => toPlace(instanceOf(entity as EntityJson, field.uris))
+  if (field.kind === 'place') {
+    return (entity, _given, operation) =>
+      placeOf({ model, operation, seen: new Set() }, type, entity as EntityJson, field)
+  }
   if (field.kind === 'part') {
     return (entity) => {
       const instances = instancesOf(entity as EntityJson, field.uris)
@@ -70,6 +73,34 @@ function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): u
   }
   const values = instancesOf(owner, field.uris).flatMap((one) => [memberOf(one, field.member)].flat())
   return values.map((one) => toScalar(one, field.of)).filter((one) => one !== null)
+}
+
+interface Following {
+  readonly model: Model
+  readonly operation: Operation
+  /** Ids that were looked at: links may lead in a circle. */
+  readonly seen: Set<string>
+}
+
+/** Its own place, else that of what `from` leads to. */
+async function placeOf(
+  following: Following,
+  type: TypeModel,
+  entity: EntityJson,
+  field: FieldModel,
+): Promise<object | null> {
+  const { model, operation, seen } = following
+  const own = toPlace(instanceOf(entity, field.uris))
+  const by = type.fields.get(field.from ?? '')
+  const target = by?.kind === 'link' ? model.types.get(by.of) : undefined
+  const there = target?.fields.get(field.name)
+  if (own !== null || by === undefined || there?.kind !== 'place' || seen.has(entity.id)) return own
+  seen.add(entity.id)
+  for (const one of await linked(operation, entity, by)) {
+    const found = await placeOf(following, target!, one, there)
+    if (found !== null) return found
+  }
+  return null
 }
 
 async function link(

@@ -240,6 +240,7 @@ function checkDirectives(shelf: Shelf): void {
     inverse: ['uri'],
     context: ['rules'],
     exclude: [],
+    from: ['field'],
     deprecated: ['reason'],
   }
   const each = [...shelf.named.values()].flatMap((node) =>

@@ -5,7 +5,7 @@
  */
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits.ts'
-import { type Criteria, isBare, type LinkCriteria } from './criteria.ts'
+import { type Criteria, isBare, type LinkCriteria, type Words } from './criteria.ts'
 import type { Model } from './model.ts'
 import { type Ask, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
 import { type EntityJson, instanceOf, memberOf, targetsOf, toScalar } from './values.ts'
@@ -145,16 +145,47 @@ interface Demand {
 }
 
 async function* asksOf(parts: Parts, criteria: Criteria): AsyncGenerator<Ask> {
-  const { terms, near, type } = criteria
+  const { terms, near, words, type } = criteria
   const own: Demand = terms.length === 0 ? {} : { q: terms.join(';') }
   for await (const demand of demandsOf(parts, criteria)) {
     const ids = both(criteria.ids, demand.ids)
     for (const some of ids === undefined ? [undefined] : chunksOf(ids, 1)) {
       for (const kind of parts.model.kindsOf(type.name)) {
         const q = joined([own.q, demand.q, alternativesOf(kind.alternatives)])
-        yield { types: kind.types, ids: some, q, near }
+        yield* located(parts, { types: kind.types, ids: some, q, near }, words)
       }
     }
+  }
+}
+
+/** Types whose places and words are those of their partners too. */
+const withPartners: ReadonlySet<string> = new Set([
+  'http://purl.org/iot/ontology/iot-stream#IotStream',
+  'http://purl.org/iot/ontology/iot-stream#IoTStream',
+  'http://www.w3.org/ns/sosa/Sensor',
+])
+
+/** A question about a place or words: of streams and sensors the index knows which they are. */
+async function* located(parts: Parts, ask: Ask, words: Words | undefined): AsyncGenerator<Ask> {
+  const { near, ...placeless } = ask
+  const direct: Ask = { ...ask, q: joined([ask.q, words?.q]) }
+  const isAsked = near !== undefined || words !== undefined
+  const derived = isAsked ? ask.types.filter((type) => withPartners.has(type)) : []
+  if (derived.length === 0) return yield direct
+  const others = ask.types.filter((type) => !withPartners.has(type))
+  // Few may suffice.
+  let limit = limits.searchFirstPage.value
+  for (let offset = 0; ; ) {
+    const wanted = { ...ask, types: derived, search: words?.text }
+    const ids = await parts.reads.indexed(wanted, { offset, limit })
+    if (ids === undefined) return yield direct
+    if (offset === 0 && others.length > 0) yield { ...direct, types: others }
+    for (const chunk of chunksOf(ids, ask.q === undefined ? 1 : 2)) {
+      yield { ...placeless, types: derived, ids: chunk }
+    }
+    if (ids.length < limit) return
+    offset += limit
+    limit = limits.searchPageEntities.value
   }
 }
 

@@ -272,7 +272,7 @@ describe('links', () => {
           valueType: 'float',
           streams: [{ id }],
         },
-        geo: null,
+        geo: { lon: 10.01 },
         rankScore: null,
       },
     ])

@@ -1,0 +1,167 @@
+/**
+ * Places and words of streams and sensors mean in GraphQL what they mean in the index: a stream is where its sensor or platform is,
+ * and words of its partners count; with and without ranking, whichever component of this gateway is searched.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import {
+  fieldEntities,
+  idOf,
+  place,
+  platformOf,
+  type SearchSite,
+  startSearchSite,
+} from '#test/kit/search-site.ts'
+
+const devices = ['roof', 'cellar', 'garden', 'gate']
+const metres = 0.000009
+
+/** The roof is at the point, the cellar 50 m away, the garden 500 m, the gate 900 m. */
+const data = [
+  platformOf('roof', ['Temperature', 'Humidity'], [8, 52]),
+  platformOf('cellar', ['Temperature', 'Humidity'], [8, 52 + 50 * metres]),
+  platformOf('garden', ['Temperature', 'Humidity'], [8, 52 + 500 * metres]),
+  platformOf('gate', ['Temperature', 'Humidity'], [8, 52 + 900 * metres]),
+  ...devices.flatMap((device, index) => [
+    ...fieldEntities({ device, field: 'Temperature', value: index, completeness: index / 10 }),
+    ...fieldEntities({ device, field: 'Humidity', value: 50 + index, completeness: 0.5 + index / 10 }),
+  ]),
+].map((entity) => {
+  // A sensor of the garden hangs on the roof, and a stream of the roof is told of the garden.
+  const isAway = entity.id === idOf('Sensor', 'garden', 'Humidity')
+  if (isAway) return { ...entity, location: place(8, 52) }
+  if (entity.id === idOf('IotStream', 'roof', 'Humidity')) {
+    return { ...entity, location: place(8, 52 + 500 * metres) }
+  }
+  return entity
+})
+
+const near = 'near: { lon: 8, lat: 52, maxDistance: 100 }'
+const expected = [
+  idOf('IotStream', 'cellar', 'Humidity'),
+  idOf('IotStream', 'cellar', 'Temperature'),
+  idOf('IotStream', 'garden', 'Humidity'),
+  idOf('IotStream', 'roof', 'Temperature'),
+]
+
+describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
+  let site: SearchSite
+
+  beforeAll(async () => {
+    site = await startSearchSite({
+      SELVEDGE_SEARCH_BACKEND: backend,
+      SELVEDGE_INDEXING_ENABLED: 'true',
+      SELVEDGE_RANKING_BACKEND: 'indexing',
+    })
+    await site.create(data)
+    // What answers by itself includes it all.
+    const url = `${site.url}/indexing/ngsi-ld/v1/entities?type=IotStream&limit=0&count=true`
+    const count = async (): Promise<string | null> =>
+      (await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })).headers.get(
+        'ngsild-results-count',
+      )
+    await vi.waitFor(async () => expect(await count()).toBe('8'), { timeout: 20_000, interval: 50 })
+  }, 60_000)
+
+  afterAll(() => site.close())
+
+  async function found(root: string, given: string): Promise<string[]> {
+    const answer = await site.data<Record<string, { id: string }[]>>(`{ ${root}(${given}) { id } }`)
+    return answer[root]!.map(({ id }) => id).toSorted()
+  }
+  async function inIndex(query: Record<string, string>): Promise<string[]> {
+    const answer = await fetch(`${site.url}/indexing/ngsi-ld/v1/entities?${new URLSearchParams(query)}`)
+    return ((await answer.json()) as { id: string }[]).map(({ id }) => id).toSorted()
+  }
+  const geo = { georel: 'near;maxDistance==100', geometry: 'Point', coordinates: '[8,52]' }
+
+  it('a stream is where its sensor or platform is, ranked or not', async () => {
+    expect(await inIndex({ type: 'IotStream', ...geo })).toEqual(expected)
+    expect(await found('streams', near)).toEqual(expected)
+    const ranking = 'ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
+    expect(await found('streams', `${near}, ${ranking}`)).toEqual(expected)
+    const far = near.replace('maxDistance: 100', 'minDistance: 700')
+    expect(await found('streams', far)).toEqual([
+      idOf('IotStream', 'gate', 'Humidity'),
+      idOf('IotStream', 'gate', 'Temperature'),
+    ])
+  })
+
+  it('together with everything else that is asked for', async () => {
+    const only = [idOf('IotStream', 'cellar', 'Temperature'), idOf('IotStream', 'roof', 'Temperature')]
+    const label = 'generatedBy: { observes: { label: "temperature" } }'
+    expect(await found('streams', `${near}, ${label}`)).toEqual(only)
+    expect(await found('streams', `generatedBy: { observes: { label: "temperature" }, ${near} }`)).toEqual(
+      only,
+    )
+    const good = 'quality: { completeness: { rated: { gte: 0.6 } } }'
+    expect(await found('streams', `${near}, ${good}`)).toEqual([
+      idOf('IotStream', 'cellar', 'Humidity'),
+      idOf('IotStream', 'garden', 'Humidity'),
+    ])
+    expect(await found('streams', `${near}, ids: ["${only[0]}", "urn:nothing"]`)).toEqual([only[0]])
+    const pages = await Promise.all(
+      [0, 2].map((offset) => found('streams', `${near}, limit: 2, offset: ${offset}`)),
+    )
+    expect(pages.flat().toSorted()).toEqual(expected)
+    const { streamsConnection } = await site.data<{ streamsConnection: { totalCount: number } }>(
+      `{ streamsConnection(${near}) { totalCount } }`,
+    )
+    expect(streamsConnection.totalCount).toBe(4)
+  })
+
+  it('of sensors and systems, too', async () => {
+    const sensors = [
+      ...['Humidity', 'Temperature'].map((field) => idOf('Sensor', 'cellar', field)),
+      idOf('Sensor', 'garden', 'Humidity'),
+      ...['Humidity', 'Temperature'].map((field) => idOf('Sensor', 'roof', field)),
+    ]
+    expect(await found('sensors', near)).toEqual(sensors)
+    if (backend !== 'ranking') expect(await found('systems', near)).toEqual(sensors)
+    expect(await found('platforms', near)).toEqual([idOf('Platform', 'cellar'), idOf('Platform', 'roof')])
+  })
+
+  it.skipIf(backend === 'ranking')('words of partners count', async () => {
+    const roof = [idOf('IotStream', 'roof', 'Humidity'), idOf('IotStream', 'roof', 'Temperature')]
+    expect(await inIndex({ type: 'IotStream', search: 'roof' })).toEqual(roof)
+    expect(await found('streams', 'search: "Roof"')).toEqual(roof)
+    expect(await found('streams', 'search: "roof temp*"')).toEqual([roof[1]])
+    expect(await found('streams', `search: "humidity", ${near}`)).toEqual(
+      expected.filter((id) => id.endsWith('Humidity')),
+    )
+    expect(await found('sensors', 'search: "roof temperature"')).toEqual([
+      idOf('Sensor', 'roof', 'Temperature'),
+    ])
+    expect(await found('streamObservations', 'belongsTo: { search: "roof humidity" }')).toEqual([
+      idOf('StreamObservation', 'roof', 'Humidity'),
+    ])
+    const { errors } = await site.ask('{ streams(search: "?") { id } }')
+    expect(errors?.[0]).toMatchObject({
+      message: expect.stringContaining('search') as string,
+      extensions: { code: 'BAD_REQUEST' },
+    })
+  })
+
+  it('geo tells that place', async () => {
+    const { streams } = await site.data<{ streams: { id: string; geo: { lat: number } | null }[] }>(
+      '{ streams { id geo { lat } } }',
+    )
+    const lat = (device: string, field: string): number =>
+      Math.round((streams.find(({ id }) => id === idOf('IotStream', device, field))!.geo!.lat - 52) / metres)
+    expect([lat('gate', 'Humidity'), lat('garden', 'Humidity'), lat('roof', 'Humidity')]).toEqual([
+      900, 0, 500,
+    ])
+    const { systems } = await site.data<{ systems: { geo: unknown }[] }>('{ systems { geo { lon } } }')
+    if (backend !== 'ranking') expect(systems.every(({ geo: at }) => at !== null)).toBe(true)
+  })
+})
+
+it('without the index they are those of the entities themselves, and the answer says so', async () => {
+  const site = await startSearchSite()
+  await site.create(data)
+  const { data: answer, extensions } = await site.ask(`{ streams(${near}) { id } }`)
+  expect(answer).toEqual({ streams: [] })
+  expect(extensions?.warnings).toEqual([expect.stringContaining('the index does not run')])
+  const plain = await site.ask(`{ platforms(${near}) { id } }`)
+  expect(plain.extensions).not.toHaveProperty('warnings')
+  await site.close()
+}, 60_000)
