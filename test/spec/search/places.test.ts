@@ -35,6 +35,13 @@ const data = [
   return entity
 })
 
+/** Far away, more than one question to the broker can name. */
+const many = Array.from({ length: 130 }, (_, index) => `n${index}`)
+const crowd = many.flatMap((device) => [
+  platformOf(device, ['Pressure'], [20, 10]),
+  ...fieldEntities({ device, field: 'Pressure', value: 1, completeness: 0.5 }),
+])
+
 const near = 'near: { lon: 8, lat: 52, maxDistance: 100 }'
 const expected = [
   idOf('IotStream', 'cellar', 'Humidity'),
@@ -43,23 +50,28 @@ const expected = [
   idOf('IotStream', 'roof', 'Temperature'),
 ]
 
-describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
+async function startPlaces(backend: string): Promise<SearchSite> {
+  const site = await startSearchSite({
+    SELVEDGE_SEARCH_BACKEND: backend,
+    SELVEDGE_INDEXING_ENABLED: 'true',
+    SELVEDGE_RANKING_BACKEND: 'indexing',
+  })
+  await site.create([...data, ...crowd])
+  // What answers by itself includes it all.
+  const url = `${site.url}/indexing/ngsi-ld/v1/entities?type=IotStream&limit=0&count=true`
+  const count = async (): Promise<string | null> => {
+    const answer = await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })
+    return answer.headers.get('ngsild-results-count')
+  }
+  await vi.waitFor(async () => expect(await count()).toBe('138'), { timeout: 20_000, interval: 50 })
+  return site
+}
+
+describe.each(['mdr', 'indexing'])('over %s', (backend) => {
   let site: SearchSite
 
   beforeAll(async () => {
-    site = await startSearchSite({
-      SELVEDGE_SEARCH_BACKEND: backend,
-      SELVEDGE_INDEXING_ENABLED: 'true',
-      SELVEDGE_RANKING_BACKEND: 'indexing',
-    })
-    await site.create(data)
-    // What answers by itself includes it all.
-    const url = `${site.url}/indexing/ngsi-ld/v1/entities?type=IotStream&limit=0&count=true`
-    const count = async (): Promise<string | null> =>
-      (await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })).headers.get(
-        'ngsild-results-count',
-      )
-    await vi.waitFor(async () => expect(await count()).toBe('8'), { timeout: 20_000, interval: 50 })
+    site = await startPlaces(backend)
   }, 60_000)
 
   afterAll(() => site.close())
@@ -79,11 +91,25 @@ describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
     expect(await found('streams', near)).toEqual(expected)
     const ranking = 'ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
     expect(await found('streams', `${near}, ${ranking}`)).toEqual(expected)
-    const far = near.replace('maxDistance: 100', 'minDistance: 700')
+    const far = `${near.replace('maxDistance: 100', 'minDistance: 700')}, filter: { generatedBy: { isHostedBy: { search: "g" } } }`
     expect(await found('streams', far)).toEqual([
       idOf('IotStream', 'gate', 'Humidity'),
       idOf('IotStream', 'gate', 'Temperature'),
     ])
+  })
+
+  it('many of them, each once', async () => {
+    const crowded = 'near: { lon: 20, lat: 10, maxDistance: 1 }, limit: 200'
+    const wanted = many.map((device) => idOf('IotStream', device, 'Pressure')).toSorted()
+    const label = 'generatedBy: { observes: { label: "pressure" } }'
+    const ranking = 'ranking: [{ name: "@proximity", value: 1 }]'
+    expect(await found('streams', crowded)).toEqual(wanted)
+    expect(await found('streams', `${crowded}, ${label}`)).toEqual(wanted)
+    expect(await found('streams', `${crowded}, ${label}, ${ranking}`)).toEqual(wanted)
+    const { streamsConnection } = await site.data<{ streamsConnection: { totalCount: number } }>(
+      `{ streamsConnection(near: { lon: 20, lat: 10, maxDistance: 1 }) { totalCount } }`,
+    )
+    expect(streamsConnection.totalCount).toBe(130)
   })
 
   it('together with everything else that is asked for', async () => {
@@ -116,11 +142,11 @@ describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
       ...['Humidity', 'Temperature'].map((field) => idOf('Sensor', 'roof', field)),
     ]
     expect(await found('sensors', near)).toEqual(sensors)
-    if (backend !== 'ranking') expect(await found('systems', near)).toEqual(sensors)
+    expect(await found('systems', near)).toEqual(sensors)
     expect(await found('platforms', near)).toEqual([idOf('Platform', 'cellar'), idOf('Platform', 'roof')])
   })
 
-  it.skipIf(backend === 'ranking')('words of partners count', async () => {
+  it('words of partners count', async () => {
     const roof = [idOf('IotStream', 'roof', 'Humidity'), idOf('IotStream', 'roof', 'Temperature')]
     expect(await inIndex({ type: 'IotStream', search: 'roof' })).toEqual(roof)
     expect(await found('streams', 'search: "Roof"')).toEqual(roof)
@@ -143,7 +169,7 @@ describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
 
   it('geo tells that place', async () => {
     const { streams } = await site.data<{ streams: { id: string; geo: { lat: number } | null }[] }>(
-      '{ streams { id geo { lat } } }',
+      '{ streams(limit: 200) { id geo { lat } } }',
     )
     const lat = (device: string, field: string): number =>
       Math.round((streams.find(({ id }) => id === idOf('IotStream', device, field))!.geo!.lat - 52) / metres)
@@ -151,9 +177,18 @@ describe.each(['mdr', 'indexing', 'ranking'])('over %s', (backend) => {
       900, 0, 500,
     ])
     const { systems } = await site.data<{ systems: { geo: unknown }[] }>('{ systems { geo { lon } } }')
-    if (backend !== 'ranking') expect(systems.every(({ geo: at }) => at !== null)).toBe(true)
+    expect(systems.every(({ geo: at }) => at !== null)).toBe(true)
   })
 })
+
+it('over the ranking they are as what it ranks has them', async () => {
+  const site = await startPlaces('ranking')
+  const { streams } = await site.data<{ streams: { id: string }[] }>(`{ streams(${near}) { id } }`)
+  expect(streams.map(({ id }) => id).toSorted()).toEqual(expected)
+  const { errors } = await site.ask('{ streams(ranking: [{ name: "a..b", value: 1 }]) { id } }')
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_REQUEST' })
+  await site.close()
+}, 60_000)
 
 it('without the index they are those of the entities themselves, and the answer says so', async () => {
   const site = await startSearchSite()
