@@ -94,6 +94,10 @@ export const metricRegister = {
     'counter',
     'Changes that the broker of an uplink will not take, by uplink.',
   ],
+  selvedge_uplink_not_kept_total: [
+    'counter',
+    'Histories that the broker of an uplink does not keep, and what went through it before, by uplink.',
+  ],
   selvedge_uplink_refused_waiting: ['gauge', 'Of these, those that nobody has sent again or dropped.'],
   selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of bodies sent since start, by uplink.'],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],

@@ -89,6 +89,12 @@ export const uplinkLimits = {
     'shorter',
   ),
   uplinkRefusalsMax: limit(10_000, 'steps', 'What is looked through by people', 'the oldest goes'),
+  uplinkAskAgainMs: limit(
+    4 * 3_600_000,
+    'ms',
+    'What another broker was seen to be, or not to know, may change',
+    'it is seen anew',
+  ),
   uplinkSetbackTries: limit(5, 'tries', 'A server that begins anew fails a few times', 'sent again'),
   uplinkSetbackMs: limit(
     120_000,

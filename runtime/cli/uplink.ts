@@ -21,6 +21,7 @@ interface UplinkView {
   readonly sent?: number
   readonly histories?: number
   readonly refused?: number
+  readonly notKept?: number
   readonly waitingObservations?: number
   readonly waitingBytes?: number
   readonly toBeLetGo?: number
@@ -200,6 +201,9 @@ function statusText(one: UplinkView): string {
       ],
       ...(one.evicted ? [['Let go', `${counted(one.evicted, 'observation')}, told as gaps`]] : []),
       ['Sent', `${counted(one.sent, 'change')}, ${counted(one.histories, 'history', 'histories')}`],
+      ...(one.notKept
+        ? [['Not kept', `${counted(one.notKept, 'history', 'histories')}, by the centre`]]
+        : []),
       ['Refused', `${number(one.refused)}, see selvedge queue ls`],
       ['Last taken', one.lastSuccess ?? 'never'],
     ]),

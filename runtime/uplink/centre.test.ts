@@ -1,22 +1,56 @@
-/** The centre as other brokers are: one that knows no gzip refuses nothing that goes up, however much is on its way at once. */
+/**
+ * The centre as other brokers are, and as what stands before them is: one that knows no gzip refuses nothing that goes up, and
+ * who answers for a broker that is away does not end what goes up. The server is real; what it answers is made up.
+ */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import { createPeer } from '#federation/peer.ts'
-import { createCentre } from './centre.ts'
+import { type Centre, createCentre } from './centre.ts'
+import { done } from './outcome.ts'
 import type { Step } from './plan.ts'
 
+type Told = readonly [status: number, body?: string]
+type Place = 'known' | 'temporal' | 'entities' | 'attribute' | 'selvedge' | 'info'
+
+const typed = JSON.stringify({ type: 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound' })
+const tenantless = JSON.stringify({ type: 'https://uri.etsi.org/ngsi-ld/errors/NonexistentTenant' })
+const page: Told = [404, '<html>default backend - 404</html>']
+const ingress: Record<Place, Told> = {
+  ...{ known: page, temporal: page, entities: page, attribute: page, selvedge: page, info: page },
+}
+const broker: Record<Place, Told> = {
+  ...{ known: [404, typed], temporal: [204], entities: [200, '[]'], attribute: [204] },
+  ...{ selvedge: page, info: [404, typed] },
+}
+const kin: Told = [200, '{"name":"selvedge"}']
+
+function placeOf(method: string, url: string): Place {
+  if (url.includes('/temporal/')) return method === 'GET' ? 'known' : 'temporal'
+  if (url.includes('/attrs/')) return 'attribute'
+  if (url.includes('/sourceIdentity')) return 'info'
+  return url.startsWith('/selvedge/') ? 'selvedge' : 'entities'
+}
+
 let server: Server
-let taken: number
+let answers: Record<Place, Told>
+let asked: Place[]
+let knowsGzip: boolean
+let now: number
+let onAsked: (place: Place) => void
 beforeEach(async () => {
-  taken = 0
+  answers = { ...broker }
+  ;[asked, knowsGzip, now, onAsked] = [[], true, 0, () => undefined]
   server = createServer((incoming, response) => {
+    const { method = '', url = '', headers } = incoming
     incoming.resume().on('end', () => {
-      const status =
-        incoming.headers['content-encoding'] === 'gzip' ? 400 : incoming.method === 'GET' ? 404 : 204
-      if (status === 204) taken++
-      setTimeout(() => response.writeHead(status).end(), 20)
+      const place = placeOf(method, url)
+      asked.push(place)
+      const isPacked = headers['content-encoding'] === 'gzip'
+      const [status, body = ''] = isPacked && !knowsGzip ? [400] : answers[place]
+      onAsked(place)
+      setTimeout(() => response.writeHead(status).end(body), 5)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -26,23 +60,101 @@ afterEach(() => {
   server.close()
 })
 
-it('refuses none of several that were packed before it was known that it cannot unpack', async () => {
+function open(): Centre {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`
-  const centre = createCentre(
-    createPeer({ allowsLoopback: true }),
-    {
-      base,
-      headers: {},
-      alias: 'a',
-    },
-    systemClock,
-  )
-  const value = 'x'.repeat(5000)
-  const steps = Array.from({ length: 4 }, (_, i): Step => {
-    const instance = { type: 'Property', value, observedAt: '2026-01-01T00:00:00Z' }
-    return { kind: 'past', entity: { id: `urn:a:${i}`, type: 'A' }, attributes: new Map([['v', [instance]]]) }
-  })
-  const outcomes = await Promise.all(steps.map((step) => centre.send({ kind: 'past', steps: [step] })))
-  expect(outcomes).toEqual(steps.map(() => ({ kind: 'done', refused: [], skipped: 0 })))
-  expect(taken).toBe(4)
+  const peer = createPeer({ allowsLoopback: true })
+  return createCentre(peer, { base, headers: {}, alias: 'a' }, { now: () => now, monotonic: () => now })
+}
+const past = (i = 0, value = 'x'): Step => {
+  const instance = { type: 'Property', value, observedAt: '2026-01-01T00:00:00Z' }
+  return { kind: 'past', entity: { id: `urn:a:${i}`, type: 'A' }, attributes: new Map([['v', [instance]]]) }
+}
+const drop: Step = { kind: 'drop', entity: { id: 'urn:a:0', type: 'A' }, name: 'v', dataset: '' }
+const send = (centre: Centre, step: Step) => centre.send({ kind: step.kind, steps: [step] })
+
+it('refuses none of several that were packed before it was known that it cannot unpack', async () => {
+  knowsGzip = false
+  const centre = open()
+  const steps = Array.from({ length: 4 }, (_, i) => past(i, 'x'.repeat(5000)))
+  const outcomes = await Promise.all(steps.map((step) => send(centre, step)))
+  expect(outcomes).toEqual(steps.map(() => done()))
+})
+
+it('loses no history while somebody else answers for it', async () => {
+  const centre = open()
+  answers = ingress
+  for (let i = 0; i < 3; i++) expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+  answers = broker
+  expect(await send(centre, past())).toEqual(done())
+  answers = ingress
+  expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+  answers = { ...broker, temporal: [404, tenantless], entities: page }
+  expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+  // The broker comes back while it is asked whether it is there.
+  answers = { ...broker, temporal: page }
+  onAsked = (place) => {
+    if (place === 'entities') answers.temporal = [201]
+  }
+  expect(await send(centre, past())).toEqual(done())
+})
+
+it.each<[string, Told]>([
+  ['its own word', [404, typed]],
+  ['an answer between two others', [404]],
+  ['an answer that it does not know that', [501]],
+])('keeps no histories by %s, which is seen anew after hours', async (_, told) => {
+  const centre = open()
+  answers = { ...broker, temporal: told }
+  expect(await send(centre, past())).toEqual(done([], 1))
+  asked = []
+  expect(await send(centre, past())).toEqual(done([], 1))
+  expect(asked).toEqual([])
+  answers = broker
+  now += limits.uplinkAskAgainMs.value
+  expect(await send(centre, past())).toEqual(done())
+})
+
+it('of one like this gateway never means that it keeps no histories', async () => {
+  const centre = open()
+  answers = { ...broker, selvedge: kin }
+  expect(await send(centre, past())).toEqual(done())
+  for (const temporal of [page, [404, typed], [501]] as const) {
+    answers = { ...broker, selvedge: kin, temporal }
+    expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+  }
+  answers = { ...ingress, entities: broker.entities }
+  expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+})
+
+it('is not taken for another by what is answered while it begins', async () => {
+  const centre = open()
+  for (const selvedge of [page, [302, ''], [200, '<html>Please log in</html>']] as const) {
+    answers = { ...ingress, selvedge }
+    expect(await centre.isSelvedge()).toBe(undefined)
+    expect(await centre.pseudonym()).toMatchObject({ kind: 'later' })
+  }
+  answers = { ...broker, selvedge: kin }
+  expect(await centre.isSelvedge()).toBe(true)
+  answers = ingress
+  now += limits.uplinkAskAgainMs.value
+  expect(await centre.isSelvedge()).toBe(true)
+  answers = broker
+  expect(await centre.isSelvedge()).toBe(false)
+  expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
+})
+
+it('forgets no deletion while somebody else answers for it', async () => {
+  const centre = open()
+  answers = ingress
+  expect(await send(centre, drop)).toMatchObject({ kind: 'later' })
+  const remove: Step = { kind: 'remove', entity: { id: 'urn:a:0', type: 'A' }, had: new Set(['v']) }
+  for (const entities of [page, [200, '<html>Please log in</html>'], [302]] as const) {
+    answers = { ...ingress, entities }
+    expect(await send(centre, remove)).toMatchObject({ kind: 'later' })
+    expect(await send(centre, drop)).toMatchObject({ kind: 'later' })
+  }
+  for (const attribute of [[404, typed], [404], [204]] as const) {
+    answers = { ...broker, attribute }
+    expect(await send(centre, drop)).toEqual(done())
+  }
 })

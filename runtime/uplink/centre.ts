@@ -9,10 +9,12 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
+import { createSeeAbsent, saysAbsent } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
-import { atOnce, createSettle, done, inTurn, isTransient, type Outcome } from './outcome.ts'
+import { atOnce, createSettle, done, inTurn, isTransient, later, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
@@ -47,9 +49,10 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
-  /** True once the other side was seen not to keep histories. */
-  let hasNoHistory = false
-  let isOneOfUs: boolean | undefined
+  /** When the other side was seen not to keep histories. */
+  let noHistorySeen = Number.NEGATIVE_INFINITY
+  /** Whether it is a gateway like this one, and when that was seen. */
+  let kin: { readonly is: boolean; readonly seen: number } | undefined
   /** Why it could not be asked last. */
   let silence = ''
 
@@ -80,6 +83,9 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return plain
   }
 
+  const seeAbsent = createSeeAbsent(() => ask('GET', '/entities?type=SelvedgeProbe&limit=1'))
+  const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkAskAgainMs.value
+
   async function put(steps: readonly Step[]): Promise<Outcome> {
     const bodies = steps.map((step) => bodyOf(step.entity, attributesOf(step), 'current'))
     const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0])
@@ -87,11 +93,12 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   }
 
   async function past(step: Step): Promise<Outcome> {
-    if (hasNoHistory) return done([], 1)
     const isOurs = await isSelvedge()
     if (isOurs === undefined)
       return { kind: 'later', reason: `it does not say what it is: ${silence}`, isUnreachable: true }
-    if (isOurs) return tellPast(step, attributesOf(step), () => createPast(step, '?options=sysAttrs'))
+    if (isOurs && attributesOf(step).size === 0) return done([], 1)
+    if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs'), () => past(step))
+    if (!isOld(noHistorySeen)) return done([], 1)
     // Other brokers know no times of what was not observed.
     const attributes = observedOf(attributesOf(step))
     if (step.kind !== 'past' || attributes.size === 0) return done([], 1)
@@ -101,18 +108,18 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   /** What is told twice would be twice in the history of another broker. */
   async function pastElsewhere(step: Step): Promise<Outcome> {
     const { id } = step.entity
-    const answer = await ask('GET', questionFor(id, attributesOf(step)))
-    if ('failure' in answer || isTransient(answer.status, [404, 405, 501]))
+    const { answer, isBelieved } = await seeAbsent(() => ask('GET', questionFor(id, attributesOf(step))))
+    if ('failure' in answer || (isTransient(answer.status) && !isBelieved))
       return settle([step], answer, () => past(step))
-    const attributes =
-      answer.status === 200 ? withoutKnown(attributesOf(step), answer.text) : attributesOf(step)
+    const { status, text } = answer
+    if (status < 300 && !isObject(parsedJson(text)))
+      return later(`answered ${status} to a question for a history, and not with one`)
+    const attributes = status === 200 ? withoutKnown(attributesOf(step), text) : attributesOf(step)
     if (attributes.size === 0) return done()
     return tellPast(step, attributes, async () => {
       const { id: _, type: __, scope: ___, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
       const told = await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
-      return 'status' in told && isAbsent(told.status)
-        ? createPast({ ...step, attributes } as Step, '')
-        : told
+      return 'status' in told && saysAbsent(told) ? createPast({ ...step, attributes } as Step, '') : told
     })
   }
 
@@ -125,29 +132,34 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     tell: () => Promise<PeerAnswer>,
   ): Promise<Outcome> {
     if (attributes.size === 0) return done([], 1)
-    const answer = await tell()
-    if ('status' in answer && isAbsent(answer.status)) {
-      hasNoHistory = true
+    const { answer, isBelieved } = await seeAbsent(tell)
+    if (isBelieved) {
+      noHistorySeen = clock.monotonic()
       return done([], 1)
     }
     return settle([step], answer, () => past(step))
   }
 
   async function isSelvedge(): Promise<boolean | undefined> {
-    if (isOneOfUs !== undefined) return isOneOfUs
+    if (kin !== undefined && !isOld(kin.seen)) return kin.is
     const url = new URL('/selvedge/v1/info', settings.base).href
     const timeoutMs = limits.uplinkTimeoutMs.value
     const { headers } = settings
-    const answer = await peer.exchange({ method: 'GET', url, headers, timeoutMs })
-    if ('failure' in answer || isTransient(answer.status, [404, 405])) {
+    const { answer, isBelieved } = await seeAbsent(
+      () => peer.exchange({ method: 'GET', url, headers, timeoutMs }),
+      (said) => !isTransient(said.status, [404, 405]) && !isOfKin(said),
+    )
+    const isOurs = 'status' in answer && isOfKin(answer)
+    if (!isOurs && !isBelieved) {
       silence = 'failure' in answer ? answer.reason : `answered ${answer.status}`
-      return undefined
+      // What it was it still is, as far as anybody knows.
+      return kin?.is === true ? true : undefined
     }
-    isOneOfUs = answer.status === 200 && answer.text.includes('selvedge')
-    return isOneOfUs
+    kin = { is: isOurs, seen: clock.monotonic() }
+    return isOurs
   }
 
-  const { remove, drop } = createRemoval(ask, settle)
+  const { remove, drop } = createRemoval(ask, settle, seeAbsent)
 
   function look(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href
@@ -162,11 +174,11 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {
-      const answer = await ask('GET', '/info/sourceIdentity')
+      const { answer, isBelieved } = await seeAbsent(() => ask('GET', '/info/sourceIdentity'))
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       const { status, text } = answer
-      if (isTransient(status, [404, 405, 501]))
-        return { kind: 'later', reason: `answered ${status}`, isUnreachable: false }
+      const isNone = status < 300 && !isObject(parsedJson(text))
+      if (isNone || (isTransient(status) && !isBelieved)) return later(`who are you? It answered ${status}`)
       // Who does not say goes by its address, as the origin of what is copied from there does.
       return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },
@@ -184,8 +196,9 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   } satisfies Centre)
 }
 
-/** Neither this thing nor this operation is there. */
-const isAbsent = (status: number): boolean => [404, 405, 501].includes(status)
+/** Whether this is what a gateway like this one tells of itself. */
+const isOfKin = ({ status, text }: { readonly status: number; readonly text: string }): boolean =>
+  status === 200 && text.includes('selvedge') && isObject(parsedJson(text))
 
 const attributesOf = (step: Step): Attributes =>
   step.kind === 'put' || step.kind === 'past' ? step.attributes : new Map()
@@ -201,12 +214,8 @@ function observedOf(attributes: Attributes): Attributes {
 
 /** The name that a broker gives itself (GS CIM 009, 5.15). */
 function aliasIn(text: string): string | undefined {
-  try {
-    const { contextSourceAlias } = JSON.parse(text) as { contextSourceAlias?: unknown }
-    return typeof contextSourceAlias === 'string' ? contextSourceAlias : undefined
-  } catch {
-    return undefined
-  }
+  const { contextSourceAlias } = parsedJson(text) as { readonly contextSourceAlias?: unknown }
+  return typeof contextSourceAlias === 'string' ? contextSourceAlias : undefined
 }
 
 /** Steps in parts that make requests of bounded length. */

@@ -192,6 +192,10 @@ function tellMetrics({ tenant, running, states, clock, metrics }: OperationsPort
     each(({ counts }) => counts.refused),
   )
   metrics.series(
+    'selvedge_uplink_not_kept_total',
+    each(({ counts }) => counts.skipped),
+  )
+  metrics.series(
     'selvedge_uplink_sent_bytes_total',
     each(({ sentBytes }) => sentBytes),
   )

@@ -4,6 +4,7 @@
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
+import type { SeeAbsent } from './absence.ts'
 import { done, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 
@@ -14,7 +15,7 @@ export interface Removal {
   drop(step: Step): Promise<Outcome>
 }
 
-export function createRemoval(ask: Ask, settle: Settle): Removal {
+export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): Removal {
   /** Some do not know that only they are asked. */
   let asksLocally = true
 
@@ -60,8 +61,11 @@ export function createRemoval(ask: Ask, settle: Settle): Removal {
     const { entity, name, dataset } = step
     const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
     const path = `/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}${query}`
-    const answer = await ask('DELETE', path, undefined, step)
-    return 'status' in answer && answer.status === 404 ? done() : settle([step], answer, () => drop(step))
+    const { answer, isBelieved } = await seeAbsent(
+      () => ask('DELETE', path, undefined, step),
+      ({ status }) => status === 404,
+    )
+    return isBelieved ? done() : settle([step], answer, () => drop(step))
   }
 
   return Object.freeze({ remove, drop })

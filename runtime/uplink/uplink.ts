@@ -139,7 +139,8 @@ export function createUplink(
       )
       counts.skipped += outcome.skipped
       counts.refused += outcome.refused.length
-      const taken = layer.steps.length - outcome.refused.length
+      // A long history is several requests, each of which may have been for nothing.
+      const taken = Math.max(0, layer.steps.length - outcome.refused.length - outcome.skipped)
       if (layer.kind === 'past') counts.past += taken
       else counts.sent += taken
       if (outcome.refused.length > 0) await ports.bury(outcome.refused)

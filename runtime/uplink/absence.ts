@@ -1,0 +1,49 @@
+/**
+ * Whether something is really not there over there. Somebody on the way, such as a proxy whose broker is just starting, answers
+ * 404 for all there is: only a broker's own word is believed, or the same answer before and after one that only a broker gives.
+ */
+import type { PeerAnswer } from '#federation/peer.ts'
+import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+
+type Answer = Extract<PeerAnswer, { status: number }>
+
+/** Neither this thing nor this operation is there. */
+export const saysAbsent = ({ status }: Answer): boolean => [404, 405, 501].includes(status)
+
+/** An answer that says, or does not say, that something is not there. */
+export interface Seen {
+  readonly answer: PeerAnswer
+  readonly isBelieved: boolean
+}
+
+/**
+ * Asks, and asks again where an answer is in doubt. `says` tells answers that say that something is not there; others, and
+ * those that are not believed, come back as they are.
+ */
+export type SeeAbsent = (ask: () => Promise<PeerAnswer>, says?: (answer: Answer) => boolean) => Promise<Seen>
+
+/** `broker` is a question that every broker answers with a list. */
+export function createSeeAbsent(broker: () => Promise<PeerAnswer>): SeeAbsent {
+  return async (ask, says = saysAbsent) => {
+    const answer = await ask()
+    if ('failure' in answer || !says(answer)) return { answer, isBelieved: false }
+    if (isOfBroker(answer)) return { answer, isBelieved: true }
+    const list = await broker()
+    if ('failure' in list || list.status !== 200 || !Array.isArray(parsedJson(list.text)))
+      return { answer, isBelieved: false }
+    // It may have come back between the two.
+    const again = await ask()
+    return { answer: again, isBelieved: 'status' in again && says(again) }
+  }
+}
+
+/** Whether an error is of NGSI-LD (GS CIM 009, 5.5.2); one of a tenant says nothing of what is asked for. */
+function isOfBroker({ text }: Answer): boolean {
+  const body = parsedJson(text)
+  const type = isObject(body) ? body['type'] : undefined
+  return (
+    typeof type === 'string' &&
+    type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') &&
+    !/Tenant$/i.test(type)
+  )
+}
