@@ -118,7 +118,7 @@ function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
 
 // ---- Candidates
 
-/** Numbers in ascending order, in slices. All that match are among them. */
+/** Numbers in ascending order, in slices. All that match are among them; all have the words. */
 function* candidatesOf(
   ports: SelectingPorts,
   question: Question,
@@ -129,18 +129,35 @@ function* candidatesOf(
   const most = limits.indexQuerySlice.value
   if (list !== undefined) {
     list.sort((a, b) => a - b)
-    for (let at = 0; at < list.length; at += most) yield list.slice(at, at + most)
+    const all = question.words === undefined ? list : withWords(sql, question.words, list)
+    for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most)
     return
   }
-  const walk =
-    question.words === undefined
-      ? (behind: number) => sql.walk(question.kinds || searchable, behind, most)
-      : (behind: number) => sql.matching.all(question.words, behind, most) as number[]
+  if (question.words !== undefined) return yield* byWords(sql, question.words)
   for (let behind = 0; ; ) {
-    const slice = walk(behind)
+    const slice = sql.walk(question.kinds || searchable, behind, most)
     if (slice.length > 0) yield slice
     if (slice.length < most) return
     behind = slice.at(-1)!
+  }
+}
+
+/** Those of a list in ascending order that have the words: beginnings of words are costly, so they are looked for once. */
+function withWords(sql: QueryStatements, words: string, list: readonly number[]): number[] {
+  const [first, last] = [list[0], list.at(-1)]
+  if (first === undefined) return []
+  const wanted = new Set(list)
+  return (sql.matchingWithin.all(words, first, last) as number[]).filter((n) => wanted.has(n))
+}
+
+/** All that have the words; each look for them finds more at once than the one before. */
+function* byWords(sql: QueryStatements, words: string): Generator<readonly number[]> {
+  const most = limits.indexQuerySlice.value
+  for (let behind = 0, wanted = most; ; wanted = Math.min(wanted * 4, limits.indexWordsPage.value)) {
+    const found = sql.matching.all(words, behind, wanted) as number[]
+    for (let at = 0; at < found.length; at += most) yield found.slice(at, at + most)
+    if (found.length < wanted) return
+    behind = found.at(-1)!
   }
 }
 
@@ -212,7 +229,7 @@ function createNarrowing(
     selection === undefined
       ? (bits: number) => (bits & searchable) !== 0
       : (bits: number) => means(selection, bits)
-  const tests = [placeTest(ports, question), wordTest(ports, question), windowTest(ports, question)]
+  const tests = [placeTest(ports, question), windowTest(ports, question)]
   const whole = documentTest(ports, question, left)
   return (slice) => {
     const rows = narrowed(slice)
@@ -259,14 +276,6 @@ function placeTest({ sql }: SelectingPorts, { geo }: Question): Test {
       const box = boundingBoxOf(geometry)
       if ((box && byBox(box)) ?? fits(geometry)) matching.add(n)
     }
-    return numbers.filter((n) => matching.has(n))
-  }
-}
-
-function wordTest({ sql }: SelectingPorts, { words }: Question): Test {
-  if (words === undefined) return undefined
-  return (numbers) => {
-    const matching = new Set(sql.matchingWithin.all(words, numbers[0]!, numbers.at(-1)!) as number[])
     return numbers.filter((n) => matching.has(n))
   }
 }

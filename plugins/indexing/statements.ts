@@ -198,7 +198,9 @@ function fixedQueries(sql: PluginDatabase['prepare']) {
     geometry: sql('SELECT geometry FROM place WHERE p = ?').pluck(),
     geometries: sql(`SELECT place.n, place.geometry ${each} place ON place.n = slice.value`).raw(),
     matching: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?').pluck(),
-    matchingWithin: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ?').pluck(),
+    matchingWithin: sql(
+      'SELECT rowid FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid',
+    ).pluck(),
     spans: sql(
       `SELECT node.n, entry.created, span.begins, span.ends ${each} node ON node.n = slice.value CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime LEFT JOIN span ON span.n = node.n`,
     ).raw(),

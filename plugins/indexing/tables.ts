@@ -48,4 +48,10 @@ CREATE TABLE stale (n INTEGER PRIMARY KEY, spread INTEGER NOT NULL, behind INTEG
 -- Of streams when they begin and end as far as they say so; of observations when the last one was made.
 CREATE TABLE span (n INTEGER PRIMARY KEY, begins INTEGER, ends INTEGER, seen INTEGER) STRICT;
 `,
+  `
+-- Beginnings of words of up to three letters are looked up; those of all words would be walked through.
+DROP TABLE word;
+CREATE VIRTUAL TABLE word USING fts5 (text, content = '', contentless_delete = 1, prefix = '1 2 3', tokenize = 'unicode61 remove_diacritics 2');
+INSERT INTO word (rowid, text) SELECT n, words FROM derived WHERE words <> '';
+`,
 ]

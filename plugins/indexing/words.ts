@@ -20,6 +20,8 @@ export function matchOf(text: string): string {
     // What has no letter and no digit is no word.
     return /[\p{L}\p{N}]/u.test(words) ? [`"${words}"${isPrefix ? '*' : ''}`] : []
   })
+  if (phrases.filter((phrase) => phrase.endsWith('*')).length > limits.indexSearchPrefixes.value)
+    throw tooComplex(`search has more than ${limits.indexSearchPrefixes.value} beginnings of words`)
   if (phrases.length === 0) throw badRequestData('has no word', 'search')
   return phrases.join(' AND ')
 }

@@ -11,6 +11,8 @@ export const indexingLimits = {
   indexPathNames: limit(6, 'names', 'Of a path through relationships, 32 ways', '403'),
   indexPathWays: limit(240, 'ways', 'Of all paths of a query; SQLite joins 500 statements', '403'),
   indexSearchWords: limit(32, 'words', 'Of one search', '403'),
+  indexSearchPrefixes: limit(4, 'words', 'Given by their beginnings, in one search', '403'),
+  indexWordsPage: limit(16_384, 'candidates', 'Found by words at once, after fewer', 'the next ones'),
   indexQuerySlice: limit(256, 'candidates', 'Looked at in one statement, about 1 ms', 'the next one'),
   indexTurnMs: limit(4, 'ms', 'Of a query, in one piece', 'others have their turn'),
   indexQueryMs: limit(10_000, 'ms', 'Of a query, with the turns of others in between', '403'),
