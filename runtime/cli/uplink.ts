@@ -133,6 +133,8 @@ interface ReconcileView {
   readonly compared: number
   readonly missing: number
   readonly different: number
+  readonly newer?: number
+  readonly tooLarge?: number
   readonly surplus: number
   readonly unknown: number
   readonly days: number
@@ -162,6 +164,8 @@ async function reconcileAll(
         ['Compared', `${one.compared} entities`],
         ['Missing there', `${one.missing}`],
         ['Different there', `${one.different}`],
+        ['Newer there', `${counted(one.newer, 'value')}; they stay`],
+        ['Too large to tell', `${one.tooLarge ?? 0}`],
         ['Deleted here', `${one.surplus}`],
         ['Not known here', `${one.unknown}; they stay`],
         ['History', `${one.days} days of attributes, ${one.observations} observations sent`],

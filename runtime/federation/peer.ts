@@ -27,7 +27,12 @@ export interface PeerRequest {
 /** An answer, or why there was none. */
 export type PeerAnswer =
   | { readonly status: number; readonly headers: IncomingMessage['headers']; readonly text: string }
-  | { readonly failure: 'timeout' | 'unreachable'; readonly reason: string }
+  | {
+      readonly failure: 'timeout' | 'unreachable'
+      readonly reason: string
+      /** There was an answer, of more bytes than are taken. */
+      readonly isTooLarge?: boolean
+    }
 
 export interface Peer {
   exchange(request: PeerRequest): Promise<PeerAnswer>
@@ -102,7 +107,7 @@ export function createPeer(settings: PeerSettings): Peer {
             size += chunk.length
             chunks.push(chunk)
             if (size <= limits.sourceAnswerBytesMax.value) return
-            end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes` })
+            end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes`, isTooLarge: true })
             request.destroy()
           })
           response.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))

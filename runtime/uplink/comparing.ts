@@ -81,9 +81,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
       if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
       if (isUnderWay(task)) return true
       task.endedAt = clock.now()
-      const { missing, different, surplus, days, observations, isDry } = task
+      const { missing, different, newer, tooLarge, surplus, days, observations, isDry } = task
       log.info('uplink.reconciled', {
-        ...{ uplink: id, missing, different, surplus, days, observations, isDry },
+        ...{ uplink: id, missing, different, newer, tooLarge, surplus, days, observations, isDry },
       })
       return true
     },

@@ -7,7 +7,7 @@
 import { limits } from '#base/limits.ts'
 import type { Digests, HistoryDigests } from '#broker/digests.ts'
 import type { Following, Span } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView, SystemTimes } from '#broker/types.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { covers, type Digest } from '#ngsi-ld/digest.ts'
@@ -36,6 +36,10 @@ export interface ReconcileTask {
   /** Entities that are not over there, or not as they are here. */
   missing: number
   different: number
+  /** Attribute instances that are newer over there, and stay. */
+  newer?: number
+  /** Entities of which there is no telling, because alone they are more than one answer may hold. */
+  tooLarge?: number
   /** Entities over there that were deleted here. */
   surplus: number
   /** Entities over there that came from here, of which nothing is known here; they stay. */
@@ -55,7 +59,17 @@ export const newTask = (
 ): ReconcileTask => ({
   ...(placedBefore === undefined ? {} : { placedBefore }),
   ...{ phase: 'buckets', after: -1, isDry, reason, startedAt: now },
-  ...{ compared: 0, missing: 0, different: 0, surplus: 0, unknown: 0, days: 0, observations: 0 },
+  ...{
+    compared: 0,
+    missing: 0,
+    different: 0,
+    newer: 0,
+    tooLarge: 0,
+    surplus: 0,
+    unknown: 0,
+    days: 0,
+    observations: 0,
+  },
 })
 
 export interface ReconcilePorts {
@@ -74,6 +88,12 @@ export interface ReconcilePorts {
   readonly settle: Ghosts['settle']
 }
 
+/** What an answer says. */
+interface Told<T> {
+  readonly json: T | undefined
+  readonly isTooLarge?: boolean
+}
+
 export interface Reconciler {
   /** Does the next portion of a task. False when the uplink was closed meanwhile. */
   portion(task: ReconcileTask): Promise<boolean>
@@ -85,9 +105,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
 
   /** The JSON of an answer; undefined when it says that there is no such thing. */
-  const told = <T>(ask: () => Promise<PeerAnswer>): Promise<{ readonly json: T | undefined } | undefined> =>
-    ports.until<{ readonly json: T | undefined }>(async () => {
+  const told = <T>(ask: () => Promise<PeerAnswer>): Promise<Told<T> | undefined> =>
+    ports.until<Told<T>>(async () => {
       const answer = await ask()
+      if ('failure' in answer && answer.isTooLarge === true) return { json: undefined, isTooLarge: true }
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       if (isTransient(answer.status, [404, 405, 501]))
         return { kind: 'later', reason: `answered ${answer.status}`, isUnreachable: false }
@@ -153,25 +174,41 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   /** Compares entities with what is over there, and sends what is not there or not the same. */
   async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
     const views = ids.flatMap((id) => following.entity(id) ?? [])
-    for (const part of idParts(views, ({ id }) => id)) {
-      const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
-      const query = [
-        `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
-        `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}`,
-      ].join('&')
-      const answer = await told<readonly Entity[]>(() => centre.ask('GET', `/entities?${query}`))
-      if (answer === undefined) return false
-      const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
-      const steps = part.flatMap((view) => {
-        const one = there.get(view.id)
-        const all = differenceOf(stepsOfEntity(view, 0, reading), one, task.placedBefore)
-        if (one === undefined) task.missing++
-        else if (all.length > 0) task.different++
-        return all
-      })
-      if (!(await send(task, steps))) return false
-    }
+    for (const part of idParts(views, ({ id }) => id)) if (!(await comparePart(task, part))) return false
     return true
+  }
+
+  async function comparePart(task: ReconcileTask, part: readonly EntityView[]): Promise<boolean> {
+    const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
+    const query = [
+      `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
+      `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
+    ].join('&')
+    const answer = await told<readonly Entity[]>(() => centre.ask('GET', `/entities?${query}`))
+    if (answer === undefined) return false
+    if (answer.isTooLarge === true) {
+      if (part.length === 1) {
+        task.tooLarge = (task.tooLarge ?? 0) + 1
+        return true
+      }
+      const half = Math.ceil(part.length / 2)
+      return (await comparePart(task, part.slice(0, half))) && (await comparePart(task, part.slice(half)))
+    }
+    const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
+    const steps = part.flatMap((view) => {
+      const one = there.get(view.id)
+      const all = differenceOf(stepsOfEntity(view, 0, reading), one, {
+        times: view.times(),
+        placedBefore: task.placedBefore,
+        onNewer: () => {
+          task.newer = (task.newer ?? 0) + 1
+        },
+      })
+      if (one === undefined) task.missing++
+      else if (all.length > 0) task.different++
+      return all
+    })
+    return send(task, steps)
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {
@@ -289,7 +326,15 @@ const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTE
 function differenceOf(
   steps: readonly Step[],
   there: Entity | undefined,
-  placedBefore: string | undefined,
+  {
+    times,
+    placedBefore,
+    onNewer,
+  }: {
+    readonly times: SystemTimes
+    readonly placedBefore: string | undefined
+    readonly onNewer: () => void
+  },
 ): readonly Step[] {
   if (there === undefined) return steps
   return steps.flatMap((step) => {
@@ -298,8 +343,13 @@ function differenceOf(
     for (const [name, instances] of step.attributes) {
       const theirs = new Map(instancesOf(there, name).map((one) => [keyOf(name, one.datasetId ?? ''), one]))
       const others = instances.filter((one) => {
-        const known = theirs.get(keyOf(name, one.datasetId ?? ''))
-        return known === undefined || (!covers(known, one) && !isNewer(known, one))
+        const key = keyOf(name, one.datasetId ?? '')
+        const known = theirs.get(key)
+        if (known === undefined) return true
+        if (covers(known, one)) return false
+        if (!isNewer(known, one, times.attributes[key]?.[1] ?? times.modified)) return true
+        onNewer()
+        return false
       })
       if (others.length > 0) attributes.set(name, others)
     }
@@ -314,7 +364,10 @@ function differenceOf(
   })
 }
 
-function isNewer(known: AttributeInstance, one: AttributeInstance): boolean {
+/** By when it was observed, where both tell; else by when it was written, by the clocks of both. */
+function isNewer(known: AttributeInstance, one: AttributeInstance, writtenAt: number): boolean {
   const [there, here] = [known, one].map(({ observedAt }) => dateTimeToMs(observedAt ?? ''))
-  return there !== undefined && here !== undefined && there > here
+  if (there !== undefined && here !== undefined && there !== here) return there > here
+  const { modifiedAt } = known
+  return typeof modifiedAt === 'string' && (dateTimeToMs(modifiedAt) ?? 0) > writtenAt
 }

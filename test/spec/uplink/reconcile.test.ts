@@ -112,9 +112,7 @@ describe('an uplink that compares', () => {
     })
 
     await send(centre, 'DELETE', `${entities}/urn:tank:5`)
-    await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, {
-      name: { type: 'Property', value: 'wrong' },
-    })
+    await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
     await send(centre, 'POST', entities, { id: 'urn:other:1', type: 'Tank' })
     await send(centre, 'DELETE', `${temporal}/urn:tank:1/attrs/level`)
 
@@ -126,6 +124,34 @@ describe('an uplink that compares', () => {
     await send(centre, 'DELETE', `${entities}/urn:other:1`)
     await expectSame('urn:tank:5')
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 0 })
+  }, 60_000)
+
+  it('leaves what somebody wrote over there since then', async () => {
+    const mine = { name: { type: 'Property', value: 'of the centre' } }
+    await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, mine)
+    expect(await reconcile()).toMatchObject({ missing: 0, different: 0, newer: 1 })
+    expect((await centre.get(`${entities}/urn:tank:7`)).json()).toMatchObject(mine)
+    // What is written here after that goes up as ever.
+    await send(site, 'PATCH', `${entities}/urn:tank:7/attrs`, { name: { type: 'Property', value: 'here' } })
+    await expectSame()
+    expect(await reconcile()).toMatchObject({ different: 0, newer: 0 })
+  }, 60_000)
+
+  it('compares large entities in smaller parts, and passes over one that no answer holds', async () => {
+    setLimit('sourceAnswerBytesMax', 100_000)
+    const large = (id: string, bytes: number): object => ({
+      ...{ id, type: 'Tank', text: { type: 'Property', value: 'x'.repeat(bytes) } },
+    })
+    for (let n = 0; n < 8; n++) await send(site, 'POST', entities, large(`urn:tank:large:${n}`, 40_000))
+    await send(site, 'POST', entities, large('urn:tank:huge', 120_000))
+    await expectSame()
+    await send(centre, 'DELETE', `${entities}/urn:tank:large:3`)
+    await send(centre, 'DELETE', `${entities}/urn:tank:huge/attrs/text`)
+    await send(centre, 'POST', `${entities}/urn:tank:huge/attrs`, large('urn:tank:huge', 110_000))
+    for (const n of [4, 5]) await send(centre, 'DELETE', `${entities}/urn:tank:large:${n}/attrs/text`)
+    expect(await reconcile()).toMatchObject({ missing: 1, different: 2, tooLarge: 1 })
+    expect((await centre.get(`${entities}/urn:tank:large:3`)).status).toBe(200)
+    setLimit('sourceAnswerBytesMax', 8 * 1024 * 1024)
   }, 60_000)
 
   it('compares histories of what was deleted, which stay, and brings nothing back by that', async () => {
@@ -169,9 +195,7 @@ describe('an uplink that compares', () => {
       await vi.waitFor(() => expect(other.asked().length).toBeGreaterThan(0), withinMs)
       await send(centre, 'DELETE', `${entities}/urn:tank:5`)
       await send(centre, 'DELETE', `${entities}/urn:tank:9/attrs/name`)
-      await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, {
-        name: { type: 'Property', value: 'wrong' },
-      })
+      await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
       // Newer over there, and of somebody else: both stay.
       await send(centre, 'PATCH', `${entities}/urn:tank:3/attrs`, level(9, 9))
       await send(centre, 'POST', entities, { id: 'urn:other:1', type: 'Tank' })
