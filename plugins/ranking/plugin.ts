@@ -45,7 +45,7 @@ export default definePlugin<RankingSettings, (typeof needs)[number]>({
 function backendOf(host: RankingHost): BrokerPort & { close(): void } {
   const { backend, tokenFile } = host.settings
   const port = backend === 'mdr' ? host.mdr : backend === 'indexing' ? host.component('indexing') : undefined
-  if (port === undefined) return host.remote({ url: backend, tokenFile })
+  if (port === undefined) return host.remote({ url: backend, tokenFile, isConfigured: true })
   return {
     get address() {
       return port.address
@@ -66,13 +66,14 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
   const backend = createBackend(port, clock.now)
   const ranking = createRanking({ backend, clock, context })
   const turns = createTurns(limits.rankingAtOnce.value, limits.rankingWaitingMax.value)
-  const hidden = new Set([...unsent, ...(settings.tokenFile === undefined ? [] : ['authorization'])])
+  const isElsewhere = settings.backend !== 'mdr' && settings.backend !== 'indexing'
+  const hidden = new Set([...unsent, ...(isElsewhere ? credentials : [])])
   const sent = (headers: Headers, without = hidden): Record<string, string> =>
     Object.fromEntries([...headers].filter(([name]) => !without.has(name)))
   const unconditional = new Set([...hidden, ...conditional])
 
   function checkLoop(): void {
-    if (host.addresses().some((own) => sameAddress(own, port.address)))
+    if (leadsBack(host, port.address))
       throw new GatewayError('peer.loop', 'ranking.backend is the ranking itself')
   }
 
@@ -118,10 +119,20 @@ const unsent = [
   'expect',
   'accept-encoding',
 ]
+/** They are for this gateway; a backend elsewhere gets those of the settings. */
+const credentials = ['authorization', 'x-auth-token', 'cookie']
 /** A ranked list is another one than the list that the backend would compare. */
 const conditional = ['if-none-match', 'if-match', 'if-modified-since', 'range']
 
-const sameAddress = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '')
+/** Whether an address is that of the ranking itself, by whatever name of this machine. */
+function leadsBack({ isOwn, addresses }: RankingHost, address: string): boolean {
+  if (!isOwn(address)) return false
+  const placeOf = (url: string): string => {
+    const { port, pathname } = new URL(url)
+    return `${port}${pathname.replace(/\/+$/, '')}`
+  }
+  return addresses().some((own) => placeOf(own) === placeOf(address))
+}
 
 async function route(request: Request, { signal }: RouteEnvironment, asks: Asks): Promise<Response> {
   const url = new URL(request.url)

@@ -92,7 +92,7 @@ function backendOf({ settings, mdr, component, remote, changes }: SearchHost): B
   if (backend === 'indexing') return { broker: index, ranking, index, changes }
   // What is nearby is known to whoever it ranks.
   if (backend === 'ranking') return { broker: component(backend), ranking, changes }
-  const other = remote({ url: backend, tokenFile })
+  const other = remote({ url: backend, tokenFile, isConfigured: true })
   return { broker: other, ranking: other, changes: undefined, close: other.close }
 }
 

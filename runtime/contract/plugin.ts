@@ -49,6 +49,8 @@ export interface RemoteBroker {
   readonly headers?: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
   /** File of a token sent as Bearer; read again for each request. Mode 0600. */
   readonly tokenFile?: string | undefined
+  /** Whether its address is from the settings, which may name this machine, and not from a request. */
+  readonly isConfigured?: boolean | undefined
   /** PEM file of those who vouch for it, beside those of the settings and the system. */
   readonly caFile?: string | undefined
   /** Who gives tokens, sent as X-Auth-Token: kept until they expire, and asked for anew when one is refused. */

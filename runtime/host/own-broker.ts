@@ -4,8 +4,8 @@
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import { limits } from '#base/limits.ts'
 import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
+import { within } from './patience.ts'
 
 /** What answers a request; it never rejects. */
 export type Serve = (
@@ -19,13 +19,14 @@ export function createOwnBroker(address: () => string, serve: Serve): BrokerPort
     get address() {
       return address()
     },
-    exchange: (request: BrokerRequest) => within(request, answerOf(request, serve)),
+    exchange: (request: BrokerRequest) => within(request, (signal) => answerOf(request, serve, signal)),
   })
 }
 
 async function answerOf(
   { method, path, headers = {}, body = '' }: BrokerRequest,
   serve: Serve,
+  signal: AbortSignal,
 ): Promise<BrokerAnswer> {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const length = bytes.length === 0 ? {} : { 'content-length': String(bytes.length) }
@@ -36,7 +37,11 @@ async function answerOf(
     headers: { ...Object.fromEntries(lower), ...length } as Record<string, string>,
   })
   try {
-    const request = new Request(`http://localhost${path}`, { method, headers: incoming.headers as never })
+    const request = new Request(`http://localhost${path}`, {
+      method,
+      headers: incoming.headers as never,
+      signal,
+    })
     const response = await serve(request, { incoming, body: bytes, isWithin: true })
     return {
       status: response.status,
@@ -51,19 +56,3 @@ async function answerOf(
 
 /** One for all: nobody reads it. */
 const unconnected = new Socket()
-
-/** The answer, unless time or patience ends before. */
-function within({ timeoutMs, signal }: BrokerRequest, answer: Promise<BrokerAnswer>): Promise<BrokerAnswer> {
-  const ms = timeoutMs ?? limits.pluginRequestMs.value
-  return new Promise((resolve) => {
-    const end = (found: BrokerAnswer): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abandon)
-      resolve(found)
-    }
-    const timer = setTimeout(() => end({ failure: 'timeout', reason: `no answer within ${ms} ms` }), ms)
-    const abandon = (): void => end({ failure: 'unreachable', reason: 'nobody waits for it any more' })
-    signal?.addEventListener('abort', abandon)
-    void answer.then(end)
-  })
-}

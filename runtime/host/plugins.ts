@@ -74,6 +74,10 @@ interface Kept {
   state: PluginState
   reason: string
   running: Running | undefined
+  /** Requests that it works on. */
+  busy: number
+  /** Called when it works on none any more. */
+  rests: (() => void) | undefined
   /** Ends what it was given. */
   readonly given: AsyncDisposableStack
   readonly abort: AbortController
@@ -99,6 +103,7 @@ export function createPlugins(
 
   async function end(one: Kept): Promise<void> {
     one.abort.abort()
+    await restOf(one)
     try {
       await one.running?.close?.()
     } catch (error) {
@@ -136,7 +141,7 @@ export function createPlugins(
     createOwnBroker(
       () => ports.addresses(name)[0] ?? name,
       async (request, { body }) => {
-        const environment = { body: async () => body, signal: new AbortController().signal }
+        const environment = { body: async () => body, signal: request.signal }
         const running = answer(name, request, environment)
         try {
           return await running
@@ -153,7 +158,7 @@ export function createPlugins(
   ): Response | Promise<Response> {
     const one = all.get(name)
     if (one?.state === 'running' && one.running?.fetch !== undefined)
-      return one.running.fetch(request, environment)
+      return counted(one, () => one.running!.fetch!(request, environment))
     if (one === undefined || one.state === 'running')
       throw new GatewayError('http.no-route', `there is no ${name}`)
     const why = one.state === 'quarantined' ? `failed: ${one.reason}` : `is ${one.state}`
@@ -194,11 +199,36 @@ function refusalOf(error: unknown): Response {
   return Response.json(problem, { status: problem.status })
 }
 
+/** Counts a request while it is worked on. */
+async function counted(one: Kept, work: () => Response | Promise<Response>): Promise<Response> {
+  one.busy++
+  try {
+    return await work()
+  } finally {
+    one.busy--
+    if (one.busy === 0) one.rests?.()
+  }
+}
+
+/** Settles when a plugin works on no request any more, or has had time enough. */
+function restOf(one: Kept): Promise<void> {
+  if (one.busy === 0) return Promise.resolve()
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, limits.pluginDrainMs.value)
+    one.rests = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+}
+
 const keep = (wanted: Wanted): Kept => ({
   wanted,
   state: 'starting',
   reason: '',
   running: undefined,
+  busy: 0,
+  rests: undefined,
   given: new AsyncDisposableStack(),
   abort: new AbortController(),
 })
@@ -240,11 +270,24 @@ function hostOf(
   return Object.freeze({ ...base, ...Object.fromEntries(named) }) satisfies Host<unknown, never>
 }
 
-/** Whatever follows ends with the plugin. */
+/** Whatever still follows ends with the plugin. */
 function followed(changes: Capabilities['changes'], given: AsyncDisposableStack): Capabilities['changes'] {
+  const open = new Set<{ close(): void }>()
+  given.defer(() => {
+    for (const one of open) one.close()
+  })
   return {
     ...changes,
-    follow: (from, follower) => given.adopt(changes.follow(from, follower), (one) => one.close()),
+    follow(from, follower) {
+      const one = changes.follow(from, follower)
+      open.add(one)
+      return {
+        close() {
+          open.delete(one)
+          one.close()
+        },
+      }
+    },
   }
 }
 

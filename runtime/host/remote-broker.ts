@@ -10,6 +10,7 @@ import { readAuthorities, requireSecretFile } from '#config/access.ts'
 import type { BrokerAnswer, BrokerPort, BrokerRequest, RemoteBroker } from '#contract'
 import { createPeer } from '#federation/peer.ts'
 import { createIdentityTokens } from './identity-tokens.ts'
+import { within } from './patience.ts'
 
 export interface RemoteSettings {
   readonly allowsLoopback: boolean
@@ -19,14 +20,15 @@ export interface RemoteSettings {
 
 /** @throws GatewayError config.invalid for an address that is none, or a file that cannot be read. */
 export function openRemoteBroker(
-  { url, tenant, headers, tokenFile, caFile, identity }: RemoteBroker,
+  { url, tenant, headers, tokenFile, caFile, identity, isConfigured = false }: RemoteBroker,
   settings: RemoteSettings,
   clock: Clock,
 ): BrokerPort & { close(): void } {
   const address = addressOf(url)
   const ca = caFile === undefined ? undefined : readAuthorities(caFile)
   const peer = createPeer({
-    allowsLoopback: settings.allowsLoopback,
+    // Who writes the settings may mean this machine; who asks over HTTP may not.
+    allowsLoopback: settings.allowsLoopback || isConfigured,
     ca: ca === undefined ? settings.ca : [...(settings.ca ?? getCACertificates()), ca],
   })
   const tokens = identity === undefined ? undefined : createIdentityTokens(identity, { peer, clock })
@@ -55,13 +57,14 @@ export function openRemoteBroker(
 
   return Object.freeze({
     address,
-    async exchange(request) {
-      const answer = await exchange(request)
-      if (tokens === undefined || 'failure' in answer || answer.status !== 401) return answer
-      // It may have been withdrawn before its time.
-      tokens.forget()
-      return exchange(request)
-    },
+    exchange: (request) =>
+      within(request, async () => {
+        const answer = await exchange(request)
+        if (tokens === undefined || 'failure' in answer || answer.status !== 401) return answer
+        // It may have been withdrawn before its time.
+        tokens.forget()
+        return exchange(request)
+      }),
     close: peer.close,
   } satisfies BrokerPort & { close(): void })
 }

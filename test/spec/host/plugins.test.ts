@@ -115,6 +115,9 @@ function scanned(): unknown {
     .toSorted((a, b) => a.id.localeCompare(b.id))
 }
 
+const plugin = (name: string, fetch: () => Response) =>
+  definePlugin({ name, version: '1.0.0', summary: name, needs: [], start: () => ({ fetch }) })
+
 const settles = (): Promise<void> => vi.waitFor(async () => expect(await copied()).toEqual(scanned()), 5000)
 
 describe('what a plugin follows', () => {
@@ -323,5 +326,53 @@ describe('what a plugin gets', () => {
         text: expect.stringContaining('"detail":"weights: is missing"') as string,
       }),
     ])
+  })
+
+  it('answers with what another plugin refuses, instead of being without an answer', async () => {
+    const refusing = plugin('refusing', () => {
+      throw new GatewayError('ngsi-ld.bad-request-data', 'q: is no query')
+    })
+    let answer: unknown
+    const asking = definePlugin({
+      name: 'asking',
+      version: '1.0.0',
+      summary: 'Asks another',
+      needs: ['component'],
+      start: ({ component }: Host<object, 'component'>) => ({
+        async fetch() {
+          answer = await component('refusing').exchange({ method: 'GET', path: '/' })
+          return new Response()
+        },
+      }),
+    })
+    host = await startPlugins(open, temporary.folder, [asking, refusing])
+    await host.fetch('asking', new Request('http://x/'), environment())
+    expect(answer).toMatchObject({ status: 400, text: expect.stringContaining('is no query') })
+  })
+
+  it('has its file while it works on a request, also when it is to end', async () => {
+    const gate = Promise.withResolvers<void>()
+    const slow = definePlugin({
+      name: 'slow',
+      version: '1.0.0',
+      summary: 'Takes its time',
+      needs: ['database'],
+      tables,
+      start: ({ database }: Host<object, 'database'>) => ({
+        async fetch() {
+          await gate.promise
+          return Response.json(database.prepare('SELECT n FROM cursor').get())
+        },
+      }),
+    })
+    host = await startPlugins(open, temporary.folder, [slow])
+    const answer = Promise.resolve(host.fetch('slow', new Request('http://x/'), environment()))
+    const closing = host.close()
+    expect(() => host!.fetch('slow', new Request('http://x/'), environment())).toThrow(
+      expect.objectContaining({ code: 'plugin.unavailable' }),
+    )
+    gate.resolve()
+    expect(await (await answer).json()).toEqual({ n: 0 })
+    await closing
   })
 })

@@ -1,0 +1,31 @@
+/**
+ * How long somebody waits for an answer: until it comes, time is up, or nobody wants it any more. What works on it is told by the
+ * signal, so that it can stop.
+ */
+import { limits } from '#base/limits.ts'
+import type { BrokerAnswer, BrokerRequest } from '#contract'
+
+/** The answer of `work`, unless time or patience ends before. Never rejects where `work` does not. */
+export function within(
+  { timeoutMs, signal }: Pick<BrokerRequest, 'timeoutMs' | 'signal'>,
+  work: (signal: AbortSignal) => Promise<BrokerAnswer>,
+): Promise<BrokerAnswer> {
+  const ms = timeoutMs ?? limits.pluginRequestMs.value
+  const gone = new AbortController()
+  return new Promise((resolve) => {
+    const end = (answer: BrokerAnswer): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abandon)
+      resolve(answer)
+    }
+    const giveUp = (answer: BrokerAnswer): void => {
+      end(answer)
+      gone.abort()
+    }
+    const abandon = (): void => giveUp({ failure: 'unreachable', reason: 'nobody waits for it any more' })
+    const timer = setTimeout(() => giveUp({ failure: 'timeout', reason: `no answer within ${ms} ms` }), ms)
+    if (signal?.aborted === true) abandon()
+    else signal?.addEventListener('abort', abandon)
+    if (!gone.signal.aborted) void work(gone.signal).then(end)
+  })
+}
