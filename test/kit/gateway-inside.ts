@@ -12,6 +12,13 @@ import { type HttpClient, httpClient } from './http-gateway.ts'
 /** Plugins are reached under the main port; a test that wants another one says so. */
 export const noPluginPorts = { SELVEDGE_RANKING_PORT: 'off', SELVEDGE_SEARCH_PORT: 'off' }
 
+/** For tests that count subscriptions or requests: no component adds any. */
+export const noPlugins = {
+  SELVEDGE_INDEXING_ENABLED: 'false',
+  SELVEDGE_RANKING_ENABLED: 'false',
+  SELVEDGE_SEARCH_ENABLED: 'false',
+}
+
 export interface GatewayInside extends HttpClient {
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { noPlugins } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
@@ -24,12 +25,12 @@ describe('copies', () => {
   const startCentre = (port = 0) =>
     startGatewayProcess({
       dataFolder: join(folders, 'centre'),
-      env: { SELVEDGE_HTTP_PORT: String(port), SELVEDGE_MQTT_PORT: 'off' },
+      env: { SELVEDGE_HTTP_PORT: String(port), SELVEDGE_MQTT_PORT: 'off', ...noPlugins },
     })
   const startEdge = async (...copies: object[]): Promise<GatewayProcess> => {
     edge = await startGatewayProcess({
       dataFolder: join(folders, 'edge'),
-      env: { SELVEDGE_MQTT_PORT: 'off' },
+      env: { SELVEDGE_MQTT_PORT: 'off', ...noPlugins },
       config: { copies: copies.map((one) => ({ name: 'shared', types: ['Shared'], ...one })) },
     })
     return edge
@@ -138,7 +139,7 @@ describe('copies', () => {
     await ok(centre, 'POST', entities, shared('urn:s:1', 'one'))
     edge = await startGatewayProcess({
       dataFolder: join(folders, 'edge'),
-      env: { SELVEDGE_MQTT_PORT: 'off' },
+      env: { SELVEDGE_MQTT_PORT: 'off', ...noPlugins },
       config: {
         copies: [{ name: 'shared', url: centre.httpUrl, types: ['Shared'], everySeconds: 1 }],
         tunnels: [{ url: centre.httpUrl }],

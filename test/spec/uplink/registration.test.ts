@@ -8,6 +8,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { noPlugins } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
@@ -34,12 +35,12 @@ describe('a gateway that is registered at a centre', () => {
   const startCentre = (port = 0, folder = 'centre') =>
     startGatewayProcess({
       dataFolder: join(folders, folder),
-      env: { SELVEDGE_HTTP_PORT: String(port), SELVEDGE_MQTT_PORT: 'off' },
+      env: { SELVEDGE_HTTP_PORT: String(port), SELVEDGE_MQTT_PORT: 'off', ...noPlugins },
     })
   const startEdge = async (settings: object | undefined): Promise<GatewayProcess> => {
     edge = await startGatewayProcess({
       dataFolder: join(folders, 'edge'),
-      env: { SELVEDGE_HTTP_PORT: String(edgePort), SELVEDGE_MQTT_PORT: 'off' },
+      env: { SELVEDGE_HTTP_PORT: String(edgePort), SELVEDGE_MQTT_PORT: 'off', ...noPlugins },
       config: settings === undefined ? {} : { register: [settings] },
     })
     return edge

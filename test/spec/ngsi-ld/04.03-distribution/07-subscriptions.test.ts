@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { type GatewayInside, noPlugins, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { startHttpGateway } from '#test/kit/http-gateway.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
 
@@ -31,8 +31,8 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   let there: GatewayInside
   let receiver: Receiver
   beforeAll(async () => {
-    here = await startGatewayInside(folders[0]!)
-    there = await startGatewayInside(folders[1]!)
+    here = await startGatewayInside(folders[0]!, noPlugins)
+    there = await startGatewayInside(folders[1]!, noPlugins)
     receiver = await createReceiver()
   })
   afterAll(async () => {
@@ -248,7 +248,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     const id = await subscribe({})
     await passedOn(1)
     await here.close()
-    here = await startGatewayInside(folders[0]!)
+    here = await startGatewayInside(folders[0]!, noPlugins)
     await make(there, 'urn:p:7', { flow: at(1) })
     await passedOn(1)
     await here.ask('DELETE', `${api}/subscriptions/${id}`)
@@ -258,7 +258,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   test('a source that is away gets what it missed when it is back', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
-    const near = await startGatewayInside(folder)
+    const near = await startGatewayInside(folder, noPlugins)
     restoreLimits()
     await there.close()
     await register({}, near)
@@ -267,11 +267,17 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
       entities: [{ type: 'Pump' }],
       notification: { endpoint: { uri: receiver.url() } },
     })
-    there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+    there = await startGatewayInside(folders[1]!, {
+      ...noPlugins,
+      SELVEDGE_HTTP_PORT: String(there.httpPort),
+    })
     await passedOn(1)
     await there.close()
     await near.ask('DELETE', made.headers['location']!)
-    there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+    there = await startGatewayInside(folders[1]!, {
+      ...noPlugins,
+      SELVEDGE_HTTP_PORT: String(there.httpPort),
+    })
     await passedOn(0)
     await near.close()
     rmSync(folder, { recursive: true, force: true })
@@ -280,7 +286,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   test('a source that never comes back keeps no other from what it missed', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
-    const near = await startGatewayInside(folder)
+    const near = await startGatewayInside(folder, noPlugins)
     setLimit('passedOnAtOnce', 1)
     await there.close()
     try {
@@ -291,7 +297,10 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
         entities: [{ type: 'Pump' }],
         notification: { endpoint: { uri: receiver.url() } },
       })
-      there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+      there = await startGatewayInside(folders[1]!, {
+        ...noPlugins,
+        SELVEDGE_HTTP_PORT: String(there.httpPort),
+      })
       const [passed] = await passedOn(1)
       await near.close()
       await there.ask('DELETE', `${api}/subscriptions/${passed!.id}`)
@@ -304,7 +313,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   test('a source that is away for too long is told no more, so that what ended does not pile up', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
-    const near = await startGatewayInside(folder)
+    const near = await startGatewayInside(folder, noPlugins)
     await register({}, near)
     const made = await near.send('POST', `${api}/subscriptions`, {
       type: 'Subscription',
@@ -317,7 +326,10 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     try {
       await near.ask('DELETE', made.headers['location']!)
       await new Promise((resolve) => setTimeout(resolve, 1000))
-      there = await startGatewayInside(folders[1]!, { SELVEDGE_HTTP_PORT: String(there.httpPort) })
+      there = await startGatewayInside(folders[1]!, {
+        ...noPlugins,
+        SELVEDGE_HTTP_PORT: String(there.httpPort),
+      })
       await new Promise((resolve) => setTimeout(resolve, 500))
       await passedOn(1)
       await near.close()

@@ -1,11 +1,14 @@
 /** An internal failure, forced in a real process [NGSI-LD 6.3.2]: 500 with an id, and the log has that id. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { noPlugins } from '#test/kit/gateway-inside.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
 let gateway: GatewayProcess
 beforeAll(async () => {
-  gateway = await startGatewayProcess({ env: { SELVEDGE_FAILPOINTS: 'http:internal=throw(2)' } })
+  gateway = await startGatewayProcess({
+    env: { ...noPlugins, SELVEDGE_FAILPOINTS: 'http:internal=throw(2)' },
+  })
 })
 afterAll(() => gateway?.stop())
 
