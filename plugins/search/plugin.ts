@@ -124,7 +124,10 @@ async function route(
     const body = method === 'POST' ? await environment.body() : Buffer.alloc(0)
     const read: RouteEnvironment = { ...environment, body: () => Promise.resolve(body) }
     const { http, stream } = await engine()
-    return path === '/graphql' ? http(request, read) : stream(request, read)
+    if (path !== '/graphql') return stream(request, read)
+    if (method !== 'HEAD') return http(request, read)
+    const { status, headers } = await http(new Request(url, { headers: request.headers }), read)
+    return new Response(null, { status, headers })
   }
   const isRead = method === 'GET' || method === 'HEAD'
   const found = path === '/version' ? versionOf(settings) : isRead ? page.answer(path, request) : undefined

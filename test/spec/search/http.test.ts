@@ -71,6 +71,15 @@ describe('the endpoint', () => {
     expect(other.status).toBe(406)
   })
 
+  it('serves HEAD as GET, without the body', async () => {
+    const head = (query: string, headers: Record<string, string> = {}): Promise<Response> =>
+      fetch(`${endpoint}?query=${encodeURIComponent(query)}`, { method: 'HEAD', headers })
+    const answer = await head('{ platforms { id } }')
+    expect([answer.status, await answer.text()]).toEqual([200, ''])
+    expect(answer.headers.get('content-type')).toContain('application/json')
+    expect((await head('{ nothing }', { Accept: 'application/graphql-response+json' })).status).toBe(400)
+  })
+
   it('tells the version label as a JSON string', async () => {
     expect(await (await fetch(`${site.url}/search/version`)).json()).toBe('abc123')
   })
