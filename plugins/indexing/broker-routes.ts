@@ -9,9 +9,11 @@ import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
 import { type BrokerRow, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { kindOf, kindsOf } from './kinds.ts'
+import { isAged, reasonOf } from './outlook.ts'
 import { otherAddressesOf } from './place.ts'
 import { factsOf, type RemoteFacts } from './remote.ts'
 import type { Remotes } from './remotes.ts'
+import { undeliveredAt } from './silence.ts'
 import { itemsOf, notifiedItems } from './told.ts'
 import { watched } from './watched.ts'
 
@@ -37,14 +39,14 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
     const {
       subscriptions = {},
       tenant,
-      reason,
       lastCrawl,
       heardAt,
       tellsDeletions,
       learntFrom,
-      undeliveredAt,
     }: RemoteFacts = factsOf(row)
     const isOwn = row.b === ownBroker
+    const reason = isOwn ? undefined : reasonOf(row)
+    const failedAt = undeliveredAt(factsOf(row))
     const others = otherAddressesOf(row.host)
     return {
       _id: row.key,
@@ -56,12 +58,12 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       origin: row.origin,
       state: row.state,
       since: new Date(row.since).toISOString(),
-      ...(reason === undefined || row.state === 'following' ? {} : { reason }),
+      ...(reason === undefined ? {} : { reason }),
       ...(tenant === undefined ? {} : { tenant }),
       ...(learntFrom === undefined ? {} : { learntFrom }),
-      isAged: !isOwn && (row.state === 'down' || row.state === 'refused'),
+      isAged: !isOwn && isAged(row),
       ...(heardAt === undefined ? {} : { heardAt }),
-      ...(undeliveredAt === undefined ? {} : { undeliveredAt }),
+      ...(failedAt === undefined ? {} : { undeliveredAt: failedAt }),
       ...(tellsDeletions === undefined ? {} : { tellsDeletions }),
       entities: catalogue.countsOf(row.b),
       ...(row.load === null ? {} : { load: { read: row.load.read, total: row.load.total } }),

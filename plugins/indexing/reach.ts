@@ -7,6 +7,7 @@ import type { BrokerPort, Host, RemoteIdentity } from '#contract'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { type Asking, createAsking } from './asking.ts'
 import { placeOf } from './place.ts'
+import { isHiddenFrom } from './silence.ts'
 
 /** A broker of the settings. */
 export interface DeclaredBroker {
@@ -43,6 +44,11 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
     tenantOf: (address: string): string | undefined => declared.get(placeOf(address))?.tenant,
     /** Whether anybody can notify us. */
     isReached: (): boolean => callbackBase() !== undefined,
+    /** Where a broker notifies us, and whether that is an address of this machine alone while the broker is elsewhere. */
+    notifying: (address: string) => () => {
+      const base = callbackBase() ?? ''
+      return { base, isHidden: isHiddenFrom(address, base) }
+    },
     /** Where a broker notifies us for a purpose. */
     callback: (key: string, secret: string) => (purpose: string) => {
       const base = callbackBase()

@@ -86,7 +86,9 @@ export async function standingOf(id: string, uri: string, asking: Asking): Promi
 }
 
 function failureIn(notification: JsonObject): string | undefined {
-  const { lastFailure, lastSuccess } = notification
-  if (typeof lastFailure !== 'string') return undefined
+  const { lastFailure, lastSuccess, lastNotification, status } = notification
+  // Some brokers say no more than that.
+  if (typeof lastFailure !== 'string')
+    return status === 'failed' && typeof lastNotification === 'string' ? lastNotification : undefined
   return typeof lastSuccess === 'string' && lastSuccess >= lastFailure ? undefined : lastFailure
 }

@@ -13,11 +13,12 @@ import { type Crawled, crawl } from './crawl.ts'
 import { indexedTypes } from './kinds.ts'
 import { readSources } from './reading.ts'
 import { standingOf, subscribe, unsubscribe } from './remote-subscriptions.ts'
+import { type Notifying, type Silence, silenceOf } from './silence.ts'
 import type { Items } from './told.ts'
 import { watched } from './watched.ts'
 
 /** What is kept of a registered broker beside its address. */
-export interface RemoteFacts {
+export interface RemoteFacts extends Notifying {
   readonly tenant?: string
   /** What callbacks are signed with. */
   readonly secret: string
@@ -29,10 +30,8 @@ export interface RemoteFacts {
   readonly lastCrawl?: Crawled
   /** When its entries were last known to be right, ISO 8601. */
   readonly heardAt?: string
-  /** The failure that it told of last, which a reading has made good. */
-  readonly failedAt?: string
-  /** When it last failed to notify us, as long as it did not succeed since. */
-  readonly undeliveredAt?: string | undefined
+  /** There while it cannot notify us. */
+  readonly silence?: Silence | undefined
   /** Keys of the brokers whose registrations name it. */
   readonly learntFrom?: readonly string[]
   /** When it was taken out, ms. */
@@ -50,6 +49,8 @@ export interface RemotePorts {
   readonly log: Log
   /** Address of the callback for a purpose; undefined while nobody can reach us. */
   readonly callback: (purpose: string) => string | undefined
+  /** Where it is to notify us, and whether nobody there reaches that. */
+  readonly notifying: () => { readonly base: string; readonly isHidden: boolean }
   /** Takes addresses of brokers that its registrations name; left out where none are learnt. */
   readonly learn?: ((addresses: readonly string[]) => void) | undefined
   readonly signal: AbortSignal
@@ -98,12 +99,12 @@ export function createRemote(ports: RemotePorts) {
     if ('trouble' in standing) return standing.trouble
     const { kind, failedAt } = standing.value
     if (kind === 'as wanted') {
-      if (facts().undeliveredAt !== failedAt) note({ undeliveredAt: failedAt })
-      const isMissed = failedAt !== undefined && failedAt !== facts().failedAt
-      if (isMissed && clock.monotonic() - crawledAt > limits.indexMissedMs.value) {
-        isBehind = true
-        note({ failedAt })
-      }
+      const { undelivered = {}, madeGood = {} } = facts()
+      const { [purpose]: known, ...others } = undelivered
+      if (known !== failedAt)
+        note({ undelivered: failedAt === undefined ? others : { ...others, [purpose]: failedAt } })
+      const isMissed = failedAt !== undefined && failedAt !== madeGood[purpose]
+      if (isMissed && clock.monotonic() - crawledAt > limits.indexMissedMs.value) isBehind = true
       return undefined
     }
     if (kind === 'otherwise') await unsubscribe(id, asking)
@@ -126,10 +127,11 @@ export function createRemote(ports: RemotePorts) {
 
   async function read(): Promise<Trouble | undefined> {
     isBehind = false
+    const { undelivered = {} } = facts()
     const outcome = await crawl({ b, asking, brokers, catalogue, clock, inTurn, isToldSince })
     if ('trouble' in outcome) return outcome.trouble
     crawledAt = clock.monotonic()
-    note({ lastCrawl: outcome.crawled })
+    note({ lastCrawl: outcome.crawled, madeGood: undelivered })
     log.info('indexing.read', { broker: host, ...outcome.crawled })
     ports.learn?.(await readSources([...indexedTypes], asking))
     return undefined
@@ -141,18 +143,35 @@ export function createRemote(ports: RemotePorts) {
   /** Looks after the broker once. */
   async function turn(): Promise<boolean> {
     const before = brokers.get(b)?.state
-    const trouble = (await look()) ?? (isBehind ? await read() : undefined)
+    const unseen = await look()
+    const isRead = unseen === undefined && isBehind
+    const trouble = isRead ? await read() : unseen
     if (isClosed || signal.aborted) return false
-    if (trouble === undefined) {
-      const { reason: _, ...rest } = facts()
-      brokers.set(b, { state: 'following', facts: { ...rest, heardAt: new Date(clock.now()).toISOString() } })
-      if (before === 'down' || before === 'refused') log.info('indexing.broker-up', { broker: host })
-      return true
-    }
+    if (trouble !== undefined) return fall(trouble)
+    follow(isRead)
+    if (before === 'down' || before === 'refused') log.info('indexing.broker-up', { broker: host })
+    return true
+  }
+
+  /** It answers; what it told is right as of now, unless it cannot tell. */
+  function follow(isRead: boolean): void {
+    const { reason: _, silence: before, ...rest } = facts()
+    const { base, isHidden } = ports.notifying()
+    // Whatever the addresses look like: what came has found its way.
+    const silence = silenceOf(rest, { base, isHidden: isHidden && counts.notifications === 0 })
+    const heard = silence?.isAged === true && !isRead ? {} : { heardAt: new Date(clock.now()).toISOString() }
+    brokers.set(b, { state: 'following', facts: { ...rest, ...heard, silence } as never })
+    if (silence !== undefined && before === undefined)
+      log.warn('indexing.broker-silent', { broker: host, reason: silence.reason })
+  }
+
+  /** It cannot be reached, or used. */
+  function fall({ kind, reason }: Trouble): false {
+    const before = brokers.get(b)?.state
     isBehind = true
-    brokers.set(b, { state: trouble.kind })
-    note({ reason: trouble.reason })
-    if (before !== trouble.kind) log.warn('indexing.broker-down', { broker: host, reason: trouble.reason })
+    brokers.set(b, { state: kind })
+    note({ reason })
+    if (before !== kind) log.warn('indexing.broker-down', { broker: host, reason })
     return false
   }
 
@@ -190,6 +209,12 @@ export function createRemote(ports: RemotePorts) {
     /** Makes the subscriptions that are missing, now. */
     async subscribeAll(): Promise<Trouble | undefined> {
       return look()
+    },
+    /** Somebody else could not reach it. */
+    lost(reason: string): void {
+      if (isClosed || brokers.get(b)?.state === 'down') return
+      fall({ kind: 'down', reason })
+      wake()
     },
     /** Reads all again, soon. */
     crawl(): void {

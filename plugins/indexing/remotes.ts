@@ -56,8 +56,9 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
         ? (found: readonly string[]) => learnt(row.key, found)
         : undefined
     const callback = reach.callback(row.key, secret)
+    const notifying = reach.notifying(row.host)
     const remote = createRemote({
-      ...{ row, asking, brokers, catalogue, clock, log, callback, learn },
+      ...{ row, asking, brokers, catalogue, clock, log, callback, notifying, learn },
       signal: ended,
     })
     const one = { asking, port, remote, abort }
@@ -212,8 +213,8 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
 
     /** Ports of those that can be asked now. */
     asked: (): BrokerPort[] =>
-      [...running].flatMap(([b, { port }]) =>
-        ['following', 'loading', 'new'].includes(brokers.get(b)?.state ?? '') ? [port] : [],
+      [...running].flatMap(([b, one]) =>
+        ['following', 'loading', 'new'].includes(brokers.get(b)?.state ?? '') ? [telling(one)] : [],
       ),
 
     warnings: () => warningsOf(standing()),
@@ -229,6 +230,17 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
     },
   })
 }
+
+/** The port of a broker, where whoever cannot reach it tells those that follow it. */
+const telling = ({ port, remote }: Running): BrokerPort => ({
+  address: port.address,
+  async exchange(request) {
+    const answer = await port.exchange(request)
+    const isLost = 'failure' in answer && answer.failure === 'unreachable'
+    if (isLost && request.signal?.aborted !== true) remote.lost(answer.reason)
+    return answer
+  },
+})
 
 /** A broker of the settings has the address that they give it now. */
 function respelt(row: BrokerRow, brokers: Brokers, reach: Reach): BrokerRow {

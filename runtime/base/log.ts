@@ -102,6 +102,8 @@ export const logEvents = {
   'indexing.disk': 'The index cannot be written for its disk; it is tried again.',
   'indexing.subscription-gone': 'A subscription of the index was not there any more, and is made again.',
   'indexing.broker-down': 'A registered broker cannot be reached or used; its entries count as aged.',
+  'indexing.broker-silent':
+    'A registered broker answers but cannot notify this gateway; see indexing.callbackUrl.',
   'indexing.broker-up': 'A registered broker is there again; it is read anew.',
   'indexing.broker-learnt': 'A broker that a registration of a context source names is indexed, too.',
   'indexing.subscription-left': 'A subscription of the index stays at a broker that was taken out.',

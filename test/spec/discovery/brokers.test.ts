@@ -296,6 +296,9 @@ describe('a broker that was away', () => {
     // What the broker itself does not have was only told by these tests; the next reading takes it out.
     const port = String(first.httpPort)
     await first.kill()
+    // Whoever cannot reach it tells, long before the next look at it.
+    await index.get('/indexing/ngsi-ld/v1/entities?type=Building')
+    expect(await warning()).toMatch(/^110 127\.0\.0\.1:\d+ ".* is down: /)
     await vi.waitFor(async () => expect(await stateOf(first.httpUrl)).toBe('down'), patience)
     expect(await registrationOf(first.httpUrl)).toMatchObject({ isAged: true, reason: expect.any(String) })
     expect(await warning()).toMatch(/^110 127\.0\.0\.1:\d+ ".* is down: .*what is known of it is of /)

@@ -1,0 +1,36 @@
+/** Whether a broker can notify this gateway, by what is known of it. */
+import { describe, expect, it } from 'vitest'
+import { isHiddenFrom, silenceOf, undeliveredAt } from './silence.ts'
+
+const [early, late] = ['2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z']
+const open = { base: 'http://gateway/indexing', isHidden: false }
+
+describe('a broker that cannot notify', () => {
+  it('is none while nothing failed', () => {
+    expect(silenceOf({}, open)).toBeUndefined()
+    expect(silenceOf({ undelivered: {}, madeGood: { stream: early } }, open)).toBeUndefined()
+  })
+
+  it('has told too little since a failure that no reading made good', () => {
+    const reason = 'it cannot notify this gateway at http://gateway/indexing; set indexing.callbackUrl'
+    expect(silenceOf({ undelivered: { stream: early } }, open)).toEqual({ reason, isAged: true })
+    const undelivered = { stream: late, sensor: early }
+    expect(silenceOf({ undelivered, madeGood: { stream: early, sensor: early } }, open)?.isAged).toBe(true)
+    expect(silenceOf({ undelivered, madeGood: undelivered }, open)).toEqual({ reason, isAged: false })
+    expect(undeliveredAt({ undelivered })).toBe(late)
+  })
+
+  it('is known before anything fails where the address is this machine alone', () => {
+    expect(silenceOf({}, { ...open, isHidden: true })?.isAged).toBe(true)
+  })
+
+  it.each([
+    ['http://broker:9090', 'http://127.0.0.1:9090/indexing', true],
+    ['https://10.0.0.7', 'http://localhost:9090/indexing', true],
+    ['http://broker:9090', 'http://gateway:9090/indexing', false],
+    ['http://localhost:9191', 'http://127.0.0.1:9090/indexing', false],
+    ['http://127.0.0.1:9191', 'https://gateway.example/indexing', false],
+  ])('at %s, of %s', (broker, address, isHidden) => {
+    expect(isHiddenFrom(broker, address)).toBe(isHidden)
+  })
+})
