@@ -201,7 +201,8 @@ async function readIndex(
   }
   let answer = await asked(ask)
   // What it cannot tell by q the broker does; names in q that it never saw are such.
-  if (ask.q !== undefined && !isByIndex(answer)) answer = await asked({ ...ask, q: undefined })
+  const isRefused = 'status' in answer && answer.status < 500 && !isByIndex(answer)
+  if (ask.q !== undefined && isRefused) answer = await asked({ ...ask, q: undefined })
   if ('failure' in answer && answer.failure === 'unreachable') {
     const without = 'the index does not run, so near and search see only what entities have themselves'
     if (!ports.signal.aborted) tally.warnings.add(without)

@@ -171,14 +171,20 @@ async function* located(parts: Parts, ask: Ask, words: Words | undefined): Async
   const direct: Ask = { ...ask, q: joined([ask.q, words?.q]) }
   const isAsked = near !== undefined || words !== undefined
   const derived = isAsked ? ask.types.filter((type) => withPartners.has(type)) : []
-  if (derived.length === 0) return yield direct
+  if (derived.length === 0) {
+    yield direct
+    return
+  }
   const others = ask.types.filter((type) => !withPartners.has(type))
   // Few may suffice.
   let limit = limits.searchFirstPage.value
   for (let offset = 0; ; ) {
     const wanted = { ...ask, types: derived, search: words?.text }
     const ids = await parts.reads.indexed(wanted, { offset, limit })
-    if (ids === undefined) return yield direct
+    if (ids === undefined) {
+      yield direct
+      return
+    }
     if (offset === 0 && others.length > 0) yield { ...direct, types: others }
     for (const chunk of chunksOf(ids, ask.q === undefined ? 1 : 2)) {
       yield { ...placeless, types: derived, ids: chunk }
