@@ -2,7 +2,9 @@
  * The index as a plugin: keeps what streams, sensors and their partners are, in a file of its own, and answers queries for them by
  * place, time and theme. Here the parts meet; what each does is in its own file.
  */
+import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { isForeign } from '#base/page-origins.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createAdmission } from './admission.ts'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
@@ -81,8 +83,10 @@ function start(host: IndexingHost): Running {
   const looking = setInterval(look, limits.indexLookMs.value)
   looking.unref()
   return {
-    fetch: async (request, environment) =>
-      (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment),
+    async fetch(request, environment) {
+      refusePages(request, host.addresses())
+      return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
+    },
     open: openPaths,
     status,
     complaints: remotes.complaints,
@@ -92,6 +96,13 @@ function start(host: IndexingHost): Running {
       await own.close()
     },
   }
+}
+
+/** A browser sends what any page tells it to: pages of others neither register brokers nor empty the index. */
+function refusePages({ method, url, headers }: Request, addresses: readonly string[]): void {
+  if (method === 'GET' || method === 'HEAD' || !new URL(url).pathname.startsWith('/api/')) return
+  if (isForeign(headers, addresses))
+    throw new GatewayError('http.foreign-origin', `pages of ${headers.get('origin')} may not do this`)
 }
 
 /** The parts over the file. */

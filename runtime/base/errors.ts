@@ -77,7 +77,7 @@ export const errorRegister = {
     'caller',
     'never',
     403,
-    'Ask from a page of this gateway; search.cors lets pages of other origins in.',
+    'Ask from a page of this gateway; search.cors lets pages of other origins ask GraphQL.',
   ),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference/api.md for the paths there are.'),
   // Store

@@ -306,3 +306,18 @@ it('is built anew at a wish, and is the same', async () => {
   expect((await gateway.ask('POST', '/indexing/api/rebuild')).status).toBe(202)
   expect(await idsOf({ type: 'IotStream', ...near(800) })).toEqual(before)
 })
+
+it('does nothing at the wish of a page of others', async () => {
+  const own = { Origin: `http://127.0.0.1:${gateway.httpPort}` }
+  const broker = JSON.stringify({ host: 'http://127.0.0.1:1' })
+  for (const Origin of ['http://evil.example', 'null']) {
+    const headers = { Origin, 'Content-Type': 'text/plain' }
+    expect((await gateway.ask('POST', '/indexing/api/rebuild', { headers })).status).toBe(403)
+    expect((await gateway.ask('POST', '/indexing/api/broker', { headers, body: broker })).status).toBe(403)
+    expect((await gateway.ask('DELETE', '/indexing/api/broker/none', { headers })).status).toBe(403)
+    expect((await gateway.get('/indexing/api/status', headers)).status).toBe(200)
+  }
+  expect(
+    (await gateway.ask('DELETE', `/indexing/api/broker/${'0'.repeat(24)}`, { headers: own })).status,
+  ).toBe(404)
+})
