@@ -141,8 +141,9 @@ async function createEasyBroker(alias: string) {
       const { method, url = '' } = request
       if (method === 'GET') {
         const isAsked = url.endsWith('/info/sourceIdentity')
-        response.writeHead(isAsked ? 200 : 404, { 'content-type': 'application/json' })
-        response.end(JSON.stringify(isAsked ? { contextSourceAlias: alias } : {}))
+        const isList = url.includes('/entities?')
+        response.writeHead(isAsked || isList ? 200 : 404, { 'content-type': 'application/json' })
+        response.end(isList ? '[]' : JSON.stringify(isAsked ? { contextSourceAlias: alias } : {}))
         return
       }
       const bytes = Buffer.concat(parts)
