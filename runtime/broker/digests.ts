@@ -14,6 +14,8 @@ import {
   stateHash,
 } from '#ngsi-ld/digest.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Records } from '#store/records.ts'
+import type { Restored } from '#store/restore.ts'
 import type { Following, Span } from './following.ts'
 import type { EntityHistory, EntityView, TenantBroker } from './types.ts'
 import { timesKey } from './view.ts'
@@ -29,6 +31,8 @@ export type Seen = (entity: Entity) => Entity
 export interface Digests {
   /** Number of the last change: smaller than before when an older copy was brought back. */
   position(): number
+  /** When (ms) an older copy was brought back last; undefined when that never happened. */
+  readonly restoredAt: number | undefined
   buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
@@ -41,6 +45,7 @@ export interface Digests {
 export interface DigestsPorts {
   readonly following: Following
   readonly history: TenantBroker['history']
+  readonly records: Pick<Records, 'meta'>
 }
 
 /** Tells observations that came before: one that was made in two lives of an entity counts once. Times ascend. */
@@ -57,7 +62,7 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
   }
 }
 
-export function createDigests({ following, history }: DigestsPorts): Digests {
+export function createDigests({ following, history, records }: DigestsPorts): Digests {
   let last: Promise<unknown> = Promise.resolve()
 
   /** One after the other. */
@@ -116,7 +121,9 @@ export function createDigests({ following, history }: DigestsPorts): Digests {
     return Object.fromEntries(days)
   }
 
+  const restored = records.meta('restored')
   return Object.freeze({
+    restoredAt: typeof restored === 'string' ? (JSON.parse(restored) as Restored).at : undefined,
     position: () => following.position().n,
     buckets: (isChosen, seen = (one) => one) =>
       alone(async () => {

@@ -158,7 +158,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
     sourceSubscriptions: told.sources.subscribe.broker,
-    digests: createDigests({ following, history: (id, query) => evolve(id, query) }),
+    digests: createDigests({ following, records, history: (id, query) => evolve(id, query) }),
     deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 

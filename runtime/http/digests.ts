@@ -23,7 +23,8 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
       const { digests } = ask.broker
       const position = digests.position()
       const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
-      if (ask.parameters.has('position')) return answers.data(ask, { position })
+      if (ask.parameters.has('position'))
+        return answers.data(ask, { position, restoredAt: digests.restoredAt })
       if (ids !== undefined) {
         if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
         return answers.data(ask, { position, histories: await historiesOf(ask, ids.split(',')) })

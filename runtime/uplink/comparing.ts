@@ -1,6 +1,6 @@
 /**
  * When an uplink compares with the other broker: when somebody asks for it, after a long cut, when this gateway was restored,
- * and when a gateway over there says that it holds less than it did, as one does that was restored from an older copy.
+ * and when a gateway over there says that it holds less than it did, or was restored, as one does from an older copy.
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
@@ -100,13 +100,19 @@ export function createComparing(ports: ComparingPorts): Comparing {
       sentBefore = sent + past
       const answer = await centres.live.look('/selvedge/v1/digests?position=true')
       if ('failure' in answer || answer.status !== 200) return false
-      const { position } = JSON.parse(answer.text) as { position?: unknown }
+      const { position, restoredAt } = JSON.parse(answer.text) as {
+        position?: unknown
+        restoredAt?: number
+      }
       if (typeof position !== 'number') return false
-      if (position < (state.centreAt ?? 0)) {
+      // Others may have written more to it since then than it lost.
+      const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
+      if (isRestored || position < (state.centreAt ?? 0)) {
         log.warn('uplink.centre-restored', { uplink: id })
         begin('restored')
       }
       state.centreAt = position
+      state.centreRestoredAt = restoredAt
       return true
     },
   } satisfies Comparing)

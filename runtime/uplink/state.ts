@@ -43,6 +43,8 @@ export interface UplinkState {
   reconcile?: ReconcileTask
   /** The number of the last change over there, as it was told last. */
   centreAt?: number
+  /** When an older copy was brought back over there, by its clock; left out where it does not say. */
+  centreRestoredAt?: number | undefined
   /** Below which scope all stands over there, as it was told last; left out, where it stands here. */
   scope?: string
   /** Address and tenant over there to which all of this belongs, and a print of what was selected. */

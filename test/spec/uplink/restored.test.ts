@@ -1,16 +1,19 @@
 /**
  * A gateway that was restored from a backup tells its centre which time it lacks, and compares: what it does not know any more
- * stays there, and what goes on here goes on there.
+ * stays there, and what goes on here goes on there. A centre that was restored is noticed though others have written to it since.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreFolder } from '#store/restore.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const v1 = '/ngsi-ld/v1'
 const withinMs = { timeout: 15_000, interval: 100 }
+setLimit('reconcileNoteMs', 300)
+afterAll(restoreLimits)
 
 describe('a gateway that was restored', () => {
   let folders: string
@@ -96,5 +99,42 @@ describe('a gateway that was restored', () => {
     await send('PATCH', `${v1}/entities/urn:tank:after/attrs`, { name: { type: 'Property', value: 'more' } })
     await vi.waitFor(async () => expect(JSON.stringify(await there('Tank'))).toContain('more'), withinMs)
     expect(await there('HistoryGap')).toHaveLength(1)
+  }, 60_000)
+
+  it('notices a restored centre to which others have written more than it lost', async () => {
+    const { httpPort } = centre
+    await send('POST', `${v1}/subscriptions`, {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${httpPort}${v1}`,
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+        },
+      },
+    })
+    await send('POST', `${v1}/entities`, tank('before'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:before']), withinMs)
+    const { path } = (await centre.send('POST', '/selvedge/v1/backups', undefined)).json() as { path: string }
+    await send('POST', `${v1}/entities`, tank('lost'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toHaveLength(2), withinMs)
+    await vi.waitFor(async () => {
+      expect((await site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
+    }, withinMs)
+    // What the centre holds is noted.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await site.close()
+    await centre.close()
+
+    restoreFolder(path, join(folders, 'older'), { now: Date.now(), onProgress: () => undefined })
+    centre = await startGatewayInside(join(folders, 'older'), { SELVEDGE_HTTP_PORT: String(httpPort) })
+    expect(await ids('Tank')).toEqual(['urn:tank:before'])
+    for (let n = 0; n < 40; n++) {
+      const answer = await centre.send('POST', `${v1}/entities`, { id: `urn:other:${n}`, type: 'Other' })
+      expect(answer.status).toBe(201)
+    }
+    site = await startGatewayInside(join(folders, 'site'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toHaveLength(2), withinMs)
+    const seen: { reconcile?: object } = (await site.get('/selvedge/v1/uplinks/urn:up')).json()
+    expect(seen.reconcile).toMatchObject({ reason: 'restored', missing: 1 })
   }, 60_000)
 })
