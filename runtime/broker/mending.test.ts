@@ -1,6 +1,7 @@
 /** Which databases count as damaged, and that an empty one never takes the place of one. */
 import {
   closeSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -112,6 +113,30 @@ it('a database that is whole stays as it is, and one that never was is not misse
   mending().mend('barn', join(data, 'tenants', 'barn.db'))
   expect(events).toEqual([])
   expect(noted()).toBe('before')
+})
+
+it('a named tenant that a backup holds is missed without a trace of it, unless it was removed on purpose', async () => {
+  const barn = join(data, 'tenants', 'barn.db')
+  mkdirSync(join(data, 'tenants'))
+  migrate(barn)
+  expect(mending().expected()).toEqual([])
+  await backup()
+  expect(mending().expected()).toEqual(['barn'])
+  for (const ending of ['', '-wal', '-shm']) rmSync(barn + ending, { force: true })
+  expect(refusal(() => mending(false).mend('barn', barn))).toMatch(/^store.corrupt/)
+  mending().mend('barn', barn)
+  expect(events).toEqual(['store.restored'])
+  expect(statSync(barn).size).toBeGreaterThan(0)
+
+  for (const ending of ['', '-wal', '-shm']) rmSync(barn + ending, { force: true })
+  writeFileSync(`${barn}.removed`, '')
+  expect(mending().expected()).toEqual([])
+  mending().mend('barn', barn)
+  expect(events).toEqual(['store.restored'])
+  // One that was made again is missed again.
+  migrate(barn)
+  mending().mend('barn', barn)
+  expect(mending().expected()).toEqual(['barn'])
 })
 
 it('a backup that is damaged itself is passed over for an older one', async () => {

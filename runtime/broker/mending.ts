@@ -32,6 +32,8 @@ export interface MendingSettings {
 }
 
 export interface Mending {
+  /** Tenants that have to be there, since the newest backup of this gateway holds them; none that was removed on purpose. */
+  expected(): readonly string[]
   /** Makes a tenant's file fit to be opened, if it can be. @throws store.corrupt when it cannot, store.failed */
   mend(tenant: string, file: string): void
   /**
@@ -56,12 +58,28 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
     })
   }
 
+  function expected(): readonly string[] {
+    const own = gatewayId(dataFolder)
+    const newest = listBackups(backupFolder).find(({ manifest }) => manifest.gatewayId === own)
+    return (newest?.manifest.tenants ?? []).flatMap(({ name, file }) =>
+      name === '' || existsSync(`${join(dataFolder, file)}.removed`) ? [] : [name],
+    )
+  }
+
+  /** A file that is gone although it is known to have been there. */
+  function isMissed(tenant: string, file: string): boolean {
+    if (tenant === '') return markedVersion(dataFolder) !== undefined
+    return !existsSync(file) && expected().includes(tenant)
+  }
+
   function mend(tenant: string, file: string): void {
     const mended = `${file}.mended`
     const suspected = `${file}.suspect`
     if (!existsSync(file) && existsSync(mended)) takePlace(file, mended)
     const isSuspect = existsSync(suspected)
-    const isExpected = tenant === '' && markedVersion(dataFolder) !== undefined
+    const isExpected = isMissed(tenant, file)
+    // One that is there again has to stay.
+    if (existsSync(file)) rmSync(`${file}.removed`, { force: true })
     const cut = existsSync(file) ? lostFrames(file) : 0
     const lastWriteAt = lastWriteOf(file)
     const damage = damageOf(file, { isExpected, isSuspect })
@@ -110,6 +128,7 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
   }
 
   return Object.freeze({
+    expected,
     mend,
     suspect(tenant, file) {
       if (!isAutomatic || candidates(tenant).length === 0) return false

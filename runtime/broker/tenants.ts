@@ -79,9 +79,11 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   }
 
   const main = await open('')
-  if (existsSync(folder)) {
-    for (const name of namesIn(folder)) await openOrRefuse(name)
-  }
+  const names = new Set([
+    ...namesIn(folder),
+    ...ports.mending.expected().filter((name) => namePattern.test(name)),
+  ])
+  for (const name of [...names].toSorted()) await openOrRefuse(name)
 
   // Nothing that happens to a snapshot is told to anybody.
   const attach = () => ({
@@ -150,11 +152,12 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
 
 /** Names of those that have a file, or had one. */
 function namesIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return []
   const names = readdirSync(folder).flatMap((file) => {
     const [, name = ''] = /^(.+)\.db(\.mended|\.damaged-[^-]+)?$/.exec(file) ?? []
     return namePattern.test(name) ? [name] : []
   })
-  return [...new Set(names)].toSorted()
+  return names
 }
 
 const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)

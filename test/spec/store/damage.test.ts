@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -71,6 +72,22 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 afterAll(() => rmSync(furnished, { recursive: true }))
+
+it('a tenant of which nothing is left comes from the backup, and is gone only where somebody says so', async () => {
+  rmSync(file('tenants'), { recursive: true })
+  const client = await start()
+  expect(await has(client, 'before', barn)).toBe(true)
+  expect(await has(client, 'after', barn)).toBe(false)
+  expect(await has(client, 'after')).toBe(true)
+  expect(await client.gateway.event('store.restored')).toMatchObject({ tenant: 'barn', damage: 'is missing' })
+  await client.gateway.stop()
+
+  for (const name of readdirSync(file('tenants'))) rmSync(file(`tenants/${name}`))
+  writeFileSync(file('tenants/barn.db.removed'), '')
+  const second = await start()
+  expect((await second.get(`${entities}/urn:ngsi-ld:Note:before`, barn)).status).toBe(404)
+  expect(existsSync(file('tenants/barn.db'))).toBe(false)
+})
 
 it('a damaged database is set aside, the backup takes its place, and what is missing is told', async () => {
   spoil('selvedge.db')
