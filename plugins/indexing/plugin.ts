@@ -120,6 +120,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
   let current = prepared()
   const admission = createAdmission()
   const selecting: Selecting = {
+    deduce: (ids) => current.deduce(ids),
     select: (question, page, signal) =>
       admission.run(signal, async () => {
         const used = current

@@ -64,8 +64,13 @@ export interface Wish {
 
 export type Parameters = ReadonlyMap<string, string>
 
-/** Whether the index has ever seen an attribute of this name, or one below others of this path. */
-export type IsKnown = (name: string) => boolean
+/** What the index has. */
+export interface Known {
+  /** Whether it has ever seen an attribute of this name, or one below others of this path. */
+  isName(name: string): boolean
+  /** Whether of an entity it keeps no more than whose it is and when it was made. */
+  isBare(id: string): boolean
+}
 
 /** Parameters that the index understands. */
 const own = new Set([
@@ -109,13 +114,14 @@ const formats: Readonly<Record<string, Format>> = {
 }
 
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request, ngsi-ld.too-many-results; ngsi-ld.not-supported where nobody could answer. */
-export function wishOf(parameters: Parameters, context: Context, isKnown: IsKnown): Wish {
+export function wishOf(parameters: Parameters, context: Context, known: Known): Wish {
+  const isKnown = known.isName
   checkKnown(parameters)
   const paging = pagingOf(parameters)
   const expand = readingBareNames(context, isKnown)
   const question = questionOf(parameters, context, expand)
   const { shown, needsBroker } = shownOf(parameters, expand)
-  const forward = reasonOf(parameters, question, isKnown) ?? needsBroker
+  const forward = reasonOf(parameters, question, known) ?? needsBroker
   if (forward !== undefined) checkForwarded(parameters, question, forward)
   // Where only the index can answer the rest, it does: what it has never seen, no entity of its types has.
   const isAlone = aloneIn(parameters, question) !== undefined
@@ -276,7 +282,7 @@ function shownOf(
 }
 
 /** Why the index cannot answer. */
-function reasonOf(parameters: Parameters, question: Question, isKnown: IsKnown): string | undefined {
+function reasonOf(parameters: Parameters, question: Question, known: Known): string | undefined {
   const { selection, ids, q, words, window } = question
   const stranger = [...parameters.keys()].find((name) => !own.has(name))
   if (stranger !== undefined) return `${stranger} is for a broker`
@@ -288,10 +294,11 @@ function reasonOf(parameters: Parameters, question: Question, isKnown: IsKnown):
     selection &&
     typeNamesOf(selection).find((name) => kindOf(name) === 0 || kindOf(name) === kinds.observation)
   if (alien !== undefined) return `${alien} is not indexed`
-  return q === undefined ? undefined : reasonOfQuery(q, isKnown)
+  if (selection === undefined && ids?.some(known.isBare) === true) return 'observations are not indexed'
+  return q === undefined ? undefined : reasonOfQuery(q, known.isName)
 }
 
-function reasonOfQuery(q: QueryTree, isKnown: IsKnown): string | undefined {
+function reasonOfQuery(q: QueryTree, isKnown: Known['isName']): string | undefined {
   if (needsTimes(q)) return 'times of writing are not in the index'
   for (const { kind, path } of termsOf(q)) {
     if (kind === 'match') return 'q has a regular expression'
@@ -309,7 +316,7 @@ function reasonOfQuery(q: QueryTree, isKnown: IsKnown): string | undefined {
 }
 
 /** Why a broker is asked although the index could answer: a name that no indexed entity has had. */
-function unknownIn(q: QueryTree, isKnown: IsKnown): string | undefined {
+function unknownIn(q: QueryTree, isKnown: Known['isName']): string | undefined {
   for (const { path } of termsOf(q)) {
     const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
     const unknown = names.find((name) => !isKnown(name))

@@ -12,10 +12,11 @@ import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
 import { readingBareNames } from './bare-names.ts'
 import type { Catalogue } from './catalogue.ts'
+import { derivedName, isDerivedWanted, textWithDerived, withDerived } from './deduced.ts'
 import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
-import { searchable } from './kinds.ts'
+import { kinds, searchable } from './kinds.ts'
 import type { OwnBroker } from './own-broker.ts'
-import { checkForwarded, type Parameters, type Shown, wishOf } from './question.ts'
+import { checkForwarded, type Known, type Parameters, type Shown, wishOf } from './question.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface RoutePorts extends Pick<HostBase<unknown>, 'context'> {
@@ -45,8 +46,11 @@ interface Told {
 export function createRoutes(ports: RoutePorts) {
   const { own, catalogue, mdr } = ports
 
-  const isKnown = (name: string): boolean => catalogue.nameOf(name) !== undefined
-  const expand = () => readingBareNames(ports.context(), isKnown)
+  const known: Known = {
+    isName: (name) => catalogue.nameOf(name) !== undefined,
+    isBare: (id) => catalogue.entity(id)?.kinds === kinds.observation,
+  }
+  const expand = () => readingBareNames(ports.context(), known.isName)
 
   const headersOf = ({ by, warnings }: Told): Headers => {
     const headers = new Headers({ 'Selvedge-Answered-By': by })
@@ -86,7 +90,9 @@ export function createRoutes(ports: RoutePorts) {
     const accept = acceptOf(request)
     // What was written last may have names that nobody had before.
     const warnings = await warningsOf(request)
-    const wish = wishOf(parameters, ports.context(), isKnown)
+    const wish = wishOf(parameters, ports.context(), known)
+    const { deduce } = ports.selecting
+    const how = isDerivedWanted(request.headers) ? { deduce, format: wish.shown.format } : undefined
     const foreign = isForeign(request)
     if (foreign) checkForwarded(parameters, wish.question, 'entities of another tenant')
     if (accept === undefined) checkForwarded(parameters, wish.question, 'only a broker has this media type')
@@ -97,13 +103,19 @@ export function createRoutes(ports: RoutePorts) {
         headers: passedOn(request),
         signal: environment.signal,
       })
-      return forwarded(answer, warnings)
+      if (foreign || how === undefined || answer.status !== 200) return forwarded(answer, warnings)
+      return forwarded({ ...answer, text: await textWithDerived(answer.text, how) }, warnings)
     }
-    const found = await ports.selecting.select(wish.question, wish.paging, environment.signal)
+    // Whoever names it among attributes means entities that have nothing else of them, too.
+    const isAny = how !== undefined && wish.question.attrs?.includes(derivedName) === true
+    const question = isAny ? { ...wish.question, attrs: undefined } : wish.question
+    const found = await ports.selecting.select(question, wish.paging, environment.signal)
     const headers = headersOf({ by: 'index', warnings })
     headers.set('Content-Type', accept)
     if (found.count !== undefined) headers.set('NGSILD-Results-Count', String(found.count))
-    const shown = found.entities.map((entity) => rendered(entity, wish.shown, accept))
+    const plain = found.entities.map((entity) => rendered(entity, wish.shown, accept))
+    const ids = found.entities.map(({ id }) => id)
+    const shown = how === undefined ? plain : await withDerived(plain, ids, how)
     return new Response(JSON.stringify(shown.filter((one) => Object.keys(one).length > 0)), { headers })
   }
 
@@ -114,27 +126,27 @@ export function createRoutes(ports: RoutePorts) {
   ) {
     const accept = acceptOf(request)
     const warnings = await warningsOf(request)
-    const { shown, forward, question } = wishOf(
-      new Map([...parameters, ['id', id]]),
-      ports.context(),
-      isKnown,
-    )
+    const { shown, forward, question } = wishOf(new Map([...parameters, ['id', id]]), ports.context(), known)
+    const { deduce } = ports.selecting
+    const how = isDerivedWanted(request.headers) ? { deduce, format: shown.format } : undefined
     const entry = catalogue.entity(id)
     const isHere = entry !== undefined && (entry.kinds & searchable) !== 0
     if (isHere && forward === undefined && accept !== undefined && !isForeign(request)) {
       const headers = headersOf({ by: 'index', warnings })
       headers.set('Content-Type', accept)
-      return new Response(JSON.stringify(rendered(JSON.parse(entry.doc) as Entity, shown, accept)), {
-        headers,
-      })
+      const plain = rendered(JSON.parse(entry.doc) as Entity, shown, accept)
+      const [one] = how === undefined ? [plain] : await withDerived([plain], [id], how)
+      return new Response(JSON.stringify(one), { headers })
     }
     const written = writtenOut(parameters, question, expand()).toString()
     const path = `${entities}/${encodeURIComponent(id)}${written === '' ? '' : `?${written}`}`
     const brokers = isForeign(request) ? [mdr] : ports.asked()
-    return forwarded(
-      await askForOne(brokers, path, { headers: passedOn(request), signal: environment.signal }),
-      warnings,
-    )
+    const answer = await askForOne(brokers, path, {
+      headers: passedOn(request),
+      signal: environment.signal,
+    })
+    if (isForeign(request) || how === undefined || answer.status !== 200) return forwarded(answer, warnings)
+    return forwarded({ ...answer, text: await textWithDerived(answer.text, how) }, warnings)
   }
 
   return Object.freeze({

@@ -20,6 +20,7 @@ import { matchesScope } from '#ngsi-ld/scope-query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import { abandoned } from './admission.ts'
 import { type Condition, conditionOf, conjunctsOf, type Numbers } from './conditions.ts'
+import { deduce } from './deduced.ts'
 import { asCompared } from './facts.ts'
 import { kindNames, kindOf, kinds, searchable } from './kinds.ts'
 import { inBraces } from './paths.ts'
@@ -94,6 +95,8 @@ export function createSelecting(ports: SelectingPorts) {
         count: page.count ? count : undefined,
       }
     },
+    /** What is known of entities beside what they say, of a slice of ids. */
+    deduce: (ids: readonly string[]) => deduce(ports, ids),
   })
 }
 

@@ -186,6 +186,11 @@ const within = 'x1 >= ? AND x0 <= ? AND y1 >= ? AND y0 <= ? AND z1 >= ? AND z0 <
 /** Each node of a slice, which is a JSON array. */
 const each = 'FROM json_each(?) AS slice CROSS JOIN'
 
+function intervalBy(step: number, of: string, links: string): string {
+  const hops = links === '' ? '' : `${links} CROSS JOIN`
+  return `SELECT slice.value, json_extract(entry.doc, '$."https://w3id.org/iot/qoi#updateinterval"'), ${step} AS step ${each} ${hops} node ON node.n = ${of} CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime`
+}
+
 function fixedQueries(sql: PluginDatabase['prepare']) {
   return {
     docs: sql(
@@ -197,6 +202,21 @@ function fixedQueries(sql: PluginDatabase['prepare']) {
     spotsWithin: sql(`SELECT count(*) FROM (SELECT 1 FROM spot WHERE ${within} LIMIT ?)`).pluck(),
     geometry: sql('SELECT geometry FROM place WHERE p = ?').pluck(),
     geometries: sql(`SELECT place.n, place.geometry ${each} place ON place.n = slice.value`).raw(),
+    seen: sql(
+      `SELECT slice.value, span.seen ${each} span ON span.n = slice.value WHERE span.seen NOT NULL`,
+    ).raw(),
+    /** Of nodes themselves, then of their sensors, then of the sensors of their streams. */
+    intervals: sql(
+      `${[
+        intervalBy(0, 'slice.value', ''),
+        intervalBy(1, 'l.target', 'link l ON l.n = slice.value AND l.k IN (?, ?)'),
+        intervalBy(
+          2,
+          'g.target',
+          'link l ON l.n = slice.value AND l.k = ? CROSS JOIN link g ON g.n = l.target AND g.k = ?',
+        ),
+      ].join(' UNION ALL ')} ORDER BY step`,
+    ).raw(),
     matching: sql('SELECT rowid FROM word WHERE word MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?').pluck(),
     matchingWithin: sql(
       'SELECT rowid FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid',

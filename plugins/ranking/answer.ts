@@ -78,7 +78,7 @@ function explanation(terms: readonly Term[], values: Float64Array, spans?: reado
   })
 }
 
-function warningsOf({ terms }: Question, { missing, count, failures }: RankedList): string[] {
+function warningsOf({ terms }: Question, { missing, beyond, count, failures }: RankedList): string[] {
   const sum = rounded(terms.reduce((all, { weight }) => all + weight, 0))
   return [
     ...(Math.abs(sum - 1) > 1e-9 ? [`the weights add up to ${sum}, so scores may leave 0 to 1`] : []),
@@ -86,6 +86,11 @@ function warningsOf({ terms }: Question, { missing, count, failures }: RankedLis
       missing[index] === 0
         ? []
         : [`${name} is missing or no number in ${missing[index]} of ${count} entities and counts 0 there`],
+    ),
+    ...terms.flatMap(({ name }, index) =>
+      beyond[index] === 0
+        ? []
+        : [`-${name} is outside 0 to 1 in ${beyond[index]} of ${count} entities: use normalise=minmax`],
     ),
     ...failures,
   ]

@@ -30,6 +30,9 @@ export interface Linked {
   readonly failure: string | undefined
 }
 
+/** What is asked for with ids: entities that have one of the attributes, with these alone; or of one of the types, whole. */
+export type Wanted = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
+
 export interface Backend {
   /**
    * Takes the candidates of a query, page after page.
@@ -37,8 +40,8 @@ export interface Backend {
    * @throws ngsi-ld.too-many-results beyond the ceilings.
    */
   candidates(query: readonly string[], asking: Asking, take: Take): Promise<Outcome>
-  /** Entities by id that have at least one of the attributes. Never rejects; those not found are left out. */
-  linked(ids: readonly string[], names: readonly string[], asking: Asking): Promise<Linked>
+  /** Entities by id. Never rejects; those not found are left out. */
+  linked(ids: readonly string[], wanted: Wanted, asking: Asking): Promise<Linked>
 }
 
 /** @param items entities or features that no page before had. */
@@ -100,10 +103,10 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
       }
     },
 
-    async linked(ids, names, asking) {
+    async linked(ids, wanted, asking) {
       const entities = new Map<string, JsonObject>()
       let failure: string | undefined
-      const waiting = portionsOf(ids, names)
+      const waiting = portionsOf(ids, wanted)
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
           const answer = await ask(path, asking)
@@ -158,8 +161,9 @@ function itemsOf(text: string): JsonObject[] | undefined {
 }
 
 /** Paths that ask for ids, each as many as an address holds. */
-function portionsOf(ids: readonly string[], names: readonly string[]): string[] {
-  const attrs = `&attrs=${names.map(encodeURIComponent).join(',')}`
+function portionsOf(ids: readonly string[], wanted: Wanted): string[] {
+  const listed = (names: readonly string[]): string => names.map(encodeURIComponent).join(',')
+  const attrs = 'attrs' in wanted ? `&attrs=${listed(wanted.attrs)}` : `&type=${listed(wanted.types)}`
   const room = limits.rankingAddressBytes.value - attrs.length
   const portions: string[] = []
   let [written, count, length] = [[] as string[], 0, 0]

@@ -5,7 +5,7 @@
 import type { Json } from '#contract'
 import { distanceMeters } from '#ngsi-ld/distance.ts'
 import type { Position } from '#ngsi-ld/figure.ts'
-import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/json.ts'
 import type { Criterion } from './path.ts'
 import { type Finder, instanceOf, numberOf, positionOf, timeOf } from './value.ts'
 
@@ -28,10 +28,14 @@ const [result, resultTime] = [`${sosa}hasSimpleResult`, `${sosa}resultTime`]
 const interval = 'https://w3id.org/iot/qoi#updateinterval'
 const [streamStart, streamEnd] = [`${stream}streamStart`, `${stream}streamEnd`]
 
+/** What a backend such as the index knows of an entity beside what it says; asked for by the header. */
+export const derivedHeader = 'selvedge-index-derived'
+export const derivedName = 'urn:selvedge:ns:derived'
+
 /** Attributes that a criterion reads of a linked entity. */
 export function attributesFor(criterion: Criterion, { geoproperty }: Yardsticks): readonly string[] {
-  if (criterion === 'proximity') return [geoproperty]
-  const observed = [result, resultTime]
+  if (criterion === 'proximity') return [geoproperty, derivedName]
+  const observed = [result, resultTime, derivedName]
   return criterion === 'freshness' ? observed : [...observed, interval, streamStart, streamEnd]
 }
 
@@ -50,9 +54,19 @@ export function reckon(
 function proximity(holder: JsonObject, finder: Finder, { point, distance, geoproperty }: Yardsticks): number {
   const key = finder.keyOf(holder, geoproperty)
   const place = positionOf(key === undefined ? holder : holder[key]!)
-  if (place === undefined || point === undefined) return Number.NaN
-  const meters = distanceMeters(point, place)
+  if (point === undefined) return Number.NaN
+  const derived = geoproperty === 'location' ? listOf<Json>(derivedOf(holder)['places'] ?? []) : []
+  const places = place === undefined ? derived.map(positionOf) : [place]
+  const distances = places.flatMap((one) => (one === undefined ? [] : distanceMeters(point, one)))
+  const meters = Math.min(...distances)
   return Number.isFinite(meters) ? 1 / (1 + meters / distance) : Number.NaN
+}
+
+/** What the backend tells beside the entity; empty where it tells nothing. */
+function derivedOf(holder: JsonObject): JsonObject {
+  const member = own(holder, derivedName)
+  const value = isObject(member) ? (own(member, 'value') ?? member) : undefined
+  return isObject(value) ? value : {}
 }
 
 /** 1 now, one half at the age given, less before. */
@@ -71,14 +85,17 @@ function availability(holder: JsonObject, finder: Finder, { now, age }: Yardstic
   if ((end !== undefined && end <= now) || (begin !== undefined && begin > now)) return 0
   const last = lastObserved(holder)
   if (last === undefined) return Number.NaN
-  const expected = (intervalSeconds(told(interval), finder) ?? age) * 1000
+  const { updateInterval } = derivedOf(holder)
+  const every = intervalSeconds(told(interval), finder) ?? intervalSeconds(updateInterval, finder)
+  const expected = (every ?? age) * 1000
   const silence = now - last
   return silence <= 2 * expected ? 1 : (2 * expected) / silence
 }
 
 /** The newest time at which anything of it was observed: of an entity, or of an attribute. */
 function lastObserved(holder: JsonObject): number | undefined {
-  let newest: number | undefined = typeof own(holder, 'id') === 'string' ? undefined : timeOf(holder)
+  const isEntity = typeof own(holder, 'id') === 'string'
+  let newest: number | undefined = isEntity ? timeOf(derivedOf(holder)['lastSeen']) : timeOf(holder)
   for (const key of Object.keys(holder)) {
     const attribute = instanceOf(holder[key]!)
     const isTime = key.endsWith('resultTime')

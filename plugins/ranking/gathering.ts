@@ -6,8 +6,8 @@
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
-import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
-import type { Linked } from './backend.ts'
+import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/json.ts'
+import type { Linked, Wanted } from './backend.ts'
 import { attributesFor, reckon, type Yardsticks } from './criteria.ts'
 import type { Criterion } from './path.ts'
 import type { Term } from './question.ts'
@@ -17,7 +17,7 @@ export interface GatheringPorts {
   readonly finder: Finder
   /** Names to ask a broker with for the attributes of that name. */
   readonly spellings: (name: string) => readonly string[]
-  readonly linked: (ids: readonly string[], names: readonly string[]) => Promise<Linked>
+  readonly linked: (ids: readonly string[], wanted: Wanted) => Promise<Linked>
 }
 
 export interface Gathered {
@@ -122,12 +122,25 @@ export function createGathering(
         `${step.name} leads to more than ${limits.rankingLinkedMax.value} entities: ask for fewer candidates`,
       )
     }
-    const { entities: found, failure } = await ports.linked([...links.keys()], namesOf(step))
+    const wanted = (step === root ? wholes(links) : undefined) ?? { attrs: namesOf(step) }
+    const { entities: found, failure } = await ports.linked([...links.keys()], wanted)
     if (failure !== undefined) failures.push(`entities behind ${step.name} could not be read: ${failure}`)
     return [...links].flatMap(([id, candidates]) => {
       const holder = found.get(id)
       return holder === undefined ? [] : candidates.map((candidate) => ({ candidate, holder }))
     })
+  }
+
+  /** Candidates by their types, where a criterion reads more of them than attributes that have a name. */
+  function wholes(candidates: ReadonlyMap<string, readonly number[]>): Wanted | undefined {
+    if (root.criteria.every(([, criterion]) => criterion === 'proximity')) return undefined
+    const types = new Set<string>()
+    for (const [first] of candidates.values()) {
+      const told = textsOf(entities[first!]!['type'] ?? [])
+      if (told.length === 0) return undefined
+      for (const type of told) types.add(ports.spellings(type).at(-1)!)
+    }
+    return types.size > typesMax ? undefined : { types: [...types] }
   }
 
   const namesOf = ({ criteria, steps }: Step): readonly string[] => [
@@ -152,22 +165,26 @@ export function createGathering(
     async gather() {
       readWholes()
       settled = counts.map((told) => told.slice())
-      await walk(
-        root,
-        [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder })),
-      )
+      const places = [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder }))
+      // What is reckoned is reckoned from all of an entity.
+      await walk(isPartial ? { ...root, criteria: [] } : root, places)
       if (isPartial) {
         // What the client did not want to see counts all the same; what was found stays.
         settled = counts.map((told) => told.slice())
         const lacking = counts.flatMap((told, candidate) => (told.includes(0) ? [candidate] : []))
         const ids = new Map(lacking.map((candidate) => [entities[candidate]!['id'] as string, [candidate]]))
         if (ids.size > 0) await walk(root, await follow(root, ids))
+        settled = counts.map((told) => told.slice())
+        await walk({ ...root, steps: [] }, places)
       }
       const values = sums.map((sum, candidate) => sum.map((total, term) => total / counts[candidate]![term]!))
       return { values, failures }
     },
   } satisfies Gathering)
 }
+
+/** So many fit into an address beside ids. */
+const typesMax = 8
 
 function listed(links: Map<string, number[]>, id: string): number[] {
   const known = links.get(id)

@@ -151,6 +151,10 @@ const listed = (given: ReadonlyMap<string, string>, name: string): readonly stri
 
 const projecting = ['attrs', 'pick', 'omit', 'lang', 'datasetId']
 
+/** Whether parameters hide attributes, or instances of them. */
+export const isPartialBy = (pairs: readonly string[]): boolean =>
+  pairs.some((pair) => projecting.includes(decoded(pair.split('=', 1)[0]!)))
+
 function representationOf(given: ReadonlyMap<string, string>): Pick<Question, 'format' | 'isPartial'> {
   const asked = [...listed(given, 'options'), ...listed(given, 'format')]
   const isSimplified = asked.includes('keyValues') || asked.includes('simplified')

@@ -102,6 +102,20 @@ describe('a ranked list', () => {
     expect(broker.asked).toEqual(['/ngsi-ld/v1/entities?type=S&q=a%3E1&limit=1000'])
   })
 
+  it('tells where small is good of numbers that 1 minus them does not fit', async () => {
+    const timed = [60, 2].map((every) => ({ id: `urn:x:${every}`, every: property(every) }))
+    const slow: Entities = [{ id: 'urn:x:none' }, ...timed]
+    const plain = await ask(brokerOf(slow), 'weights=-every:1')
+    expect(plain.headers?.get('NGSILD-Warning')).toContain(
+      '-every is outside 0 to 1 in 2 of 3 entities: use normalise=minmax',
+    )
+    const { ids, headers } = await ask(brokerOf(slow), 'weights=-every:1&normalise=minmax')
+    expect(ids?.[0]).toBe('urn:x:2')
+    expect(headers?.get('NGSILD-Warning')).not.toContain('outside')
+    const fitting = await ask(brokerOf([{ id: 'urn:x:1', every: property(0.5) }]), 'weights=-every:1')
+    expect(fitting.headers?.get('NGSILD-Warning') ?? '').not.toContain('outside')
+  })
+
   it('tells what is missing and sums that are not 1, and never says NaN', async () => {
     const odd: Entities = [
       ...streams,

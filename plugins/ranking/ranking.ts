@@ -6,8 +6,10 @@ import type { Clock } from '#base/clock.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
 import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
-import type { Answered, Asking, Backend, Outcome } from './backend.ts'
+import type { Answered, Asking, Backend, Outcome, Wanted } from './backend.ts'
+import { derivedHeader, derivedName } from './criteria.ts'
 import { createGathering } from './gathering.ts'
+import { pickingOf } from './picking.ts'
 import type { Question } from './question.ts'
 import { bestOf, type Candidate, type Ranked, type Span, scoreOf, spansOf } from './score.ts'
 import { createFinder } from './value.ts'
@@ -24,6 +26,8 @@ export interface RankedList {
   readonly count: number
   /** By term, of how many candidates it has no number. */
   readonly missing: readonly number[]
+  /** By term, of how many candidates the number makes 1 minus it leave 0 to 1, so that those without one may come first. */
+  readonly beyond: readonly number[]
   readonly spans: readonly Span[] | undefined
   /** What the backend and linked entities had to warn of. */
   readonly warnings: readonly string[]
@@ -45,27 +49,37 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
 
   return Object.freeze({
     async rank(question, asking) {
-      const { terms, isNormalised, isPartial, offset, limit } = question
+      const { terms, isNormalised, offset, limit } = question
       const yardsticks = { ...question.yardsticks, now: clock.now() }
-      const plain = { ...asking, headers: plainHeaders(asking.headers) }
+      const { headers, isShown } = derivedAsked(question, asking.headers)
+      const asked = { ...asking, headers }
+      const { others, isPartial, pick } = pickingOf(question, headers, context().expand)
+      const plain = { ...asking, headers: plainHeaders(headers) }
       const ports = {
         finder,
         spellings,
-        linked: (ids: readonly string[], names: readonly string[]) => backend.linked(ids, names, plain),
+        linked: (ids: readonly string[], wanted: Wanted) => backend.linked(ids, wanted, plain),
       }
-      const missing = terms.map(() => 0)
+      const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
       const failures = new Set<string>()
       let [count, kept] = [0, [] as readonly Ranked<JsonObject>[]]
       let all: readonly Candidate<JsonObject>[] = []
 
-      const outcome = await backend.candidates(question.others, asking, async (items) => {
+      const outcome = await backend.candidates(others, asked, async (items) => {
         count += items.length
         const entities = items.map(membersOf)
         const found = await createGathering({ terms, entities, yardsticks, isPartial }, ports).gather()
         for (const failure of found.failures) failures.add(failure)
+        for (const item of items) {
+          pick(item)
+          if (!isShown) hide(item, derivedName)
+        }
         const candidates = items.map((item, index) => ({ item, values: found.values[index]! }))
         for (const { values } of candidates)
-          for (let term = 0; term < missing.length; term++) if (Number.isNaN(values[term])) missing[term]!++
+          for (const [term, value] of values.entries()) {
+            if (Number.isNaN(value)) missing[term]!++
+            else if (!isNormalised && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
+          }
         if (isNormalised) all = [...all, ...candidates]
         else kept = bestOf([...kept, ...candidates.map((one) => ranked(one))], offset + limit)
       })
@@ -82,6 +96,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
         page: kept.slice(offset),
         count,
         missing,
+        beyond,
         spans,
         warnings,
         failures: [...failures],
@@ -100,6 +115,19 @@ export function membersOf(item: JsonObject): JsonObject {
   const properties = own(item, 'properties')
   if (item['type'] !== 'Feature' || !isObject(properties)) return item
   return { ...properties, id: item['id']! }
+}
+
+function hide(item: JsonObject, name: string): void {
+  const properties = own(item, 'properties')
+  delete (item as Record<string, unknown>)[name]
+  if (isObject(properties)) delete (properties as Record<string, unknown>)[name]
+}
+
+/** Headers by which the backend tells what it derives, where that counts; whether the client wants to see it. */
+function derivedAsked({ terms }: Question, headers: Readonly<Record<string, string>>) {
+  const isShown = headers[derivedHeader] === 'true'
+  const isNeeded = terms.some(({ path }) => path.criterion !== undefined)
+  return { isShown, headers: isNeeded ? { ...headers, [derivedHeader]: 'true' } : headers }
 }
 
 /** Linked entities are read as they are, whatever form the client wants. */

@@ -279,6 +279,16 @@ describe('what the index cannot answer', () => {
     }
   })
 
+  it('is not refused beside a place for a name that nobody has', async () => {
+    expect(await idsOf({ type: 'IotStream', ...near(10), q: 'qoi:nobodysName==1' })).toEqual([])
+    expect(await idsOf({ type: 'Sensor', ...near(10), q: '!qoi:nobodysName.name' })).toEqual([
+      'urn:ngsi-ld:Sensor:1',
+    ])
+    expect(await idsOf({ type: 'IotStream', ...near(10), q: 'iot-stream:generatedBy.nobodys.name' })).toEqual(
+      [],
+    )
+  })
+
   it('is refused beside a place for other tenants and media types, too', async () => {
     const asked = { type: 'IotStream', ...near(800) }
     for (const headers of [{ 'NGSILD-Tenant': 'other' }, { Accept: 'application/geo+json' }])
