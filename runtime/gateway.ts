@@ -41,8 +41,8 @@ import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
-import { openHost } from '#host/open.ts'
-import { guard } from '#http/access.ts'
+import { openHost, type PluginHost } from '#host/open.ts'
+import { guard, share } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
@@ -141,7 +141,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { broker, contexts, snapshots, ...inside, ...others, ...standing, clock, log, metrics },
     appSettings(settings),
   )
-  const http = await openHttp(app, { settings, isLocal, log, isOpen: host.isOpen })
+  const http = await openHttp(app, { settings, isLocal, log, host })
   opened.defer(() => http?.close())
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
   opened.defer(() => mqtt?.close(limits.drainMs.value))
@@ -278,8 +278,8 @@ async function openHttp(
     settings,
     isLocal,
     log,
-    isOpen,
-  }: { settings: Settings; isLocal: boolean; log: Log; isOpen: (path: string) => boolean },
+    host: { isOpen, isShared },
+  }: { settings: Settings; isLocal: boolean; log: Log; host: Pick<PluginHost, 'isOpen' | 'isShared'> },
 ): Promise<HttpServer | undefined> {
   const { port, tokenFile } = settings.http
   if (port === 'off') return undefined
@@ -290,7 +290,7 @@ async function openHttp(
     fetch = guard(app.fetch, token, app.refuse, isOpen)
   }
   const server = await createHttpServer(
-    { fetch, refuse: app.refuse, closing: app.end, log },
+    { fetch: share(fetch, isShared), refuse: app.refuse, closing: app.end, log },
     { host: settings.host, port },
   )
   return server

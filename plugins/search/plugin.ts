@@ -55,6 +55,7 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
     return {
       // Without data; the page asks for the token that the rest needs.
       open: ['/', '/ide', '/version'],
+      isShared: settings.cors,
       async fetch(request, environment) {
         const answer = await route(request, environment, {
           engine,

@@ -237,6 +237,11 @@ export interface Running {
   fetch?(request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /** Paths (beginning with `/`) that need no token, since the plugin checks a secret of its own there. */
   readonly open?: readonly string[]
+  /**
+   * Whether pages of any origin may read its answers (Access-Control-Allow-Origin: *). Then they may read refusals that the host
+   * answers in its place, and OPTIONS, by which browsers ask first, needs no token.
+   */
+  readonly isShared?: boolean
   /** For operators, as JSON. */
   status?(): object
   /** What an operator should look at although everything is served. */

@@ -13,7 +13,7 @@ import type { Following } from '#broker/following.ts'
 import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Capability, Json, Plugin } from '#contract'
-import { guard } from '#http/access.ts'
+import { guard, share } from '#http/access.ts'
 import type { App } from '#http/app.ts'
 import type { Components } from '#http/components.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
@@ -43,7 +43,9 @@ export interface HostPorts {
 
 export interface PluginHost extends Components {
   /** Whether a path of the main listener needs no token. */
-  isOpen(path: string): boolean
+  isOpen(path: string, method: string): boolean
+  /** Whether pages of any origin may read what the main listener answers at a path. */
+  isShared(path: string): boolean
   /** Opens listeners, and starts what runs there. @param httpPort of the main listener, where it is open. */
   listen(httpPort: number | undefined): Promise<void>
   status(): object
@@ -52,6 +54,9 @@ export interface PluginHost extends Components {
   ports(): Readonly<Record<string, number>>
   close(): Promise<void>
 }
+
+/** Paths of plugins on the main listener. */
+const under = /^\/([a-z-]+)(\/.*)$/
 
 export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders): PluginHost {
   const { host, http } = settings
@@ -89,11 +94,12 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     if (port === 'off' || !plugins.has(name)) return
     const app = ports.app()
     const serve = app.component(name)
-    const fetch = isLocal
+    const guarded = isLocal
       ? serve
-      : guard(serve, readOrCreateToken(http.tokenFile).token, app.refuse, (path) =>
-          plugins.isOpen(name, path),
+      : guard(serve, readOrCreateToken(http.tokenFile).token, app.refuse, (path, method) =>
+          plugins.isOpen(name, path, method),
         )
+    const fetch = share(guarded, () => plugins.isShared(name))
     try {
       servers.set(name, await createHttpServer({ fetch, refuse: app.refuse, log: ports.log }, { host, port }))
     } catch (error) {
@@ -107,10 +113,11 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
   return Object.freeze({
     has: plugins.has,
     fetch: plugins.fetch,
-    isOpen(path) {
-      const [, name, rest] = /^\/([a-z-]+)(\/.*)$/.exec(path) ?? []
-      return name !== undefined && rest !== undefined && plugins.isOpen(name, rest)
+    isOpen(path, method) {
+      const [, name, rest] = under.exec(path) ?? []
+      return name !== undefined && rest !== undefined && plugins.isOpen(name, rest, method)
     },
+    isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
     async listen(httpPort) {
       mainPort = httpPort
       for (const { name } of wanted) await open(name as Name)

@@ -62,7 +62,9 @@ export interface Plugins {
   /** The answer of a plugin to a request of a path of its own. @throws http.unavailable while it does not run. */
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /** Whether a path of a plugin needs no token. */
-  isOpen(name: string, path: string): boolean
+  isOpen(name: string, path: string, method: string): boolean
+  /** Whether pages of any origin may read what it answers. */
+  isShared(name: string): boolean
   status(): object
   complaints(): readonly string[]
   close(): Promise<void>
@@ -169,8 +171,12 @@ export function createPlugins(
     start: async () => void (await Promise.all([...all.values()].map(startOne))),
     has: (name) => all.has(name),
     fetch: answer,
-    isOpen: (name, path) =>
-      all.get(name)?.running?.open?.some((open) => path === open || path.startsWith(`${open}/`)) === true,
+    isOpen(name, path, method) {
+      const { open, isShared } = all.get(name)?.running ?? {}
+      if (isShared === true && method === 'OPTIONS') return true
+      return open?.some((one) => path === one || path.startsWith(`${one}/`)) === true
+    },
+    isShared: (name) => all.get(name)?.running?.isShared === true,
     status: () =>
       Object.fromEntries(
         [...all].map(([name, { state, reason, running }]) => [

@@ -22,7 +22,7 @@ export function guard(
   fetch: Fetch,
   token: string,
   refuse: (error: GatewayError) => Response,
-  isOpenElsewhere: (path: string) => boolean = () => false,
+  isOpenElsewhere: (path: string, method: string) => boolean = () => false,
 ): Fetch {
   const expected = digest(token)
   return (request, env) => {
@@ -30,13 +30,28 @@ export function guard(
     const given = bearer.exec(headers.get('authorization') ?? '')?.[1] ?? headers.get('x-auth-token')
     if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
     const path = pathOf(url)
-    if (isOpen(path) || isOpenElsewhere(path)) return fetch(request, env)
+    if (isOpen(path) || isOpenElsewhere(path, request.method)) return fetch(request, env)
     return refuse(
       new GatewayError(
         'http.unauthorized',
         given === null ? 'a token is needed' : 'the token is not the right one',
       ),
     )
+  }
+}
+
+const lets = 'Access-Control-Allow-Origin'
+
+/** Lets pages of any origin read whatever `fetch` answers at paths that are shared, refusals among it. */
+export function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch {
+  return (request, env) => {
+    const answer = fetch(request, env)
+    // Only pages name their origin.
+    if (env.incoming.headers.origin === undefined || !isShared(pathOf(request.url))) return answer
+    return Promise.resolve(answer).then((found) => {
+      if (!found.headers.has(lets)) found.headers.set(lets, '*')
+      return found
+    })
   }
 }
 

@@ -22,6 +22,8 @@ export const noPlugins = {
 export interface GatewayInside extends HttpClient {
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
+  /** Ports of plugins that have one of their own, by name. */
+  readonly pluginPorts: Readonly<Record<string, number>>
   close(): Promise<void>
 }
 
@@ -55,6 +57,7 @@ export async function startGatewayInside(
     ...httpClient(`http://127.0.0.1:${gateway.httpPort}`),
     httpPort: gateway.httpPort,
     mqttPort: gateway.mqttPort,
+    pluginPorts: gateway.pluginPorts,
     close: gateway.close,
   })
 }

@@ -4,20 +4,24 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openBrowser } from '#test/kit/browser.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
 const token = 'a-token-of-thirty-two-characters'
 
-async function startGuarded(folder: string): Promise<GatewayInside> {
+async function startGuarded(
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<GatewayInside> {
   writeFileSync(join(folder, 'token'), `${token}\n`, { mode: 0o600 })
   return startGatewayInside(folder, {
     SELVEDGE_HOST: '0.0.0.0',
     SELVEDGE_HTTP_TOKEN_FILE: join(folder, 'token'),
     SELVEDGE_INDEXING_ENABLED: 'false',
     SELVEDGE_RANKING_BACKEND: 'mdr',
+    ...env,
   })
 }
 
@@ -34,10 +38,56 @@ it('gives the page to everybody and data to who has the token', async () => {
   expect(await status(query)).toBe(401)
   expect(await status('/graphql/stream')).toBe(401)
   expect(await status(query, { Authorization: `Bearer ${token}` })).toBe(200)
-  expect((await fetch(`${url}/graphql`, { method: 'OPTIONS' })).status).toBe(401)
   await gateway.close()
   rmSync(folder, { recursive: true, force: true })
 }, 120_000)
+
+describe('pages of other origins', () => {
+  const ask = async (url: string, init: RequestInit = {}): Promise<[number, string | null]> => {
+    const headers = { Origin: 'https://elsewhere.example', ...init.headers }
+    const answer = await fetch(url, { ...init, headers })
+    return [answer.status, answer.headers.get('access-control-allow-origin')]
+  }
+  const list = {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+    body: '[]',
+  }
+
+  it('may send the token, and read what is refused, at the paths of search alone', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-shared-'))
+    const gateway = await startGuarded(folder, { SELVEDGE_SEARCH_PORT: '0' })
+    const main = `http://127.0.0.1:${gateway.httpPort}`
+    await vi.waitFor(async () => expect(await ask(`${main}/search/version`)).toEqual([200, '*']), {
+      timeout: 20_000,
+    })
+    const own = `http://127.0.0.1:${gateway.pluginPorts['search']}`
+    for (const url of [`${main}/search`, own]) {
+      expect(await ask(`${url}/graphql`, { method: 'OPTIONS' })).toEqual([204, '*'])
+      expect(await ask(`${url}/graphql?query={platforms{id}}`)).toEqual([401, '*'])
+      expect(await ask(`${url}/graphql`, list)).toEqual([400, '*'])
+      expect(await ask(`${url}/nothing`, { headers: list.headers })).toEqual([404, '*'])
+    }
+    expect(await ask(`${main}/ngsi-ld/v1/entities?type=T`)).toEqual([401, null])
+    expect(await ask(`${main}/ngsi-ld/v1/entities`, { method: 'OPTIONS' })).toEqual([401, null])
+    expect(await ask(`${main}/ranking/ngsi-ld/v1/entities`, { method: 'OPTIONS' })).toEqual([401, null])
+    await gateway.close()
+    rmSync(folder, { recursive: true, force: true })
+  }, 120_000)
+
+  it('may not where search.cors is false', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-unshared-'))
+    const gateway = await startGuarded(folder, { SELVEDGE_SEARCH_CORS: 'false' })
+    const url = `http://127.0.0.1:${gateway.httpPort}/search`
+    await vi.waitFor(async () => expect(await ask(`${url}/version`)).toEqual([200, null]), {
+      timeout: 20_000,
+    })
+    expect(await ask(`${url}/graphql`, { method: 'OPTIONS' })).toEqual([401, null])
+    expect(await ask(`${url}/graphql`, list)).toEqual([400, null])
+    await gateway.close()
+    rmSync(folder, { recursive: true, force: true })
+  }, 120_000)
+})
 
 describePeer('chromium', 'the page of the ranking', (path) => {
   it('opens without the token, and asks with the one that is typed, which is not in the address', async () => {
