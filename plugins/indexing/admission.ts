@@ -5,8 +5,6 @@
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 
-export type Admission = ReturnType<typeof createAdmission>
-
 export function createAdmission() {
   let running = 0
   const waiting = new Set<() => void>()

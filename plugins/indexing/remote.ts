@@ -160,7 +160,7 @@ export function createRemote(ports: RemotePorts) {
     // Whatever the addresses look like: what came has found its way.
     const silence = silenceOf(rest, { base, isHidden: isHidden && counts.notifications === 0 })
     const heard = silence?.isAged === true && !isRead ? {} : { heardAt: new Date(clock.now()).toISOString() }
-    brokers.set(b, { state: 'following', facts: { ...rest, ...heard, silence } as never })
+    brokers.set(b, { state: 'following', facts: { ...rest, ...heard, silence } })
     if (silence !== undefined && before === undefined)
       log.warn('indexing.broker-silent', { broker: host, reason: silence.reason })
   }

@@ -126,7 +126,7 @@ function* candidatesOf(
   ports: SelectingPorts,
   question: Question,
   conditions: readonly Condition[],
-): Generator<readonly number[]> {
+): Generator<readonly number[], void> {
   const { sql } = ports
   const list = listedBy(ports, question, conditions)
   const most = limits.indexQuerySlice.value
@@ -154,7 +154,7 @@ function withWords(sql: QueryStatements, words: string, list: readonly number[])
 }
 
 /** All that have the words; each look for them finds more at once than the one before. */
-function* byWords(sql: QueryStatements, words: string): Generator<readonly number[]> {
+function* byWords(sql: QueryStatements, words: string): Generator<readonly number[], void> {
   const most = limits.indexQuerySlice.value
   for (let behind = 0, wanted = most; ; wanted = Math.min(wanted * 4, limits.indexWordsPage.value)) {
     const found = sql.matching.all(words, behind, wanted) as number[]
