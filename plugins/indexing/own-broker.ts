@@ -36,6 +36,8 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   const { mdr, changes, catalogue, brokers, seen, clock, signal } = ports
   /** All before it is in the index; undefined while it is read. */
   let included: number | undefined
+  /** What was in the log when following began: before that is included, much may be missing. */
+  let aim = 0
   let following: { close(): void } | undefined
   let loading: Promise<void> | undefined
   let working: Promise<void> = Promise.resolve()
@@ -164,6 +166,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     await catalogue.derive()
     const from = row.position === null || row.load !== null ? await read() : row.position
     if (signal.aborted) return
+    aim = changes.position()
     arrive(from)
     noted = from
     following = changes.follow(from, {
@@ -173,6 +176,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
       async readAnew() {
         included = undefined
         const anew = await read()
+        aim = changes.position()
         arrive(anew)
         return anew
       },
@@ -198,6 +202,12 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     },
     /** Log number up to which all is in the index; undefined while it is read. */
     position: () => included,
+    /** How many changes it lacks; 0 while that is no more than what follows at once. */
+    behind(): number {
+      if (included === undefined) return 0
+      const lacking = Math.max(0, changes.position() - included)
+      return included < aim || lacking > limits.indexBehindMax.value ? lacking : 0
+    },
     /** True when all up to a log number is in the index; false when that takes longer than `limits.indexWaitMs`. */
     reaches(n: number): Promise<boolean> {
       if (included !== undefined && included >= n) return Promise.resolve(true)

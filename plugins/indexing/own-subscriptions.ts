@@ -25,37 +25,58 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
   let failures: readonly string[] = []
   let looking: Promise<void> | undefined
 
-  async function isThere(id: string, uri: string): Promise<'as wanted' | 'otherwise' | 'not'> {
+  const note = (failure: string): void => {
+    failures = [...failures, failure]
+  }
+
+  /** Written before anything is made under it, so that a kill leaves nothing that nobody knows. */
+  function save(purpose: string, id: string): void {
+    const row = brokers.get(ownBroker)
+    if (row === undefined) return
+    const subscriptions = { ...(row.facts['subscriptions'] as Ids | undefined), [purpose]: id }
+    brokers.set(ownBroker, { facts: { ...row.facts, subscriptions } })
+  }
+
+  /** A broker that does not answer, or not now, has not lost it. */
+  async function isThere(id: string, uri: string): Promise<'as wanted' | 'otherwise' | 'not' | 'unknown'> {
     const answer = await mdr.exchange({ method: 'GET', path: `${path}/${id}` })
-    if (!('status' in answer) || answer.status !== 200) return 'not'
+    if ('status' in answer && answer.status === 404) return 'not'
+    if (!('status' in answer) || answer.status !== 200) {
+      note(`cannot look at ${id}: ${'status' in answer ? answer.text : answer.reason}`)
+      return 'unknown'
+    }
     const body = JSON.parse(answer.text) as {
       readonly notification?: { readonly endpoint?: { readonly uri?: string } }
     }
     return body.notification?.endpoint?.uri === uri ? 'as wanted' : 'otherwise'
   }
 
-  async function make(purpose: string, uri: string): Promise<string> {
+  async function make(purpose: string, uri: string): Promise<void> {
     const id = `indexing:${randomBytes(12).toString('hex')}`
+    save(purpose, id)
     const answer = await mdr.exchange({
       method: 'POST',
       path,
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(subscriptionOf(purpose, id, { uri, notifierInfo: follower })),
     })
-    if ('status' in answer && answer.status === 201) return id
-    const why = 'status' in answer ? answer.text : answer.reason
-    failures = [...failures, `cannot subscribe to ${purpose}: ${why}`]
-    return ''
+    if ('status' in answer && answer.status === 201) return
+    note(`cannot subscribe to ${purpose}: ${'status' in answer ? answer.text : answer.reason}`)
+    // Without an answer it may have been made: the next look tells.
+    if ('status' in answer) save(purpose, '')
   }
 
-  async function ensure(purpose: string, known: string | undefined, address: string): Promise<string> {
+  async function ensure(purpose: string, known: string | undefined, address: string): Promise<void> {
     const uri = callbackOf(address, purpose)
     if (known === undefined || known === '') return make(purpose, uri)
     const standing = await isThere(known, uri)
-    if (standing === 'as wanted') return known
-    if (standing === 'otherwise') await mdr.exchange({ method: 'DELETE', path: `${path}/${known}` })
-    else log.warn('indexing.subscription-gone', { broker: mdr.address, subscription: known })
-    return make(purpose, uri)
+    if (standing === 'as wanted' || standing === 'unknown') return
+    if (standing === 'otherwise') {
+      const answer = await mdr.exchange({ method: 'DELETE', path: `${path}/${known}` })
+      const isGone = 'status' in answer && (answer.status === 204 || answer.status === 404)
+      if (!isGone) return note(`cannot delete ${known}: ${'status' in answer ? answer.text : answer.reason}`)
+    } else log.warn('indexing.subscription-gone', { broker: mdr.address, subscription: known })
+    await make(purpose, uri)
   }
 
   async function lookAround(): Promise<void> {
@@ -64,14 +85,10 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     if (row === undefined || address === undefined) return
     failures = []
     const known = (row.facts['subscriptions'] ?? {}) as Ids
-    const ids: Record<string, string> = {}
     for (const purpose of Object.keys(watched)) {
       if (signal.aborted) return
-      ids[purpose] = await ensure(purpose, known[purpose], address)
+      await ensure(purpose, known[purpose], address)
     }
-    if (signal.aborted || JSON.stringify(ids) === JSON.stringify(known)) return
-    const now = brokers.get(ownBroker)
-    if (now !== undefined) brokers.set(ownBroker, { facts: { ...now.facts, subscriptions: ids } })
   }
 
   return Object.freeze({

@@ -79,6 +79,8 @@ export function createRoutes(ports: RoutePorts) {
       if (!(await own.reaches(n))) warnings.push(warningOf(`the index does not include ${n} yet`))
     }
     if (own.position() === undefined) warnings.push(warningOf('the index is being built and lacks entities'))
+    const behind = own.behind()
+    if (behind > 0) warnings.push(warningOf(`the index is ${behind} changes behind and may lack entities`))
     return warnings
   }
 

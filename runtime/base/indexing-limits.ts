@@ -38,6 +38,7 @@ export const indexingLimits = {
   indexObservationsKept: limit(20_000, 'ids', 'Of observations, with their numbers', 'are looked up again'),
   indexWaitMs: limit(5_000, 'ms', 'For a position that a client names', 'an answer with a warning'),
   indexWaitingMax: limit(1_000, 'requests', 'That wait for a position', 'an answer with a warning'),
+  indexBehindMax: limit(1_000, 'changes', 'Behind the log, about a second', 'an answer with a warning'),
   indexForwardMs: limit(5_000, 'ms', 'As the original waited for its broker', '504'),
   indexForwardEntities: limit(10_000, 'entities', 'Merged of several brokers', '403'),
   indexLookMs: limit(60_000, 'ms', 'Whether the subscriptions of the index are there', 'the next look'),
