@@ -76,6 +76,8 @@ export const logEvents = {
   'uplink.reconciled': 'An uplink compared what went up with what its broker holds.',
   'uplink.centre-restored': 'The broker of an uplink holds less than it did; what is missing is looked for.',
   'uplink.refused': 'The broker of an uplink will not take something.',
+  'uplink.refused-let-go':
+    'The oldest that the broker of an uplink refused went from the queue for want of room.',
   'registration.made': 'This gateway was registered at another broker as context source.',
   'registration.failed': 'A registration at another broker could not be made or renewed; it is tried again.',
   'tunnel.up': 'A tunnel is open: that of a gateway to here, or ours to a centre.',

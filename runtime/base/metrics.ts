@@ -98,6 +98,10 @@ export const metricRegister = {
     'counter',
     'Histories that the broker of an uplink does not keep, and what went through it before, by uplink.',
   ],
+  selvedge_uplink_refused_let_go_total: [
+    'counter',
+    'Of these, the oldest that went since start for want of room, by uplink.',
+  ],
   selvedge_uplink_refused_waiting: ['gauge', 'Of these, those that nobody has sent again or dropped.'],
   selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of bodies sent since start, by uplink.'],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],

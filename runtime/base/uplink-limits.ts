@@ -88,7 +88,12 @@ export const uplinkLimits = {
     'A slice is made as long as holds so many',
     'shorter',
   ),
-  uplinkRefusalsMax: limit(10_000, 'steps', 'What is looked through by people', 'the oldest goes'),
+  uplinkRefusalsMax: limit(
+    10_000,
+    'steps',
+    'Of an uplink; what is looked through by people',
+    'the oldest goes, told',
+  ),
   uplinkAskAgainMs: limit(
     4 * 3_600_000,
     'ms',
@@ -109,6 +114,7 @@ export const uplinkLimits = {
     'it is set aside as refused',
   ),
   uplinkSetbacksMax: limit(10_000, 'entities', 'Known to fail', 'the oldest begins anew'),
+  uplinkRefusalBytesMax: limit(32 * 1024 * 1024, 'bytes', 'Of an uplink, on disk', 'the oldest goes, told'),
   uplinksLookMs: limit(1000, 'ms', 'How soon a new uplink begins', 'the next look'),
   uplinkFaultMs: limit(5000, 'ms', 'A lane that failed for a fault of ours rests', 'it begins again'),
 } as const satisfies Record<string, Limit>

@@ -11,7 +11,6 @@ export const uplinkWrites = {
   'uplink-refusal.insert':
     'INSERT INTO uplink_refusal (q, uplink, entity, at, reason, step) VALUES (?, ?, ?, ?, ?, ?)',
   'uplink-refusal.delete': 'DELETE FROM uplink_refusal WHERE q = ?',
-  'uplink-refusal.trim': 'DELETE FROM uplink_refusal WHERE q <= ?',
 } as const
 
 /** What another broker will not take; `at` is ms. */
@@ -36,11 +35,16 @@ export function createUplinkStates(database: Database) {
   const refusal = database.prepare<[number], UplinkRefusalRow>(
     'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q = ?',
   )
+  const sizes = database.prepare<[], Pick<UplinkRefusalRow, 'q' | 'uplink'> & { readonly bytes: number }>(
+    'SELECT q, uplink, length(step) AS bytes FROM uplink_refusal WHERE q > 0 ORDER BY q',
+  )
   return Object.freeze({
     /** The state as JSON text. */
     get: (id: string) => get.get(id),
     /** To be asked at start. */
     ids: () => ids.all(),
+    /** To be asked at start; the oldest first. */
+    refusalSizes: () => sizes.all(),
     lastRefusal: () => last.get() ?? 0,
     refusalCount: () => count.get() as number,
     /** The newest first. */

@@ -37,13 +37,16 @@ export function createSeeAbsent(broker: () => Promise<PeerAnswer>): SeeAbsent {
   }
 }
 
+/** Whether a broker says that it has nothing at all of a tenant, which comes into being with what is written. */
+export const saysNoTenant = (answer: PeerAnswer): boolean =>
+  'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')
+
 /** Whether an error is of NGSI-LD (GS CIM 009, 5.5.2); one of a tenant says nothing of what is asked for. */
-function isOfBroker({ text }: Answer): boolean {
+const isOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
+
+/** What NGSI-LD calls an error; empty where it is none of these. */
+function problemOf({ text }: Answer): string {
   const body = parsedJson(text)
   const type = isObject(body) ? body['type'] : undefined
-  return (
-    typeof type === 'string' &&
-    type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') &&
-    !/Tenant$/i.test(type)
-  )
+  return typeof type === 'string' && type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') ? type : ''
 }

@@ -158,3 +158,13 @@ it('forgets no deletion while somebody else answers for it', async () => {
     expect(await send(centre, drop)).toEqual(done())
   }
 })
+
+it('goes to a tenant that comes into being with what is written', async () => {
+  const centre = open()
+  const none: Told = [404, tenantless]
+  answers = { ...ingress, info: none, entities: none, attribute: none }
+  expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
+  const remove: Step = { kind: 'remove', entity: { id: 'urn:a:0', type: 'A' }, had: new Set(['v']) }
+  expect(await send(centre, remove)).toEqual(done())
+  expect(await send(centre, drop)).toEqual(done())
+})

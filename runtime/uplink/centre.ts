@@ -11,7 +11,7 @@ import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
-import { createSeeAbsent, saysAbsent } from './absence.ts'
+import { createSeeAbsent, saysAbsent, saysNoTenant } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
 import { atOnce, createSettle, done, inTurn, isTransient, later, type Outcome } from './outcome.ts'
@@ -178,7 +178,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       const { status, text } = answer
       const isNone = status < 300 && !isObject(parsedJson(text))
-      if (isNone || (isTransient(status) && !isBelieved)) return later(`who are you? It answered ${status}`)
+      const isAbsent = isBelieved || saysNoTenant(answer)
+      if (isNone || (isTransient(status) && !isAbsent)) return later(`who are you? It answered ${status}`)
       // Who does not say goes by its address, as the origin of what is copied from there does.
       return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },

@@ -5,7 +5,6 @@
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import type { Metrics } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
 import { shownUri } from '#delivery/probe.ts'
 import type { UplinkOperations } from '#http/uplinks.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
@@ -14,6 +13,7 @@ import type { UplinkStates } from '#store/uplink-states.ts'
 import { readStep } from './anew.ts'
 import type { Centre } from './centre.ts'
 import type { ReconcileTask } from './reconcile.ts'
+import type { Refusals } from './refusals.ts'
 import { type Trial, tryUplink } from './trial.ts'
 import type { Uplink, UplinkStatus } from './uplink.ts'
 import type { UplinkSubscription } from './uplinks.ts'
@@ -32,14 +32,14 @@ export interface OperationsPorts {
   /** All there are, those that do not run too. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   readonly states: UplinkStates
-  readonly door: Door
+  readonly refusals: Pick<Refusals, 'remove' | 'letGo'>
   readonly alias: string
   readonly clock: Clock
   readonly metrics: Metrics
 }
 
 export function createOperations(ports: OperationsPorts): UplinkOperations {
-  const { running, states, door, clock } = ports
+  const { running, states, refusals, clock } = ports
   tellMetrics(ports)
 
   const find = (id: string): UplinkSubscription | undefined =>
@@ -92,12 +92,12 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
         throw new GatewayError('peer.unavailable', `the uplink sends nothing now: ${outcome.reason}`)
       const [refusal] = outcome.refused
       if (refusal !== undefined) throw new GatewayError('peer.refused', `refused again: ${refusal.reason}`)
-      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+      await refusals.remove(q)
       return true
     },
     async drop(q) {
       if (states.refusal(q) === undefined) return false
-      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+      await refusals.remove(q)
       return true
     },
   } satisfies UplinkOperations)
@@ -166,7 +166,7 @@ function behindSeconds({ oldest }: UplinkStatus, now: number): number {
   return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
 }
 
-function tellMetrics({ tenant, running, states, clock, metrics }: OperationsPorts): void {
+function tellMetrics({ tenant, running, states, refusals, clock, metrics }: OperationsPorts): void {
   const labelled = (id: string): string =>
     `{uplink=${JSON.stringify(id)}${tenant === '' ? '' : `,tenant=${JSON.stringify(tenant)}`}}`
   const each = (read: (status: UplinkStatus) => number) => () =>
@@ -212,6 +212,9 @@ function tellMetrics({ tenant, running, states, clock, metrics }: OperationsPort
       const { roomSeconds } = uplink.status().waits
       return roomSeconds === undefined ? [] : [[labelled(id), roomSeconds] as const]
     }),
+  )
+  metrics.series('selvedge_uplink_refused_let_go_total', () =>
+    [...running.keys()].map((id) => [labelled(id), refusals.letGo(id)] as const),
   )
   metrics.series('selvedge_uplink_refused_waiting', () =>
     running.size === 0

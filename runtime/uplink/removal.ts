@@ -4,7 +4,7 @@
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
-import type { SeeAbsent } from './absence.ts'
+import { type SeeAbsent, saysNoTenant } from './absence.ts'
 import { done, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 
@@ -31,6 +31,7 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
 
   async function remove(steps: readonly Step[]): Promise<Outcome> {
     const answer = await present(steps)
+    if (saysNoTenant(answer)) return done()
     if (!('status' in answer) || answer.status >= 300) return settle(steps, answer, remove)
     const there = keysIn(answer.text)
     if (there === undefined) return later(`answered ${answer.status} without a list of entities`)
@@ -65,7 +66,7 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
       () => ask('DELETE', path, undefined, step),
       ({ status }) => status === 404,
     )
-    return isBelieved ? done() : settle([step], answer, () => drop(step))
+    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => drop(step))
   }
 
   return Object.freeze({ remove, drop })

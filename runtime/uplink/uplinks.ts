@@ -14,16 +14,15 @@ import type { UplinkOperations } from '#http/uplinks.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
-import { printStep } from './anew.ts'
 import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
 import { createLosses } from './losses.ts'
 import { createMeasure } from './measure.ts'
 import { createOperations, type Operated } from './operations.ts'
-import type { Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { createPlacing } from './placing.ts'
+import { createRefusals } from './refusals.ts'
 import { printOf, selectionOf } from './selection.ts'
 import { adapted, readState, type UplinkState } from './state.ts'
 import { createUplink, type Uplink } from './uplink.ts'
@@ -72,7 +71,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   const running = new Map<string, Running>()
   /** Those that have a state on disk. */
   const kept = new Set(uplinkStates.ids())
-  let lastRefusal = uplinkStates.lastRefusal()
+  const refusals = createRefusals({ states: uplinkStates, door, log })
   let isClosed = false
   let looking = Promise.resolve()
 
@@ -87,18 +86,6 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       },
       { urgent: false, bytes: text.length, isSparing: true },
     )
-  }
-
-  async function bury(id: string, refusals: readonly Refusal[]): Promise<void> {
-    await door.commit((stage) => {
-      for (const { step, reason } of refusals) {
-        const q = ++lastRefusal
-        stage.write('uplink-refusal.insert', q, id, step.entity.id, stage.at, reason, printStep(step))
-      }
-      stage.write('uplink-refusal.trim', lastRefusal - limits.uplinkRefusalsMax.value)
-    })
-    for (const { step, reason } of refusals)
-      log.warn('uplink.refused', { uplink: id, entity: step.entity.id, reason })
   }
 
   /** A new one begins with all there is. */
@@ -150,7 +137,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
         save: (saved) => save(one, saved),
-        bury: (refusals) => bury(id, refusals),
+        bury: (some) => refusals.bury(id, some),
       },
     )
   }
@@ -192,7 +179,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     operations: createOperations({
       ...ports,
       running,
-      door,
+      refusals,
       tenant: tenant.name,
       states: uplinkStates,
       alias: ports.alias(tenant.name),

@@ -264,7 +264,8 @@ describe('an operator', () => {
       request.on('data', (chunk: Buffer) => (body += chunk.toString()))
       request.on('end', () => {
         const isBatch = request.url?.startsWith('/ngsi-ld/v1/entityOperations/upsert') === true
-        if (request.method === 'GET') response.writeHead(404).end()
+        if (request.method === 'GET')
+          request.url?.includes('/entities?') ? response.end('[]') : response.writeHead(404).end()
         else if (accepts) {
           taken.push(`${isBatch ? 'batch' : request.url} ${body}`)
           response.writeHead(204).end()

@@ -1,0 +1,78 @@
+/**
+ * What the other brokers will not take, kept for people: per uplink so many steps and bytes, so that one that is refused
+ * all the time takes nothing from the others. What goes beyond is the oldest; that is told and counted.
+ */
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Door } from '#broker/door.ts'
+import type { UplinkStates } from '#store/uplink-states.ts'
+import { printStep } from './anew.ts'
+import type { Refusal } from './outcome.ts'
+
+export interface RefusalsPorts {
+  readonly states: Pick<UplinkStates, 'lastRefusal' | 'refusalSizes'>
+  readonly door: Pick<Door, 'commit'>
+  readonly log: Log
+}
+
+export interface Refusals {
+  /** Settles when they are on disk. */
+  bury(uplink: string, refusals: readonly Refusal[]): Promise<void>
+  /** Settles when it is gone from disk. */
+  remove(q: number): Promise<void>
+  /** How many of an uplink went beyond its room since start. */
+  letGo(uplink: string): number
+}
+
+export function createRefusals({ states, door, log }: RefusalsPorts): Refusals {
+  let last = states.lastRefusal()
+  /** Bytes by number, the oldest first, by uplink. */
+  const kept = new Map<string, Map<number, number>>()
+  const keptOf = (uplink: string): Map<number, number> => {
+    const known = kept.get(uplink) ?? new Map<number, number>()
+    kept.set(uplink, known)
+    return known
+  }
+  for (const { q, uplink, bytes } of states.refusalSizes()) keptOf(uplink).set(q, bytes)
+  const gone = new Map<string, number>()
+
+  return Object.freeze({
+    async bury(uplink, refusals) {
+      const mine = keptOf(uplink)
+      const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
+      for (const { q, text } of rows) mine.set(q, text.length)
+      const old = beyond(mine)
+      for (const q of old) mine.delete(q)
+      await door.commit((stage) => {
+        for (const { q, step, reason, text } of rows)
+          stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
+        for (const q of old) stage.write('uplink-refusal.delete', q)
+      })
+      for (const { step, reason } of rows)
+        log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })
+      if (old.length === 0) return
+      gone.set(uplink, (gone.get(uplink) ?? 0) + old.length)
+      log.warn('uplink.refused-let-go', { uplink, steps: old.length })
+    },
+    async remove(q) {
+      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+      for (const mine of kept.values()) mine.delete(q)
+    },
+    letGo: (uplink) => gone.get(uplink) ?? 0,
+  } satisfies Refusals)
+}
+
+/** The oldest of those for which there is no room. */
+function beyond(sizes: ReadonlyMap<number, number>): readonly number[] {
+  let count = sizes.size - limits.uplinkRefusalsMax.value
+  let bytes = -limits.uplinkRefusalBytesMax.value
+  for (const size of sizes.values()) bytes += size
+  const old: number[] = []
+  for (const [q, size] of sizes) {
+    if (count <= 0 && bytes <= 0) break
+    old.push(q)
+    count--
+    bytes -= size
+  }
+  return old
+}

@@ -1,0 +1,66 @@
+/** The queue of what other brokers refuse: bounded per uplink by number and bytes; the oldest goes, told and counted. */
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { createLog } from '#base/log.ts'
+import { createUplinkStates } from '#store/uplink-states.ts'
+import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
+import { immortalWriter } from '#test/kit/broker.ts'
+import type { Refusal } from '#uplink/outcome.ts'
+import { createRefusals } from '#uplink/refusals.ts'
+
+const writer = immortalWriter()
+afterAll(() => writer.end())
+let bare: BareDoor
+let events: string[]
+beforeEach(async () => {
+  bare = await openBareDoor(writer)
+  events = []
+})
+afterEach(() => bare.close())
+
+const open = () => {
+  const states = createUplinkStates(bare.database)
+  const log = createLog({
+    ...{ level: 'info', clock: bare.clock },
+    write: (line) => events.push((JSON.parse(line) as { event: string }).event),
+  })
+  return { states, refusals: createRefusals({ states, door: bare.door, log }) }
+}
+const refused = (count: number, value = ''): readonly Refusal[] =>
+  Array.from({ length: count }, (_, i) => ({
+    reason: '400',
+    step: {
+      kind: 'put',
+      entity: { id: `urn:a:${i}`, type: 'A' },
+      attributes: new Map([['v', [{ type: 'Property', value }]]]),
+    },
+  }))
+const toldLetGo = (): number => events.filter((event) => event === 'uplink.refused-let-go').length
+
+it('keeps so many of each uplink, over a restart, too', async () => {
+  const most = limits.uplinkRefusalsMax.value
+  const first = open()
+  await first.refusals.bury('quiet', refused(1))
+  await first.refusals.bury('busy', refused(most))
+  expect(first.refusals.letGo('busy')).toBe(0)
+  await first.refusals.remove(5)
+  await first.refusals.bury('busy', refused(1))
+  expect(toldLetGo()).toBe(0)
+
+  const { refusals, states } = open()
+  await refusals.bury('busy', refused(2))
+  expect([refusals.letGo('busy'), refusals.letGo('quiet'), toldLetGo()]).toEqual([2, 0, 1])
+  expect(states.refusalCount()).toBe(most + 1)
+  // The only one of the other is older than all, and stays.
+  expect([1, 2, 3, 4].map((q) => states.refusal(q)?.uplink)).toEqual(['quiet', undefined, undefined, 'busy'])
+}, 60_000)
+
+it('keeps so many bytes of each uplink', async () => {
+  const { refusals, states } = open()
+  const part = limits.uplinkRefusalBytesMax.value / 4
+  for (let i = 0; i < 3; i++) await refusals.bury('big', refused(1, 'x'.repeat(part)))
+  await refusals.bury('small', refused(1))
+  expect(refusals.letGo('big')).toBe(0)
+  await refusals.bury('big', refused(1, 'x'.repeat(part)))
+  expect([refusals.letGo('big'), states.refusalCount(), states.refusal(1)]).toEqual([1, 4, undefined])
+}, 60_000)
