@@ -165,6 +165,8 @@ function checkKnown(parameters: Parameters): void {
 
 function questionOf(parameters: Parameters, context: Context, expand: Context['expand']): Question {
   const given = (name: string): string | undefined => parameters.get(name)
+  if (!['true', 'false', undefined].includes(given('local')))
+    throw invalidRequest('local is neither true nor false')
   const type = given('type')
   const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
   const q = given('q')

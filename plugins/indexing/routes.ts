@@ -118,7 +118,7 @@ export function createRoutes(ports: RoutePorts) {
     const plain = found.entities.map((entity) => rendered(entity, wish.shown, accept))
     const ids = found.entities.map(({ id }) => id)
     const shown = how === undefined ? plain : await withDerived(plain, ids, how)
-    return new Response(JSON.stringify(shown.filter((one) => Object.keys(one).length > 0)), { headers })
+    return new Response(JSON.stringify(shown.filter(hasMembers)), { headers })
   }
 
   async function retrieve(
@@ -132,7 +132,12 @@ export function createRoutes(ports: RoutePorts) {
     const { deduce } = ports.selecting
     const how = isDerivedWanted(request.headers) ? { deduce, format: shown.format } : undefined
     const entry = catalogue.entity(id)
-    const isHere = entry !== undefined && (entry.kinds & searchable) !== 0
+    const paging = ['limit', 'offset', 'count'].find((name) => parameters.has(name))
+    if (paging !== undefined) throw invalidRequest(`${paging} is not for a single entity`)
+    const isPlain = [...parameters.keys()].every(
+      (name) => name === 'pick' || name === 'omit' || name === 'options' || name === 'format',
+    )
+    const isHere = isPlain && entry !== undefined && (entry.kinds & searchable) !== 0
     if (isHere && forward === undefined && accept !== undefined && !isForeign(request)) {
       const headers = headersOf({ by: 'index', warnings })
       headers.set('Content-Type', accept)
@@ -198,6 +203,8 @@ export function createRoutes(ports: RoutePorts) {
     },
   })
 }
+
+const hasMembers = (one: JsonObject): boolean => Object.keys(one).some((name) => name !== '@context')
 
 function parametersOf(url: URL): Map<string, string> {
   const parameters = new Map<string, string>()

@@ -331,3 +331,27 @@ it('does nothing at the wish of a page of others', async () => {
     (await gateway.ask('DELETE', `/indexing/api/broker/${'0'.repeat(24)}`, { headers: own })).status,
   ).toBe(404)
 })
+
+it.each([
+  ['/urn:ngsi-ld:IotStream:1?attrs=zzz', 404],
+  ['/urn:ngsi-ld:Sensor:1?type=IotStream', 404],
+  ['/urn:ngsi-ld:Sensor:1?limit=5', 400],
+  ['/urn:ngsi-ld:Sensor:1?local=x', 400],
+  ['?type=Sensor&local=x', 400],
+  [`/urn:ngsi-ld:Sensor:1?type=${encodeURIComponent(iri.Sensor)}`, 200],
+])('answers %s as the broker does', async (path, status) => {
+  const named = path.replace('=IotStream', `=${encodeURIComponent(iri.IotStream)}`)
+  const there = await gateway.get(`/ngsi-ld/v1/entities${named}`)
+  expect([(await gateway.get(`/indexing/ngsi-ld/v1/entities${path}`)).status, there.status]).toEqual([
+    status,
+    status,
+  ])
+})
+
+it('shows nothing of entities that have nothing of what is picked', async () => {
+  const answer = await ask({ type: 'Sensor', pick: 'zzz' }, {
+    ...latest,
+    Accept: 'application/ld+json',
+  } as never)
+  expect([answer.status, answer.json()]).toEqual([200, []])
+})
