@@ -193,6 +193,11 @@ describe('an uplink that compares', () => {
         },
       })
       await vi.waitFor(() => expect(other.asked().length).toBeGreaterThan(0), withinMs)
+      // All goes up to another address.
+      await vi.waitFor(
+        async () => expect((await site.get(up)).json()).toMatchObject({ state: 'live' }),
+        withinMs,
+      )
       await send(centre, 'DELETE', `${entities}/urn:tank:5`)
       await send(centre, 'DELETE', `${entities}/urn:tank:9/attrs/name`)
       await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
