@@ -81,8 +81,9 @@ const noAttributes: ReadonlySet<string> = new Set(['id', 'type', 'scope', '@cont
 
 /** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity; undefined of an answer that is no list. */
 function keysIn(text: string): ReadonlyMap<string, readonly string[]> | undefined {
-  const entities = parsedJson(text) as readonly Readonly<Record<string, unknown>>[]
-  if (!Array.isArray(entities)) return undefined
+  const list = parsedJson(text)
+  if (!Array.isArray(list)) return undefined
+  const entities = list as readonly Readonly<Record<string, unknown>>[]
   return new Map(
     entities.map((entity) => [
       String(entity['id']),
