@@ -217,9 +217,16 @@ function parametersOf(url: URL): Map<string, string> {
 
 /** The media type of the answer; undefined where only a broker has it. */
 function acceptOf(request: Request): 'application/json' | 'application/ld+json' | undefined {
-  const accept = request.headers.get('accept') ?? '*/*'
-  if (/application\/json|\*\/\*|application\/\*/.test(accept)) return 'application/json'
-  return /application\/ld\+json/.test(accept) ? 'application/ld+json' : undefined
+  const ranges = (request.headers.get('accept') || '*/*').split(',').map((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    return { type, weight: weight === undefined ? 1 : Number(weight.slice(2)) }
+  })
+  const best = Math.max(...ranges.map(({ weight }) => weight))
+  const wanted = ranges.flatMap(({ type, weight }) => (weight > 0 && weight === best ? [type] : []))
+  if (['application/json', '*/*', 'application/*'].some((type) => wanted.includes(type)))
+    return 'application/json'
+  return wanted.includes('application/ld+json') ? 'application/ld+json' : undefined
 }
 
 /** Headers that mean the same to a broker. */

@@ -355,3 +355,12 @@ it('shows nothing of entities that have nothing of what is picked', async () => 
   } as never)
   expect([answer.status, answer.json()]).toEqual([200, []])
 })
+
+it.each([
+  ['application/json;q=0.1, application/ld+json', 'application/ld+json'],
+  ['application/ld+json;q=0.5, */*', 'application/json'],
+  ['application/ld+json, application/json', 'application/json'],
+])('answers in what is liked best: %s', async (Accept, type) => {
+  const answer = await ask({ type: 'Sensor' }, { ...latest, Accept } as never)
+  expect([answer.status, answer.headers['content-type']]).toEqual([200, type])
+})
