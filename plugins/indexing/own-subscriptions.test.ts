@@ -49,7 +49,9 @@ it('takes only what is not found for gone', async () => {
   const { there, told, known, subscriptions } = begin()
   await subscriptions.look()
   const made = known()
-  expect([...there.keys()].sort()).toEqual([...made].sort())
+  expect([...there.keys()].toSorted((a, b) => a.localeCompare(b))).toEqual(
+    made.toSorted((a, b) => a.localeCompare(b)),
+  )
   expect(made).toHaveLength(6)
   for (const status of [503, 504, 500]) {
     told.get = status
