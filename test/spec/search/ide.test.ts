@@ -43,7 +43,8 @@ describePeer('chromium', 'the IDE', (path) => {
       .toContain('platform d0')
     expect(strangers).toEqual([])
     expect(complaints).toEqual([])
-    expect(new URL(page.url()).searchParams.get('query')).toContain('platforms')
+    // The page writes it down a moment after the last key.
+    await expect.poll(() => new URL(page.url()).searchParams.get('query')).toContain('platforms')
   }, 60_000)
 
   it('understands a link with a query, and completes from the schema', async () => {
