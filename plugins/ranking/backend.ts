@@ -59,12 +59,16 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
       ? Promise.resolve({ failure: 'timeout', reason: 'the time for all pages is over' })
       : port.exchange({ method: 'GET', path, headers, signal, timeoutMs: until - now() })
 
-  /** The first page, as large as the broker gives. */
+  /**
+   * The first page, as large as the broker gives. Asked for from then on is
+   * what it gave: what it refuses in every size says nothing of sizes.
+   */
   async function firstPage(query: readonly string[], asking: Asking): Promise<BrokerAnswer> {
-    for (;;) {
-      const answer = await ask(addressOf([...query, `limit=${pageSizes[size]}`]), asking)
-      if (size + 1 >= pageSizes.length || !isTooLarge(answer)) return answer
-      size++
+    for (let tried = size; ; tried++) {
+      const answer = await ask(addressOf([...query, `limit=${pageSizes[tried]}`]), asking)
+      if (isTooLarge(answer) && tried + 1 < pageSizes.length) continue
+      if ('status' in answer && answer.status === 200) size = tried
+      return answer
     }
   }
 

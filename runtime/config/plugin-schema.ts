@@ -2,7 +2,6 @@
  * Settings of the plugins. They are in the one schema, so that all mistakes are told at once and one page has all of them; a
  * plugin gets its own section and no other. A section is called what its plugin is called.
  */
-import * as v from 'valibot'
 import * as kind from './kinds.ts'
 import { about, maybe, section, setting } from './setting.ts'
 
@@ -29,7 +28,7 @@ export const ranking = section('Ranking', {
   tokenFile: maybe(kind.fileName(), {
     title: 'File of the token',
     description:
-      'Sent to a backend elsewhere as Bearer token instead of what clients send; its first line. Mode 0600.',
+      'Sent as Bearer token to a backend elsewhere, which never gets credentials of clients; its first line. Mode 0600.',
   }),
 })
 
@@ -94,7 +93,7 @@ export const indexing = section('Indexing', {
 export const search = section('Search enabler', {
   enabled: enabled('search enabler'),
   port: port(8080, 'Serves GraphQL at /graphql and its IDE at /.'),
-  backend: setting(v.union([kind.oneOf('mdr', 'ranking', 'indexing'), kind.brokerBase()]), 'mdr', {
+  backend: setting(kind.backend('mdr', 'ranking', 'indexing'), 'mdr', {
     title: 'What is searched',
     description:
       'mdr, ranking or indexing: of this gateway. An address: any NGSI-LD broker (PLATFORM_ORCHESTRATOR_URL).',

@@ -6,14 +6,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import {
   closeSync,
-  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
   openSync,
   readFileSync,
-  renameSync,
-  rmSync,
   statSync,
   writeSync,
 } from 'node:fs'
@@ -23,6 +20,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { refuseOpenMode } from '#config/access.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { flush, replaceSecret } from '#store/durable-files.ts'
 
 /** A name that somebody has. */
 export interface TunnelName {
@@ -102,21 +100,7 @@ export function releaseTunnelName(file: string, alias: string): boolean {
   const all = readTunnelNames(file)
   const left = all.filter((one) => one.alias !== alias)
   if (left.length === all.length) return false
-  const fresh = `${file}.new`
-  rmSync(fresh, { force: true })
-  const descriptor = openSync(fresh, 'wx', 0o600)
-  try {
-    // `sudo selvedge tunnels` must not leave a file that the gateway cannot read.
-    if (process.getuid?.() === 0) {
-      const { uid, gid } = statSync(dirname(file))
-      fchownSync(descriptor, uid, gid)
-    }
-    writeSync(descriptor, left.map(lineOf).join(''))
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(fresh, file)
+  replaceSecret(file, left.map(lineOf).join(''))
   return true
 }
 
@@ -142,11 +126,5 @@ function append(file: string, line: string): void {
   } finally {
     closeSync(descriptor)
   }
-  if (!isNew) return
-  const folder = openSync(dirname(file), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+  if (isNew) flush(dirname(file))
 }

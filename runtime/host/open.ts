@@ -140,8 +140,13 @@ function platformContext(core: Context): () => Context {
   return () => (compiled ??= compileContext(own, () => undefined, core) as Context)
 }
 
-const authority = (host: string, port: number): string =>
-  `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
+/** Of a listener on all addresses, the one that is always there. */
+const reachable: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+function authority(host: string, port: number): string {
+  const name = reachable[host] ?? host
+  return `${name.includes(':') ? `[${name}]` : name}:${port}`
+}
 
 const portsOf = (main: number | undefined, servers: ReadonlyMap<string, HttpServer>): ReadonlySet<number> =>
   new Set([...(main === undefined ? [] : [main]), ...[...servers.values()].map(({ port }) => port)])

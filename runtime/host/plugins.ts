@@ -59,7 +59,7 @@ export interface Plugins {
   /** Starts all, beside whatever else happens. Settles when each runs or is quarantined. */
   start(): Promise<void>
   has(name: string): boolean
-  /** The answer of a plugin to a request of a path of its own. @throws http.unavailable while it does not run. */
+  /** The answer of a plugin to a request of a path of its own. @throws plugin.unavailable while it does not run. */
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /** Whether a path of a plugin needs no token. */
   isOpen(name: string, path: string, method: string): boolean
@@ -189,11 +189,10 @@ export function createPlugins(
         state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? []),
       ),
     async close() {
-      for (const one of all.values()) {
-        const { state } = one
-        one.state = 'closed'
-        if (state === 'running' || state === 'starting') await end(one)
-      }
+      const live = [...all.values()].filter(({ state }) => state === 'running' || state === 'starting')
+      // None takes anything new while another one still ends.
+      for (const one of live) one.state = 'closed'
+      await Promise.all(live.map(end))
     },
   } satisfies Plugins)
 }

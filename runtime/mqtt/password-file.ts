@@ -5,26 +5,14 @@
  * good one in force.
  */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { refuseOpenMode } from '#config/access.ts'
+import { replaceSecret } from '#store/durable-files.ts'
 
 /** Cost of a new hash: 16 MB and some 50 ms on a board (RFC 7914). */
 const cost = { N: 16_384, r: 8, p: 1 } as const
@@ -210,23 +198,9 @@ function parseEntry(text: string): Entry | undefined {
 }
 
 function write(file: string, entries: ReadonlyMap<string, Pick<Entry, 'text'>>): void {
-  const fresh = `${file}.new`
   const text = [...entries].map(([user, entry]) => `${user}:${entry.text}\n`).join('')
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  rmSync(fresh, { force: true })
-  const descriptor = openSync(fresh, 'wx', 0o600)
-  try {
-    // `sudo selvedge users` must not leave a file that the gateway cannot read.
-    if (process.getuid?.() === 0) {
-      const { uid, gid } = statSync(dirname(file))
-      fchownSync(descriptor, uid, gid)
-    }
-    writeSync(descriptor, text)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(fresh, file)
+  replaceSecret(file, text)
 }
 
 function derive(

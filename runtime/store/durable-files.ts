@@ -3,7 +3,17 @@
  * finds the old state or the new one, also after a power cut. Calls block; they are for threads and commands that may.
  */
 import { createHash } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 
 export interface Content {
@@ -54,6 +64,27 @@ export function readThrough(
     closeSync(source)
     if (target !== undefined) closeSync(target)
   }
+}
+
+/**
+ * Puts a text in the place of a file that only its owner may read. Written by root it belongs to whom the folder belongs to, so that
+ * a command under sudo leaves nothing that the gateway cannot read.
+ */
+export function replaceSecret(file: string, text: string): void {
+  const fresh = `${file}.new`
+  rmSync(fresh, { force: true })
+  const descriptor = openSync(fresh, 'wx', 0o600)
+  try {
+    if (process.getuid?.() === 0) {
+      const { uid, gid } = statSync(dirname(file))
+      fchownSync(descriptor, uid, gid)
+    }
+    writeSync(descriptor, text)
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+  place(fresh, file)
 }
 
 /** Writes a small file and flushes it. */
