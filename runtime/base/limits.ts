@@ -6,11 +6,11 @@
 import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
-import { type Limit, limit } from './limit.ts'
+import { type Limit, limit, underTrial } from './limit.ts'
 import { pluginLimits } from './plugin-limits.ts'
 import { uplinkLimits } from './uplink-limits.ts'
 
-export const limits = {
+export const limits = underTrial({
   // The door (commit path)
   groupObservationsMax: limit(
     1024,
@@ -396,4 +396,4 @@ export const limits = {
   ...uplinkLimits,
   ...downwardLimits,
   ...pluginLimits,
-} as const satisfies Record<string, Limit>
+} as const satisfies Record<string, Limit>)

@@ -32,7 +32,7 @@ export interface Absent {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Ours, yet no settings: where the settings are, and what tests arm. */
-const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT']
+const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT', 'SELVEDGE_LIMITS']
 
 const ownIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined

@@ -45,6 +45,8 @@ export interface CampaignOptions {
   /** How long a named place may stay unpassed, ms. */
   readonly patienceMs?: number
   readonly slowness?: number
+  /** Environment of every gateway that is judged. */
+  readonly env?: Readonly<Record<string, string>>
   readonly tell?: (line: string) => void
 }
 
@@ -65,7 +67,7 @@ export async function runCampaign(kills: readonly Kill[], options: CampaignOptio
 }
 
 function createCampaign(folder: string, site: Site, options: CampaignOptions) {
-  const { dice, patienceMs = 25_000, slowness = 1, tell = () => undefined } = options
+  const { dice, patienceMs = 25_000, slowness = 1, env: given = {}, tell = () => undefined } = options
   const rows = new Map<string, Row>()
   const complaints = new Set<string>()
   const startMs: number[] = []
@@ -91,7 +93,7 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
 
   async function start(failpoints?: string): Promise<GatewayProcess> {
     const before = performance.now()
-    const env = failpoints === undefined ? {} : { SELVEDGE_FAILPOINTS: failpoints }
+    const env = failpoints === undefined ? given : { ...given, SELVEDGE_FAILPOINTS: failpoints }
     const gateway = await startGatewayProcess({ dataFolder: folder, env })
     startMs.push(performance.now() - before)
     return gateway

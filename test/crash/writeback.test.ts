@@ -1,6 +1,6 @@
 /**
- * The kill that takes a minute of life before: live values have just been written back into their documents. It has
- * a data folder of its own, so that it can run beside the others.
+ * The kill that takes some rest before: live values have just been written back into their documents, which is done a
+ * second after they changed here. It has a data folder of its own, so that it can run beside the others.
  */
 import { expect, it } from 'vitest'
 import { runCampaign } from './campaign.ts'
@@ -11,7 +11,7 @@ it('keeps what it acknowledged when it is killed after a write-back', async () =
     name: 'slow',
     dice: createDice(Date.now()),
     slowness: 8,
-    patienceMs: 150_000,
+    env: { SELVEDGE_LIMITS: 'writebackMs=1000' },
   })
   expect(report.complaints).toEqual([])
   expect(report.unnoticed).toEqual([])

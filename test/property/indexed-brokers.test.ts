@@ -10,6 +10,8 @@ import { expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, quality, sensor, stream } from '#test/spec/discovery/site.ts'
 
+vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000'))
+
 type Step =
   | { readonly kind: 'put' | 'delete'; readonly what: 0 | 1 | 2; readonly n: number; readonly value: number }
   | { readonly kind: 'broker away' | 'broker back' | 'index again' | 'subscriptions lost' }

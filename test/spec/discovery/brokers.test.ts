@@ -13,6 +13,7 @@ import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { iri, quality, sensor, stream } from './site.ts'
 
+vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000,indexAskMs=3000'))
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-brokers-'))
 let index: GatewayInside
 let first: GatewayProcess

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
+vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000'))
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
 const patience = { timeout: 30_000, interval: 200 }
 

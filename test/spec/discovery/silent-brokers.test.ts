@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
+vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000,indexMissedMs=2000'))
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-silent-'))
 const patience = { timeout: 40_000, interval: 200 }
 const address = ({ httpPort }: GatewayInside): string => `http://127.0.0.1:${httpPort}`
@@ -59,7 +60,7 @@ it('is told as such, with what to set, and its entries count as aged', async () 
   )
   expect(await degraded()).toContain(reason)
   // What is known of it does not become newer.
-  await new Promise((resolve) => setTimeout(resolve, 11_000))
+  await new Promise((resolve) => setTimeout(resolve, 2500))
   expect((await registration())!['heardAt']).toBe(heardAt)
 }, 120_000)
 

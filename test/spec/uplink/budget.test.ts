@@ -44,7 +44,10 @@ describe('the budget of an uplink', () => {
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'selvedge-budget-'))
     ;[site, centre] = await Promise.all([
-      startGatewayProcess({ dataFolder: join(folder, 'site') }),
+      startGatewayProcess({
+        dataFolder: join(folder, 'site'),
+        env: { SELVEDGE_LIMITS: 'uplinkBudgetMs=2000' },
+      }),
       startCentre(),
     ])
   })
