@@ -17,6 +17,8 @@ export interface Frame {
   readonly receivedAt: number
   /** True only for a frame delivered *to us* by another broker with RETAIN=1: old news, not an event. */
   readonly retained: boolean
+  /** True where the sender says that it sent this frame before (MQTT's DUP). */
+  readonly isResent?: boolean | undefined
   readonly transport: 'mqtt' | 'http' | 'bridge-in'
   /** MQTT client identifier or remote address, for the record. */
   readonly source?: string | undefined

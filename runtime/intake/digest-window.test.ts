@@ -11,6 +11,8 @@ const frame = (text: string, topic = 't'): Frame => ({
   transport: 'mqtt',
 })
 
+const resent = (text: string): Frame => ({ ...frame(text), isResent: true })
+
 it('admits a payload once in the window', () => {
   const window = createDigestWindow()
   expect(window.admit(frame('a'), 1000)).toBe(true)
@@ -28,6 +30,19 @@ it('tells payloads and topics apart', () => {
   expect(window.admit(frame('', 'ta'), 0)).toBe(true)
 })
 
+it('admits a payload again when another came since, unless the sender says that it is an old one', () => {
+  const window = createDigestWindow()
+  expect(window.admit(frame('open'), 0)).toBe(true)
+  expect(window.admit(frame('shut'), 1)).toBe(true)
+  expect(window.admit(resent('open'), 2)).toBe(false)
+  expect(window.admit(resent('shut'), 3)).toBe(false)
+  expect(window.admit(frame('open'), 4)).toBe(true)
+  expect(window.admit(frame('open'), 5)).toBe(false)
+  expect(window.admit(frame('shut', 'u'), 6)).toBe(true)
+  expect(window.admit(frame('open'), 7)).toBe(false)
+  expect(window.admit(resent('ajar'), 8)).toBe(true)
+})
+
 it('forgets a frame that was not committed', () => {
   const window = createDigestWindow()
   window.admit(frame('a'), 0)
@@ -41,16 +56,16 @@ it('is bounded by number, the oldest leave', () => {
     window.admit(frame(`${number}`), number)
     expect(window.size).toBeLessThanOrEqual(100)
   }
-  expect(window.admit(frame('999'), 1000)).toBe(false)
-  expect(window.admit(frame('950'), 1000)).toBe(false)
-  expect(window.admit(frame('899'), 1000)).toBe(true)
+  expect(window.admit(resent('999'), 1000)).toBe(false)
+  expect(window.admit(resent('950'), 1000)).toBe(false)
+  expect(window.admit(resent('899'), 1000)).toBe(true)
 })
 
 it('remembers for a whole window, however time and number divide it', () => {
   const window = createDigestWindow({ windowMs: 1000 })
   for (let now = 0; now < 5000; now += 7) {
     expect(window.admit(frame(`${now}`), now)).toBe(true)
-    if (now >= 994) expect(window.admit(frame(`${now - 994}`), now)).toBe(false)
+    if (now >= 994) expect(window.admit(resent(`${now - 994}`), now)).toBe(false)
   }
   expect(window.size).toBeLessThan(300)
 })

@@ -1,7 +1,8 @@
 /**
- * Recognises repeats of frames without a time of their own, which nothing else tells apart: the same payload on the
- * same topic within a minute of its first arrival counts once. The window does not slide, so a sensor that repeats
- * one value is still observed once a minute. Bounded by number; in memory only, so a restart forgets.
+ * Recognises repeats of frames without a time of their own, which nothing else tells apart: a payload that comes again on
+ * its topic within a minute of its first arrival counts once, if nothing else came there since, or if the sender says
+ * that it sent it before. A door that opens, shuts and opens again is observed three times. The window does not slide, so
+ * a sensor that repeats one value is still observed once a minute. Bounded by number; in memory only, so a restart forgets.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits.ts'
@@ -28,12 +29,17 @@ export function createDigestWindow(settings: DigestWindowSettings = {}): DigestW
   /** First arrivals by digest, in two generations: the older leaves whole, which costs nothing per frame. */
   let recent = new Map<string, number>()
   let older = new Map<string, number>()
+  /** The digest of the last frame of each topic; of a topic in the older generation, unless it is in this one. */
+  let latest = new Map<string, string>()
+  let latestOlder = new Map<string, string>()
   let recentSince = Number.NEGATIVE_INFINITY
 
   const makeRoom = (now: number): void => {
     if (recent.size < digestsMax / 2 && now - recentSince < windowMs) return
     older = recent
     recent = new Map()
+    latestOlder = latest
+    latest = new Map()
     recentSince = now
   }
 
@@ -48,10 +54,14 @@ export function createDigestWindow(settings: DigestWindowSettings = {}): DigestW
     },
     admit(frame: Frame, now: number) {
       const digest = digestOf(frame)
+      const { topic } = frame
       const arrival = recent.get(digest) ?? older.get(digest)
-      if (arrival !== undefined && now - arrival < windowMs) return false
+      const isKnown = arrival !== undefined && now - arrival < windowMs
+      const isLatest = (latest.get(topic) ?? latestOlder.get(topic)) === digest
+      if (isKnown && (isLatest || frame.isResent === true)) return false
       makeRoom(now)
       recent.set(digest, now)
+      latest.set(topic, digest)
       return true
     },
   })

@@ -92,7 +92,7 @@ export function createArrivals(ports: ArrivalsPorts) {
   const refused = ports.metrics.counter('selvedge_mqtt_refused_total')
   let isHolding = false
 
-  function accept(topic: string, payload: Uint8Array, source: string): Intent | undefined {
+  function accept(topic: string, payload: Uint8Array, source: string, isResent = false): Intent | undefined {
     published.value++
     try {
       return intake.accept({
@@ -100,6 +100,7 @@ export function createArrivals(ports: ArrivalsPorts) {
         payload,
         receivedAt: clock.now(),
         retained: false,
+        isResent,
         transport: 'mqtt',
         source,
       })
@@ -237,8 +238,8 @@ export function createArrivals(ports: ArrivalsPorts) {
       const route = routes.find(incoming.topic)
       if (route.problem !== undefined) return route.problem
       const { topic } = route
-      const { payload, qos, retain, id } = incoming
-      const intent = accept(topic, payload, link.id())
+      const { payload, qos, retain, dup, id } = incoming
+      const intent = accept(topic, payload, link.id(), dup)
       const message: Message = { topic, payload, qos }
       const isNothing = intent === undefined && !isKept(route, message, retain)
       if (isNothing && !link.hasTaken()) {

@@ -55,6 +55,7 @@ interface Delivery {
   readonly payload: Buffer | string
   readonly qos: number
   readonly retain: boolean
+  readonly dup: boolean
   readonly messageId?: number | undefined
 }
 
@@ -115,10 +116,10 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     }
   }
 
-  function take({ topic, payload, qos, retain }: Delivery, settle: (isStored: boolean) => void): void {
+  function take({ topic, payload, qos, retain, dup }: Delivery, settle: (isStored: boolean) => void): void {
     // The session may still hold subscriptions that the settings no longer name.
     const isAsked = filters.match(topic).size > 0
-    const intent = isAsked ? accept(topic, Buffer.from(payload as Buffer), retain) : undefined
+    const intent = isAsked ? accept(topic, Buffer.from(payload as Buffer), retain, dup) : undefined
     if (intent === undefined) {
       settle(true)
       return
@@ -145,10 +146,11 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     if (!admission.offer(work, qos > 0)) drop()
   }
 
-  function accept(topic: string, payload: Buffer, retained: boolean) {
+  function accept(topic: string, payload: Buffer, retained: boolean, isResent: boolean) {
     try {
       const receivedAt = clock.now()
-      return intake.accept({ topic, payload, receivedAt, retained, transport: 'bridge-in', source: url })
+      const transport = 'bridge-in'
+      return intake.accept({ topic, payload, receivedAt, retained, isResent, transport, source: url })
     } catch (error) {
       refuse(topic, toGatewayError(error))
       return undefined

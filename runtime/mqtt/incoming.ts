@@ -10,6 +10,7 @@ export interface Incoming {
   readonly payload: Uint8Array
   readonly qos: Qos
   readonly retain: boolean
+  readonly dup: boolean
   readonly id: number
 }
 
@@ -34,6 +35,7 @@ export function readPublish(bytes: Buffer, from: number, end: number, first: num
     payload: bytes.subarray(payloadFrom, end),
     qos: asQos(qos),
     retain: (first & 1) === 1,
+    dup: (first & 8) !== 0,
     id,
   }
 }
