@@ -81,7 +81,8 @@ export function ledger(database: Database, onDecide?: (frame: Frame, stage: Stag
   return {
     accept(frame) {
       if (!frame.topic.startsWith('claimed/')) return undefined
-      const text = `${frame.topic} ${Buffer.from(frame.payload).toString()}${frame.retained ? ' retained' : ''}`
+      const marks = `${frame.retained ? ' retained' : ''}${frame.isResent === true ? ' resent' : ''}`
+      const text = `${frame.topic} ${Buffer.from(frame.payload).toString()}${marks}`
       return {
         bytes: frame.payload.length,
         decide(stage) {

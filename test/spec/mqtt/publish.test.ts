@@ -94,6 +94,15 @@ describe('PUBLISH', () => {
     for (const one of [client, receiver]) one.end()
   })
 
+  it('[MQTT-3.3.1-1] is known as sent before where DUP says so', async () => {
+    const client = await connectRaw(broker.port, 'again')
+    client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1 }))
+    client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1, dup: true }))
+    for (const _ of [1, 2]) expect((await client.next()).cmd).toBe('puback')
+    expect(committed('claimed/again')).toEqual(['claimed/again x', 'claimed/again x resent'])
+    client.end()
+  })
+
   it('[MQTT-4.6.0-2] is acknowledged in the order of arrival, whatever each needs', async () => {
     const client = await connectRaw(broker.port, 'order')
     const topics = ['claimed/order', 'idle', 'claimed/poison', 'kept/order', 'idle', 'claimed/order']
