@@ -9,6 +9,7 @@ import { searchLimits } from './search-limits.ts'
 export const pluginLimits = {
   pluginCacheKib: limit(2048, 'KiB', 'Pages of its file that a plugin keeps in memory', 'read again'),
   pluginRequestMs: limit(30_000, 'ms', 'What a plugin asks of a broker', 'told as a timeout'),
+  followersMax: limit(1000, 'subscriptions', 'Of components, per tenant, beside those of clients', '403'),
   pluginBatchRows: limit(2048, 'log rows', 'What a follower takes at once', 'the next batch'),
   pluginBatchEntities: limit(256, 'entities', 'Read and derived from without a pause', 'the next batch'),
   pluginRestMs: limit(20, 'ms', 'Between two batches, so that changes come together', 'the next batch'),

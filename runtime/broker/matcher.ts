@@ -70,6 +70,8 @@ export interface MatcherPorts {
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
   const index = createSubscriptionIndex<Registered>()
+  /** How many of all are those of components. */
+  let followers = 0
   let lastDelivery = ports.lastDelivery
   /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
   let deciding: Stage | undefined
@@ -101,6 +103,7 @@ export function createMatcher(ports: MatcherPorts) {
   function restore(registered: Registered): void {
     unregister(registered.i)
     all.set(registered.i, registered)
+    if (isFollower(registered.subscription)) followers++
     // Time alone makes periodic ones speak; uplinks and components follow the log.
     const { subscription } = registered
     const { timeInterval } = subscription
@@ -119,6 +122,7 @@ export function createMatcher(ports: MatcherPorts) {
     const registered = all.get(i)
     if (registered === undefined) return
     all.delete(i)
+    if (isFollower(registered.subscription)) followers--
     index.remove(registered)
   }
 
@@ -256,7 +260,8 @@ export function createMatcher(ports: MatcherPorts) {
     unregister,
     get: (i: number) => all.get(i),
     all: () => all.values(),
-    count: () => all.size,
+    /** How many there are of its kind: components follow beside those that are notified. */
+    count: (like: Subscription) => (isFollower(like) ? followers : all.size - followers),
     /** Subscriptions looked at one by one so far; what the index leaves out is not among them. */
     looked: index.looked,
     observation,

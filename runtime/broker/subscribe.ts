@@ -7,7 +7,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
-import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { isFollower, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Records, SubscriptionRow } from '#store/records.ts'
 import type { Door } from './door.ts'
 import type { Matcher, Registered } from './matcher.ts'
@@ -74,10 +74,11 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
             `the subscription ${subscription.id} exists already`,
           )
         }
-        if (matcher.count() >= limits.subscriptionsMax.value) {
+        const counts = isFollower(subscription) ? limits.followersMax : limits.subscriptionsMax
+        if (matcher.count(subscription) >= counts.value) {
           throw new GatewayError(
             'ngsi-ld.too-many-results',
-            `there are ${limits.subscriptionsMax.value} subscriptions already, the most a tenant may have`,
+            `there are ${counts.value} subscriptions already, the most a tenant may have`,
           )
         }
         const i = ++last
@@ -97,10 +98,10 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
       const one = all.stored.get(id)
       return one === undefined ? undefined : view(one)
     },
-    list: ({ limit, offset }) => ({
-      views: [...all.stored.values()].slice(offset, offset + limit).map(view),
-      count: all.stored.size,
-    }),
+    list({ limit, offset, followers = false }) {
+      const listed = [...all.stored.values()].filter((one) => followers || !isFollower(one.subscription))
+      return { views: listed.slice(offset, offset + limit).map(view), count: listed.length }
+    },
     patch: (id, change) =>
       door.commit((stage) => {
         const before = found(stage, id)

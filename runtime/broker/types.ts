@@ -277,11 +277,14 @@ export interface ToldEntity {
 
 /** The use-cases on subscriptions of one tenant. Every promise settles when on disk. */
 export interface SubscriptionBroker {
-  /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results at `limits.subscriptionsMax`. */
+  /** @throws ngsi-ld.already-exists, ngsi-ld.too-many-results at `subscriptionsMax`, `followersMax`. */
   create(subscription: Subscription): Promise<void>
   get(id: string): SubscriptionView | undefined
-  /** In order of creation. */
-  list(page: { limit: number; offset: number }): { views: readonly SubscriptionView[]; count: number }
+  /** In order of creation; what components of this gateway follow only where it is asked for. */
+  list(page: { limit: number; offset: number; followers?: boolean }): {
+    views: readonly SubscriptionView[]
+    count: number
+  }
   /** Applies a parsed fragment. @throws ngsi-ld.not-found, ngsi-ld.bad-request-data. */
   patch(id: string, change: (before: Subscription) => Subscription): Promise<void>
   /** @throws ngsi-ld.not-found */

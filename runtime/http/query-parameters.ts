@@ -44,7 +44,9 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   observedAt: ['Time of the values that have none'],
   offset: ['Items before the page', 'integer'],
   omit: ['Members that are not shown'],
-  options: ['Representation and sysAttrs; of writes noOverwrite, replace, update'],
+  options: [
+    'Representation and sysAttrs; of writes noOverwrite, replace, update; of subscriptions followers',
+  ],
   orderBy: ['Names of attributes that give the order'],
   orderFrom: ['Coordinates from which distances are taken'],
   orderGeometry: ['Type of the geometry from which distances are taken'],

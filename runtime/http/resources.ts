@@ -54,6 +54,8 @@ export interface ResourceKind<One, View> {
   ) => { readonly views: readonly View[]; readonly count: number }
   /** What a list may be asked for beside options, local and paging. */
   readonly selectors?: readonly string[]
+  /** What the options of a list may be; left out, sysAttrs. */
+  readonly listOptions?: readonly string[]
   readonly parse: (body: Json, options: Reading & { readonly newId: () => string }) => One
   readonly patch: (before: One, body: Json, options: Reading) => One
   readonly idOf: (one: One) => string
@@ -84,9 +86,13 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     ...(kind.selectors ?? []),
   ])
 
-  const textsOf = (ask: Ask, views: readonly View[]): { texts: string[]; context: Context } => {
+  const textsOf = (
+    ask: Ask,
+    views: readonly View[],
+    options: readonly string[] = ['sysAttrs'],
+  ): { texts: string[]; context: Context } => {
     const context = answers.contextFor(ask)
-    const sysAttrs = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
+    const sysAttrs = optionsOf(ask.parameters, options).has('sysAttrs')
     const nowMs = clock.now()
     return {
       texts: views.map((view) => JSON.stringify(kind.render(view, { context, nowMs, sysAttrs }))),
@@ -126,7 +132,10 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       const paging = pagingOf(ask.parameters)
       const { views, count } = kind.page(ask, paging, c)
       const links = pageLinks(c.req.url, paging, paging.offset + views.length < count)
-      return answers.list(ask, textsOf(ask, views), { count: paging.count ? count : undefined, links })
+      return answers.list(ask, textsOf(ask, views, kind.listOptions), {
+        count: paging.count ? count : undefined,
+        links,
+      })
     },
 
     async retrieve(c: HttpContext): Promise<Response> {

@@ -14,10 +14,13 @@ import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-pars
 import { type BodyAsk, nameable, originOf } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { refuseLoop } from './distributed.ts'
+import { optionsOf } from './negotiate.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
 import { allowSubscription, isOf } from './tunnel-guest.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
+/** What components of this gateway watch is in the list only at a wish: it notifies nobody. */
+const listOptions = ['sysAttrs', 'followers']
 
 export interface SubscriptionRoutePorts extends ResourceRoutePorts {
   readonly contexts: Pick<Contexts, 'resolve'>
@@ -39,11 +42,13 @@ export function createSubscriptionTable({
   return resourceTable(ports, {
     path: subscriptionsPath,
     noun: 'subscription',
+    listOptions,
     idPrefix: 'urn:ngsi-ld:Subscription:',
     storeOf: ({ subscriptions }) => subscriptions,
-    page({ broker }, paging, c) {
+    page({ broker, parameters }, paging, c) {
       const { guest } = c.env
-      if (guest === undefined) return broker.subscriptions.list(paging)
+      const followers = optionsOf(parameters, listOptions).has('followers')
+      if (guest === undefined) return broker.subscriptions.list({ ...paging, followers })
       const { views: all } = broker.subscriptions.list({
         ...paging,
         limit: limits.subscriptionsMax.value,

@@ -27,6 +27,10 @@ const source = (
 })
 const pumps = [{ entities: [{ types: ['Pump'] }] }]
 
+const inMode = (value: string): Subscription => ({
+  ...base,
+  notification: { endpoint: { ...endpoint, notifierInfo: [{ key: 'selvedge:mode', value }] } },
+})
 const region = (name: string) => ({ properties: { region: name } })
 const northern = parseQuery('region=="north"', coreContext.expand)
 
@@ -42,6 +46,8 @@ it.each([
   ['localOnly', { ...base, localOnly: true }, source(pumps)],
   ['paused', { ...base, isActive: false }, source(pumps)],
   ['expired', { ...base, expiresAt: 999 }, source(pumps)],
+  ['what a component follows', inMode('follower'), source(pumps)],
+  ['an uplink', inMode('uplink'), source(pumps)],
 ] as const)('passes nothing on: %s', (_, subscription, registration) => {
   expect(passedOn(subscription, registration, 1000)).toBeUndefined()
 })

@@ -14,7 +14,7 @@ import type { EntityInfo, Registration, RegistrationInfo } from './registration.
 import { attributesOf, isOfInterest, namesOf, passes } from './registration-match.ts'
 import { offers } from './registration-operations.ts'
 import type { EntitySelector, TypeSelection } from './selection.ts'
-import { isActive, type Subscription } from './subscription.ts'
+import { isActive, isFollower, isUplink, type Subscription } from './subscription.ts'
 
 /** The subscription for a source; undefined when it has nothing of it, or nothing is to be told now. */
 export function passedOn(
@@ -23,6 +23,8 @@ export function passedOn(
   nowMs: number,
 ): Subscription | undefined {
   if (subscription.localOnly === true || subscription.asked === undefined) return undefined
+  // These are kept by the log of this gateway; nobody is notified by them.
+  if (isFollower(subscription) || isUplink(subscription)) return undefined
   if (!isActive(subscription, nowMs) || !offers(registration, 'createSubscription')) return undefined
   const { entities, watchedAttributes, notification, q, geoQ, csf } = subscription
   if (csf !== undefined && !passes(csf, registration)) return undefined

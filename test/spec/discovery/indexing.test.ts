@@ -298,8 +298,10 @@ describe('what the index cannot answer', () => {
   })
 })
 
-it('watches by subscriptions that everybody sees', async () => {
-  const answer = await gateway.get('/ngsi-ld/v1/subscriptions')
+it('watches by subscriptions that are listed at a wish, beside those of clients', async () => {
+  const path = '/ngsi-ld/v1/subscriptions'
+  expect((await gateway.get(path)).json()).toEqual([])
+  const answer = await gateway.get(`${path}?options=followers`)
   const found = answer.json() as {
     entities: { type: string }[]
     notification: { endpoint: { uri: string } }
@@ -308,7 +310,10 @@ it('watches by subscriptions that everybody sees', async () => {
     notification.endpoint.uri.includes('/indexing/api/notification/'),
   )
   expect(own.map(({ entities }) => entities[0]!.type)).toContain(iri.IotStream)
-  expect(own).toHaveLength(6)
+  expect([own.length, found.length]).toEqual([6, 6])
+  const [{ id }] = found as unknown as [{ id: string }]
+  expect((await gateway.get(`${path}/${id}`)).json()).toMatchObject({ id, type: 'Subscription' })
+  expect((await gateway.get(`${path}?options=watchers`)).status).toBe(400)
 })
 
 it('is built anew at a wish, and is the same', async () => {

@@ -177,12 +177,6 @@ export interface AnsweredOtherwise {
 
 export const answeredOtherwise: readonly AnsweredOtherwise[] = [
   {
-    test: '031_01_01, 031_02_02, 031_02_03',
-    kind: 'choice',
-    clause: '5.8.4',
-    why: 'Expects a broker that nobody subscribed at. What the index watches is a subscription that everybody sees, in the list, too. They pass with indexing.enabled=false.',
-  },
-  {
     test: '054_02_02',
     kind: 'choice',
     clause: '5.6.18, 6.3.2',
