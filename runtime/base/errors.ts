@@ -39,6 +39,12 @@ export const errorRegister = {
   'ngsi-ld.not-found': entry('caller', 'never', 404, 'Check the id and the tenant.'),
   'ngsi-ld.not-supported': entry('caller', 'never', 422, 'See docs/compat.md for what is built.'),
   'ngsi-ld.too-complex': entry('caller', 'never', 403, 'Shorten or split the query.'),
+  'ngsi-ld.too-many-names': entry(
+    'caller',
+    'never',
+    403,
+    'Put what differs from entity to entity into values, not into names of attributes and types.',
+  ),
   'ngsi-ld.too-many-results': entry('caller', 'never', 403, 'Ask for a smaller page.'),
   'ngsi-ld.context-not-available': entry(
     'peer',

@@ -1,7 +1,9 @@
 /**
  * Interned names: attribute and type names (core-compacted) have small numbers in the database. All of them are in
- * memory; a new one is written in the commit that first uses it.
+ * memory; a new one is written in the commit that first uses it. None is forgotten, so how many there may be is bounded.
  */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { Records } from '#store/records.ts'
 import type { Stage } from './stage.ts'
 
@@ -9,24 +11,34 @@ export function createNames(records: Records) {
   const numbers = new Map<string, number>()
   const texts = new Map<number, string>()
   let last = 0
+  let characters = 0
   for (const { i, text } of records.names()) {
     numbers.set(text, i)
     texts.set(i, text)
     last = Math.max(last, i)
+    characters += text.length
   }
   return Object.freeze({
     /** The number of a known name. */
     find: (text: string) => numbers.get(text),
     text: (i: number) => texts.get(i),
-    /** The number of a name, given one if it is new. */
+    /** The number of a name, given one if it is new; throws `ngsi-ld.too-many-names` when there is no room for it. */
     intern(stage: Stage, text: string): number {
       const known = numbers.get(text)
       if (known !== undefined) return known
+      const { namesMax, namesCharactersMax } = limits
+      if (numbers.size >= namesMax.value || characters + text.length > namesCharactersMax.value)
+        throw new GatewayError(
+          'ngsi-ld.too-many-names',
+          `${numbers.size} names of attributes and types are known, and there is no room for another`,
+        )
       const i = ++last
+      characters += text.length
       numbers.set(text, i)
       texts.set(i, text)
       stage.write('name.insert', i, text)
       stage.undone(() => {
+        characters -= text.length
         numbers.delete(text)
         texts.delete(i)
       })

@@ -43,6 +43,7 @@ const etsiErrors: Readonly<Partial<Record<ErrorCode, readonly [name: string, tit
   'ngsi-ld.not-supported': ['OperationNotSupported', 'Operation not supported'],
   'ngsi-ld.too-complex': ['TooComplexQuery', 'Query too complex'],
   'ngsi-ld.too-many-results': ['TooManyResults', 'Too many results'],
+  'ngsi-ld.too-many-names': ['TooManyResults', 'Too many names'],
   'ngsi-ld.context-not-available': ['LdContextNotAvailable', 'JSON-LD context not available'],
   'ngsi-ld.nonexistent-tenant': ['NonexistentTenant', 'Tenant does not exist'],
 }
