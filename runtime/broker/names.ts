@@ -26,8 +26,8 @@ export function createNames(records: Records) {
     intern(stage: Stage, text: string): number {
       const known = numbers.get(text)
       if (known !== undefined) return known
-      const { namesMax, namesCharactersMax } = limits
-      if (numbers.size >= namesMax.value || characters + text.length > namesCharactersMax.value)
+      const charactersMax = limits.namesCharactersMax.value
+      if (numbers.size >= limits.namesMax.value || characters + text.length > charactersMax)
         throw new GatewayError(
           'ngsi-ld.too-many-names',
           `${numbers.size} names of attributes and types are known, and there is no room for another`,
