@@ -20,6 +20,9 @@ export interface Work {
   answer(error?: GatewayError): void
 }
 
+/** What sensors send leaves so much of the line to everybody else: a flood of it shuts nobody out. */
+const sensorsShare = 3 / 4
+
 /** Works that are gone are let go of from so many on. */
 const goneMax = 4096
 
@@ -42,7 +45,9 @@ export function createWorkQueue() {
       works.length - head < limits.queueWorksMax.value / 2 && bytes < limits.queueBytesMax.value / 2,
     /** Takes a work in; false when that would be beyond a ceiling. One work of any size fits an empty queue. */
     put(work: Work): boolean {
-      if (works.length - head >= limits.queueWorksMax.value) return false
+      const length = works.length - head
+      const placesMax = limits.queueWorksMax.value
+      if (length >= placesMax || (!work.urgent && length - urgent >= placesMax * sensorsShare)) return false
       if (bytes > 0 && bytes + work.bytes > limits.queueBytesMax.value) return false
       works.push(work)
       count(work, 1)

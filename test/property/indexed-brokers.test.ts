@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
+import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, quality, sensor, stream } from '#test/spec/discovery/site.ts'
 
-vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000'))
+setLimit('indexBrokerLookMs', 1000)
 
 type Step =
   | { readonly kind: 'put' | 'delete'; readonly what: 0 | 1 | 2; readonly n: number; readonly value: number }

@@ -8,12 +8,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { iri, quality, sensor, stream } from './site.ts'
 
-vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000,indexAskMs=3000'))
+setLimit('indexBrokerLookMs', 1000)
+setLimit('indexAskMs', 3000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-brokers-'))
 let index: GatewayInside
 let first: GatewayProcess

@@ -8,10 +8,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000'))
+setLimit('indexBrokerLookMs', 1000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
 const patience = { timeout: 30_000, interval: 200 }
 

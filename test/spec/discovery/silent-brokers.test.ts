@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'indexBrokerLookMs=1000,indexMissedMs=2000'))
+setLimit('indexBrokerLookMs', 1000)
+setLimit('indexMissedMs', 2000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-silent-'))
 const patience = { timeout: 40_000, interval: 200 }
 const address = ({ httpPort }: GatewayInside): string => `http://127.0.0.1:${httpPort}`

@@ -90,6 +90,15 @@ describe('a full queue', () => {
     expect(await room).toBe(true)
   })
 
+  it('leaves a quarter of its places to others than sensors', async () => {
+    setLimit('queueWorksMax', 12)
+    const { door } = await open()
+    const offer = (urgent: boolean): boolean => door.submit({ urgent, bytes: 1, decide() {}, answer() {} })
+    const isTaken = Array.from({ length: 20 }, (_, i) => offer(i >= 15))
+    expect(isTaken.slice(0, 15).filter(Boolean)).toHaveLength(9)
+    expect(isTaken.slice(15)).toEqual([true, true, true, false, false])
+  })
+
   it('is full by bytes too, but takes a large work when it is empty', async () => {
     setLimit('queueBytesMax', 1000)
     const { door } = await open()

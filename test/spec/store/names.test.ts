@@ -2,10 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, noPlugins, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
-vi.hoisted(() => (process.env['SELVEDGE_LIMITS'] = 'namesMax=12'))
+setLimit('namesMax', 12)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-names-'))
 const entities = '/ngsi-ld/v1/entities'
 let gateway: GatewayInside
