@@ -9,6 +9,7 @@ import { downwardLimits } from './downward-limits.ts'
 import { type Limit, limit, underTrial } from './limit.ts'
 import { mqttLimits } from './mqtt-limits.ts'
 import { pluginLimits } from './plugin-limits.ts'
+import { sourceLimits } from './source-limits.ts'
 import { uplinkLimits } from './uplink-limits.ts'
 
 export const limits = underTrial({
@@ -216,24 +217,6 @@ export const limits = underTrial({
   contextFetchesMax: limit(64, 'requests', 'At the same time, to all sites', '504'),
   contextFetchMs: limit(5000, 'ms', 'A request waits for it', '504'),
   subscriptionBytesMax: limit(65_536, 'bytes', 'Held in memory, with what it looks at', '413'),
-  registrationsMax: limit(1000, 'registrations', 'Per tenant; each distributed request asks all', '403'),
-  sourceSubscriptionsMax: limit(1000, 'subscriptions', 'Per tenant; each change asks all', '403'),
-  entityMapsMax: limit(100, 'entity maps', 'Held in memory', 'the oldest is forgotten'),
-  entityMapIdsMax: limit(10_000, 'entities', 'Of one entity map', '403'),
-  entityMapsIdsMax: limit(100_000, 'entities', 'Of all entity maps; about 15 MB', 'the oldest is forgotten'),
-  entityMapLifetimeMs: limit(300_000, 'ms', 'Where a client names none', 'the map is forgotten'),
-  entityMapLifetimeMsMax: limit(86_400_000, 'ms', 'Held in memory', 'this one is taken'),
-  sourceSocketsMax: limit(16, 'connections', 'To one context source', 'waits its turn'),
-  sourceTimeoutMs: limit(5000, 'ms', 'A client waits meanwhile', 'the source counts as failed'),
-  sourceTimeoutMsMax: limit(60_000, 'ms', 'What a registration may ask for at most', 'this one is taken'),
-  sourceAnswerBytesMax: limit(8 * 1024 * 1024, 'bytes', 'Held in memory', 'the source counts as failed'),
-  sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
-  passedSubscriptionsMax: limit(10_000, 'subscriptions', 'Made at sources, held in memory', 'a log event'),
-  passedOnRetryMs: limit(15_000, 'ms', 'A source that is away', 'tried again'),
-  passedOnLeavingMs: limit(7 * 86_400_000, 'ms', 'A source that is away for ever', 'left there, a log event'),
-  passedOnAtOnce: limit(16, 'requests', 'To make and unmake subscriptions at sources', 'it waits'),
-  sourceInstancesMax: limit(100_000, 'instances', 'Of one source, for one query of histories', '206 or 403'),
-  sourceCopiesBytesMax: limit(4 * 1024 * 1024, 'bytes', 'Last answers of all sources', 'least used leave'),
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
   candidatesRememberedMax: limit(50_000, 'subscriptions', 'Found lately; 10 MB', 'found anew'),
   periodEntitiesMax: limit(10_000, 'entities', 'Read for a periodic notification', 'the rest is not told'),
@@ -316,6 +299,7 @@ export const limits = underTrial({
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 
+  ...sourceLimits,
   ...clockLimits,
   ...diskLimits,
   ...uplinkLimits,

@@ -12,7 +12,7 @@ import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { claimOf, holdsDataset, isOfThePresent } from '#ngsi-ld/registration-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
-import { type Question, type ReadRequest, requestFor } from './requests.ts'
+import { judges, type Question, type ReadRequest, requestFor } from './requests.ts'
 import { agentOf, type SourceRequest, type Warning } from './sources.ts'
 
 /** A copy and whose it is. */
@@ -26,9 +26,15 @@ export interface Gathered {
   readonly copies: readonly SourcedCopy[]
   /** Locations of the entity maps that sources made, by the id of their registration. */
   readonly linked: ReadonlyMap<string, string>
-  /** Entities held here that matched by what is held here alone, although others may have newer copies of them. */
-  uncertain(): readonly string[]
+  /** Entities that matched by what some hold of them, which others were asked for with conditions and did not tell. */
+  uncertain(): readonly Uncertain[]
   readonly warnings: readonly Warning[]
+}
+
+/** What of a source is not known, since it judged by what it holds. */
+export interface Uncertain {
+  readonly registration: Registration
+  readonly ids: readonly string[]
 }
 
 export function createReader(ports: ReaderPorts) {
@@ -68,37 +74,48 @@ export function createReader(ports: ReaderPorts) {
   }
 
   /** All that these sources have for a question. */
-  async function gather(
-    read: ReadRequest,
-    question: Question,
-    one: string | undefined,
-    before: readonly SourcedCopy[] = [],
-  ): Promise<Gathered> {
+  async function gather(read: ReadRequest, question: Question, one: string | undefined): Promise<Gathered> {
     const asked = read.registrations.filter(isOfThePresent).flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
-      return request === undefined ? [] : [copiesOf(read, registration, request)]
+      return request === undefined ? [] : [{ registration, telling: copiesOf(read, registration, request) }]
     })
-    if (asked.length === 0 && before.length === 0)
-      return { broker: read.broker, copies: [], linked: new Map(), uncertain: () => [], warnings: [] }
-    const told = await Promise.all(asked)
-    const copies = [...before, ...told.flatMap((each) => each.copies)]
-    const byId = new Map<string, EntityCopy[]>()
-    for (const copy of copies) {
-      const known = byId.get(copy.entity.id)
-      if (known === undefined) byId.set(copy.entity.id, [copy])
-      else known.push(copy)
-    }
-    const seen = new Set<string>()
+    const told = await Promise.all(asked.map(({ telling }) => telling))
+    const whole = together(
+      read.broker,
+      told.flatMap(({ copies }) => copies),
+    )
     return {
-      broker: overlay(read.broker, byId, seen),
-      copies,
+      ...whole,
       linked: linkedMaps(told),
-      uncertain: () => [...seen].filter((id) => !byId.has(id)),
+      uncertain() {
+        if (question.splits === false) return []
+        const found = whole.found()
+        return asked.flatMap(({ registration }, index) => {
+          if (!judges(registration, question)) return []
+          const ids = [...found.difference(new Set(told[index]!.copies.map(({ entity }) => entity.id)))]
+          return ids.length === 0 ? [] : [{ registration, ids }]
+        })
+      },
       warnings: told.flatMap(({ warnings }) => warnings),
     }
   }
 
-  return Object.freeze({ gather })
+  return Object.freeze({ gather, together })
+}
+
+/** A broker that answers from here and from these copies; `found` tells all of them, and what matched here. */
+function together(
+  broker: TenantBroker,
+  copies: readonly SourcedCopy[],
+): Pick<Gathered, 'broker' | 'copies'> & { found(): ReadonlySet<string> } {
+  const byId = new Map<string, EntityCopy[]>()
+  for (const copy of copies) {
+    const known = byId.get(copy.entity.id)
+    if (known === undefined) byId.set(copy.entity.id, [copy])
+    else known.push(copy)
+  }
+  const seen = new Set<string>()
+  return { broker: overlay(broker, byId, seen), copies, found: () => new Set([...seen, ...byId.keys()]) }
 }
 
 /** Locations of the entity maps that sources made. */

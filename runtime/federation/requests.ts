@@ -17,6 +17,11 @@ export interface Question {
   readonly parameters: Readonly<Record<string, string>>
   /** Attributes that q and the geo-query look at, canonical. */
   readonly looksAt: readonly string[]
+  /**
+   * Whether parts of one entity may be held by several (splitEntities). Then no source judges conditions; where none is, each
+   * has its entities whole; left out, sources judge, and what one finds is completed from the others.
+   */
+  readonly splits?: boolean | undefined
 }
 
 export interface ReadRequest {
@@ -33,6 +38,25 @@ export interface ReadRequest {
 const sysAttrs = { options: 'sysAttrs' }
 /** Parameters that only make sense where all attributes that they look at are. */
 const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
+
+/** Whether a source itself decides which entities fulfil the conditions of a question. */
+export function judges(registration: Registration, question: Question): boolean {
+  const { parameters, splits } = question
+  if (splits === true) return false
+  const has = (name: string): boolean => parameters[name] !== undefined
+  return has('scopeQ') || ((has('q') || has('georel')) && !isBlind(registration, question))
+}
+
+/** Whether a source lacks something that conditions look at. */
+function isBlind(registration: Registration, question: Question): boolean {
+  const named = concerned(registration, question).map(namesOf)
+  return (
+    !named.includes(undefined) && !question.looksAt.every((name) => named.some((names) => names!.has(name)))
+  )
+}
+
+const concerned = ({ information }: Registration, { interests }: Question) =>
+  information.filter((info) => interests.some((interest) => isOfInterest(interest, info)))
 
 /** How a source is asked for entities; undefined when it has nothing of what is wanted. */
 export function requestFor(
@@ -76,8 +100,8 @@ export function historyRequestFor(
   { context, headers }: ReadRequest,
 ): SourceRequest | undefined {
   const mode = modeOf(registration)
-  // What is said here or elsewhere of an entity counts too, unless a source speaks alone.
-  const isSole = mode === 'exclusive' || mode === 'redirect'
+  // What is said here or elsewhere of an entity counts too, unless a source speaks alone, or has its entities whole.
+  const isSole = mode === 'exclusive' || mode === 'redirect' || question.splits === false
   const all = narrowed(registration, question, context)
   if (all === undefined) return undefined
   const given = Object.fromEntries(Object.entries(all).filter(([name]) => isSole || !conditions.has(name)))
@@ -105,21 +129,20 @@ function narrowed(
   question: Question,
   context: Context,
 ): Readonly<Record<string, string>> | undefined {
-  const infos = registration.information.filter((info) =>
-    question.interests.some((interest) => isOfInterest(interest, info)),
-  )
+  const infos = concerned(registration, question)
   if (infos.length === 0) return undefined
   const wanted = question.interests[0]?.attrs
   const named = infos.map(namesOf)
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
   const attrs = claimed === undefined ? wanted : [...claimed].filter((name) => wanted?.includes(name) ?? true)
-  const isBlind = claimed !== undefined && !question.looksAt.every((name) => claimed.has(name))
+  const isUnfit = (name: string): boolean =>
+    question.splits === true ? conditions.has(name) || name === 'scopeQ' : isUnseen && conditions.has(name)
+  const isUnseen = isBlind(registration, question)
   const entities = infos.flatMap((info) => info.entities ?? [])
   const types = [...new Set(entities.flatMap((entity) => entity.types))]
   const ids = entities.flatMap(({ id }) => id ?? [])
   const given: Record<string, string> = {}
-  for (const [name, value] of Object.entries(question.parameters))
-    if (!isBlind || !conditions.has(name)) given[name] = value
+  for (const [name, value] of Object.entries(question.parameters)) if (!isUnfit(name)) given[name] = value
   if (given['type'] === undefined && types.length > 0) given['type'] = types.map(context.compact).join(',')
   if (given['id'] === undefined && entities.length > 0 && ids.length === entities.length)
     given['id'] = [...new Set(ids)].join(',')

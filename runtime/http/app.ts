@@ -148,7 +148,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         publicUrl: settings.publicUrl,
       }),
       ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
-      ...createSourceNotificationTable({ asks, answers, broker, contexts, clock }),
+      ...createSourceNotificationTable({ asks, answers, broker, contexts, clock, distribution }),
       ...createEntityMapTable({ asks, answers, maps, clock }, mapped, {
         query: distribution.query(entities.query),
         queryByBody: distribution.queryByBody(entities.queryByBody),

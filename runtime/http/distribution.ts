@@ -3,11 +3,13 @@
  * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
+import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
-import { createReader, type Gathered } from '#federation/reading.ts'
-import type { Question } from '#federation/requests.ts'
+import { createReader, type Gathered, type Uncertain } from '#federation/reading.ts'
+import type { Question, ReadRequest } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
+import type { EntityCopy } from '#ngsi-ld/distribution.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
@@ -99,17 +101,34 @@ export function createDistribution(ports: DistributionPorts) {
     const read = { asker, broker: at, registrations, context: ask.context, headers, mapWish: map?.wish }
     const first = await reader.gather(read, question, one)
     const answer = await runOn(problems, c, through(first), local)
-    // Sources judge conditions by what they hold: what matches here may not match with their newer copies of it.
-    const uncertain = question.looksAt.length === 0 ? [] : first.uncertain()
+    // Sources judge conditions by what they hold: what matches by one part may be more, or not match, with another.
+    const uncertain = first.uncertain()
     if (uncertain.length === 0) return warned(answer, first.warnings)
-    const { type } = question.parameters
-    const parameters = { ...(type === undefined ? {} : { type }), id: uncertain.join(',') }
-    const again = { interests: [{ ids: uncertain }], parameters, looksAt: [] }
-    const second = await reader.gather(read, again, undefined, first.copies)
-    return warned(await runOn(problems, c, through({ ...second, linked: first.linked }), local), [
-      ...first.warnings,
-      ...second.warnings,
-    ])
+    const second = await completed(read, question, { first, uncertain })
+    const whole = through({ ...first, ...reader.together(at, second.copies) })
+    return warned(await runOn(problems, c, whole, local), [...first.warnings, ...second.warnings])
+  }
+
+  /** All copies of what was found: with those of each source that did not tell. */
+  async function completed(
+    read: ReadRequest,
+    { interests, parameters: { type } }: Question,
+    { first, uncertain }: { readonly first: Gathered; readonly uncertain: readonly Uncertain[] },
+  ): Promise<Pick<Gathered, 'copies' | 'warnings'>> {
+    const most = limits.sourceIdsMax.value
+    const asked = uncertain.flatMap(({ registration, ids }) =>
+      Array.from({ length: Math.ceil(ids.length / most) }, async (_, part) => {
+        const some = ids.slice(part * most, (part + 1) * most)
+        const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
+        const again = { interests: [{ ids: some, attrs: interests[0]?.attrs }], parameters, looksAt: [] }
+        return reader.gather({ ...read, registrations: [registration] }, again, undefined)
+      }),
+    )
+    const parts = await Promise.all(asked)
+    return {
+      copies: [...first.copies, ...parts.flatMap(({ copies }) => copies)],
+      warnings: parts.flatMap(({ warnings }) => warnings),
+    }
   }
 
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
@@ -161,6 +180,22 @@ export function createDistribution(ports: DistributionPorts) {
     },
   }
 
+  /** What sources hold of an entity, but for one of them. */
+  const partsElsewhere = async (tenant: string, id: string, but: string): Promise<readonly EntityCopy[]> => {
+    const at = broker.tenant(tenant)
+    if (at === undefined) return []
+    const { registrations: known } = at
+    const registrations = known
+      .live()
+      .map(({ registration }) => registration)
+      .filter((one) => one.id !== but)
+    const asker = { registrations: known, tenant, alias: ports.alias(tenant), headers: {} }
+    const headers = { accept: 'application/json' }
+    const read = { asker, broker: at, registrations, context: ports.contexts.core, headers }
+    const question = { interests: [{ ids: [id] }], parameters: { id }, looksAt: [] }
+    return (await reader.gather(read, question, id)).copies
+  }
+
   const wrap =
     (run: (request: Distributed, local: Route) => Promise<Response>) =>
     (local: Route): Route =>
@@ -175,6 +210,7 @@ export function createDistribution(ports: DistributionPorts) {
     queryByBody: wrap(queryByBody),
     purge: wrap(purge),
     gathering,
+    partsElsewhere,
     history: wrap(histories.retrieve),
     histories: wrap(histories.query),
     historiesByBody: wrap(histories.queryByBody),

@@ -36,7 +36,7 @@ const ordering = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
 export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 
 /** Parameters that select entities and order them. */
-export const searchParameters = [...selecting, ...ordering] as const
+export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
 
 /** The type selection of a request. */
 export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {
@@ -60,6 +60,8 @@ export function entityQueryOf(
   const { parameters, context } = ask
   const given = (name: string): string | undefined => parameters.get(name)
   const isLocal = truthOf(parameters, 'local')
+  // Who holds parts of entities concerns sources alone.
+  truthOf(parameters, 'splitEntities')
   if (given('type')?.trim() === '*' && isLocal === false)
     throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
   const selects = chosen !== undefined || sufficient.some((name) => parameters.has(name))

@@ -56,7 +56,8 @@ export const chosen = [
   'expandValues',
   'jsonKeys',
 ]
-export const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation']
+/** What all queries may say besides. */
+export const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'splitEntities']
 /** Entity maps. */
 export const mapping = ['entityMap', 'entityMapLifetime']
 export const one = ['local', 'type']

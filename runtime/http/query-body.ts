@@ -30,6 +30,7 @@ const texts: ReadonlySet<string> = new Set([
   'collation',
   'entityMapLifetime',
 ])
+const truths: ReadonlySet<string> = new Set(['entityMap', 'splitEntities'])
 const geoMembers: ReadonlySet<string> = new Set(['georel', 'geometry', 'coordinates', 'geoproperty'])
 
 /** Members of an ordering, with the parameters that say the same. */
@@ -82,7 +83,10 @@ export function readQueryBody(
 }
 
 function readMember(member: string, value: Json): string {
-  if (member === 'entityMap' && typeof value === 'boolean') return String(value)
+  if (truths.has(member)) {
+    if (typeof value === 'boolean') return String(value)
+    throw badRequestData('must be true or false', member)
+  }
   if (member === 'joinLevel' && typeof value === 'number') return String(value)
   if (member === 'orderFrom' && isList(value)) return JSON.stringify(value)
   const isText = texts.has(member) || lists.has(member) || member === 'joinLevel' || member === 'orderFrom'

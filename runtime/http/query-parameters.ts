@@ -56,6 +56,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   q: ['Query on attributes'],
   reload: ['Whether a cached context is fetched anew instead', 'boolean'],
   scopeQ: ['Query on scopes'],
+  splitEntities: ['Whether several may hold parts of one entity', 'boolean'],
   tenant: ['Tenant of the subscription that was passed on'],
   timeAt: ['Time, or begin of a time interval'],
   timeproperty: ['Time that is looked at: observedAt, createdAt, modifiedAt, deletedAt'],

@@ -11,6 +11,7 @@ import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { AskHead } from './ask.ts'
 import { selecting } from './entity-search.ts'
+import { truthOf } from './negotiate.ts'
 
 /** Attributes that the answer will show, where the client says so. */
 export function attrsWanted({ parameters, context }: AskHead): readonly string[] | undefined {
@@ -39,8 +40,13 @@ export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead
     interests: [interest],
     parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.has(name))),
     looksAt,
+    splits: splitsOf(given['splitEntities']),
   }
 }
+
+/** What the client says of entities whose parts several hold. @throws ngsi-ld.invalid-request */
+export const splitsOf = (text: string | undefined): boolean | undefined =>
+  text === undefined ? undefined : truthOf(new Map([['splitEntities', text]]), 'splitEntities')
 
 /** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
 export function questionOfBody(body: JsonObject, ask: AskHead): Question {
@@ -59,6 +65,7 @@ export function questionOfBody(body: JsonObject, ask: AskHead): Question {
     )
   if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
   for (const name of ['q', 'scopeQ']) texts(name, body[name])
+  if (body['splitEntities'] !== undefined) given['splitEntities'] = String(body['splitEntities'])
   const geoQ = body['geoQ']
   if (isObject(geoQ)) {
     for (const name of ['georel', 'geometry', 'geoproperty']) texts(name, geoQ[name])

@@ -18,6 +18,7 @@ import { claimOf } from '#ngsi-ld/registration-match.ts'
 import type { Answers } from './answer.ts'
 import type { Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
+import type { Distribution } from './distribution.ts'
 import { linkedContext } from './negotiate.ts'
 
 export interface SourceNotificationPorts {
@@ -26,17 +27,24 @@ export interface SourceNotificationPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly clock: Clock
+  readonly distribution: Pick<Distribution, 'partsElsewhere'>
 }
 
 const parameters = new Set(['tenant'])
 
+/** Who tells, and what of. */
+interface From {
+  readonly tenant: string
+  readonly link: string | undefined
+  readonly registration: Registration
+  /** Conditions are judged on what all hold of an entity. */
+  readonly isSplit: boolean
+}
+
 export function createSourceNotificationTable(ports: SourceNotificationPorts) {
   const { asks, answers, broker, contexts, clock } = ports
 
-  async function told(
-    item: Json,
-    { tenant, link, registration }: { tenant: string; link: string | undefined; registration: Registration },
-  ): Promise<ToldEntity[]> {
+  async function told(item: Json, { tenant, link, registration, isSplit }: From): Promise<ToldEntity[]> {
     if (!isObject(item)) throw badRequestData('must be entities', 'data')
     const given = item['@context'] ?? link
     const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
@@ -59,7 +67,8 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
       own === undefined
         ? []
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
-    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local, copy]) }]
+    const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
+    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local, copy, ...others]) }]
   }
 
   return {
@@ -72,8 +81,10 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         if (at === undefined || passed === undefined) throw notFound('no subscription was passed on by this')
         if (!isObject(ask.body)) throw badRequestData('must be a notification', 'body')
         const { data } = ask.body satisfies JsonObject
+        const { subscription } = at.subscriptions.get(passed.subscription) ?? {}
         const from = {
           tenant,
+          isSplit: subscription?.splitEntities === true,
           link: linkedContext(headerOf(c, 'link')),
           registration: passed.registration,
         }

@@ -44,30 +44,22 @@ export function passedOn(
     ...(q === undefined ? [] : attributesOf(q)),
     ...(geoQ === undefined ? [] : [geoQ.property]),
   ]
-  const seesAll = claimed === undefined || looksAt.every((name) => claimed.has(name))
+  // Where entities may be split, conditions are judged here, on all parts together.
+  const judges = subscription.splitEntities !== true
+  const seesAll = judges && (claimed === undefined || looksAt.every((name) => claimed.has(name)))
   const wanted = notification.attributes ?? shownBy(notification.pick)
   const attributes = mine(wanted === undefined ? undefined : [...new Set([...wanted, ...looksAt])])
   const watched = mine(watchedAttributes)
   const chosen = selectorsFor(pairs)
-  const { q: _q, geoQ: _geoQ, entities: _entities, watchedAttributes: _watched, ...rest } = subscription
+  // How often, and in which form, is decided here, where what several tell comes together.
   const {
-    asked: _asked,
-    name: _name,
-    description: _description,
-    lang: _lang,
-    datasetId: _datasetId,
-    ...kept
-  } = rest
-  // How often is decided here, where what several tell comes together.
-  const {
-    throttling: _throttling,
-    csf: _csf,
-    splitEntities: _split,
-    jsonldContext: _address,
-    ngsildConformance: _version,
-    localOnly: _local,
+    q: _q,
+    geoQ: _geoQ,
+    entities: _entities,
+    watchedAttributes: _watched,
+    scopeQ,
     ...how
-  } = kept
+  } = withoutOurs(subscription)
   return {
     ...how,
     ...(chosen === undefined ? {} : { entities: chosen }),
@@ -75,6 +67,7 @@ export function passedOn(
       ? {}
       : { watchedAttributes: watched }),
     ...(seesAll && q !== undefined ? { q } : {}),
+    ...(judges && scopeQ !== undefined ? { scopeQ } : {}),
     ...(seesAll && geoQ !== undefined ? { geoQ } : {}),
     notification: {
       ...(attributes === undefined || attributes.length === 0 ? {} : { attributes }),
@@ -83,6 +76,15 @@ export function passedOn(
       endpoint: { uri: subscription.notification.endpoint.uri, accept: 'application/ld+json' },
     },
   }
+}
+
+/** A subscription without what is decided or shown here only. */
+function withoutOurs(subscription: Subscription) {
+  const { asked: _asked, name: _name, description: _description, ...kept } = subscription
+  const { lang: _lang, datasetId: _datasetId, throttling: _throttling, csf: _csf, ...others } = kept
+  const { splitEntities: _split, jsonldContext: _address, ...more } = others
+  const { ngsildConformance: _version, localOnly: _local, ...rest } = more
+  return rest
 }
 
 /** The attributes among members to show; undefined where that cannot be told by names alone. */

@@ -25,14 +25,6 @@ const registering = 'spec/ngsi-ld/05.09-registration/01-registrations.test.ts'
 
 const done = (clause: string, title: string, tests: readonly string[], note?: string): Clause =>
   note === undefined ? { clause, title, state: 'done', tests } : { clause, title, state: 'done', tests, note }
-const partial = (clause: string, title: string, tests: readonly string[], note: string): Clause => ({
-  clause,
-  title,
-  state: 'partial',
-  tests,
-  note,
-})
-
 export const clauses: readonly Clause[] = [
   done(
     '4.3.6',
@@ -48,6 +40,12 @@ export const clauses: readonly Clause[] = [
       property('history-merge'),
     ],
     'What a source tells of a subscription is told as it came, without what is held of the same entity here or elsewhere.',
+  ),
+  done(
+    '1.9',
+    'Entities of which several hold parts: splitEntities',
+    [distribution('08-split-entities'), distribution('07-subscriptions')],
+    'Without it sources judge conditions, and what is found is completed by what others hold of it; conditions that are fulfilled only together are judged with splitEntities=true.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),
@@ -102,11 +100,11 @@ export const clauses: readonly Clause[] = [
     'GeoJSON has no form for histories: 406. The unit of Content-Range is spelled date-time, as the ETSI suite does, where 6.3.10 has DateTime. orderBy takes what the suite orders by, where 5.7.4 takes id alone.',
   ),
   done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
-  partial(
+  done(
     '5.8.1 to 5.8.5',
     'Subscriptions',
     [subscribing],
-    'splitEntities is kept and shown, and changes nothing: q goes to a source only where it claims all that q looks at.',
+    'With splitEntities, conditions on what a source tells are judged on what all hold; on what changes here, by what is here.',
   ),
   done(
     '5.8.6',

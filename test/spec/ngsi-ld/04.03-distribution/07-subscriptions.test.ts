@@ -243,6 +243,21 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect([open.status, closed.status]).toEqual([404, 401])
   })
 
+  test('splitEntities: what q looks at is judged on what all hold together', async () => {
+    await register({})
+    await subscribe({ q: 'flow==1;heat==2', splitEntities: true, scopeQ: '/#' })
+    const [passed] = await passedOn(1)
+    expect([passed!.q, (passed as { scopeQ?: string }).scopeQ]).toEqual([undefined, undefined])
+    const third = await startHttpGateway({ alias: 'third' })
+    await third.send('POST', `${api}/entities`, { id: 'urn:p:9', type: 'Pump', heat: at(2) })
+    await register({ endpoint: third.url, operations: ['retrieveOps'] })
+    await make(there, 'urn:p:8', { flow: at(1), scope: '/plant' })
+    await make(there, 'urn:p:9', { flow: at(1), scope: '/plant' })
+    const [told, ...more] = await bodies(1)
+    expect([told!.data, more]).toMatchObject([[{ id: 'urn:p:9', flow: at(1) }], []])
+    await third.close()
+  })
+
   test('what was to be made or deleted while a source or we were away is made up for at the next start', async () => {
     await register({})
     const id = await subscribe({})
