@@ -75,8 +75,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   /** Entities whose values are in the index, each once, as they are now. */
   function touched(observed: readonly ObservedValue[], told: ReadonlySet<string>): EntityState[] {
     const others = new Set<string>()
-    for (const { id, name, time, isLate } of observed) {
-      if (isLate) continue
+    for (const { id, name, time } of observed) {
       const n = observationOf(id)
       if (n !== 0 && name === simpleResult) seen.note(n, time)
       else if (n === 0 && !told.has(id)) others.add(id)

@@ -72,7 +72,7 @@ export function createFeed(changes: ChangesPort | undefined): LiveFeed {
 /** Of what kind an observed entity is only the question to the broker tells. */
 function offerChanged(queue: Queue, types: ReadonlySet<string>, { changed, observed }: ChangeBatch): void {
   for (const one of changed) if (one.types.some((type) => types.has(type))) offer(queue, one.id)
-  for (const { id, isLate } of observed) if (!isLate) offer(queue, id)
+  for (const { id } of observed) offer(queue, id)
 }
 
 function offer(queue: Queue, id: string): void {

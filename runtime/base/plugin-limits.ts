@@ -12,6 +12,7 @@ export const pluginLimits = {
   followersMax: limit(1000, 'subscriptions', 'Of components, per tenant, beside those of clients', '403'),
   pluginBatchRows: limit(2048, 'log rows', 'What a follower takes at once', 'the next batch'),
   pluginBatchEntities: limit(256, 'entities', 'Read and derived from without a pause', 'the next batch'),
+  pluginStreamsKept: limit(20_000, 'streams', 'Whose entity and attribute a follower knows', 'read again'),
   pluginRestMs: limit(20, 'ms', 'Between two batches, so that changes come together', 'the next batch'),
   pluginAttemptsMax: limit(10, 'attempts', 'Of a batch that throws, over about a minute', 'quarantined'),
   pluginRetryMs: limit(10_000, 'ms', 'Between two attempts, doubling up to this', 'the next attempt'),

@@ -85,7 +85,7 @@ export interface EntityState {
   }
 }
 
-/** A value that became current, or a late one. */
+/** A value that became current. */
 export interface ObservedValue {
   readonly id: string
   /** Canonical name of the attribute. */
@@ -93,7 +93,6 @@ export interface ObservedValue {
   /** ms */
   readonly time: number
   readonly value: Json
-  readonly isLate: boolean
 }
 
 /** What became of entities between two positions of the log, each named once, as it is after them. */
@@ -104,7 +103,7 @@ export interface ChangeBatch {
   readonly at: number
   readonly changed: readonly EntityState[]
   readonly deleted: readonly string[]
-  /** Only where the follower wants them; in order of the log. */
+  /** Only where the follower wants them: of each attribute instance the newest value of the batch. */
   readonly observed: readonly ObservedValue[]
 }
 

@@ -5,9 +5,10 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import type { Followed, FollowedStream, Following } from '#broker/following.ts'
+import type { Followed, FollowedChange, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
+import type { ObservationBatch } from '#store/observation-blob.ts'
 
 export interface ChangesPorts {
   readonly following: Following
@@ -61,6 +62,7 @@ function follow(
   from: number,
   follower: Follower,
 ): { close(): void } {
+  const streams = createStreams(following)
   let cursor = from
   let failures = 0
   let isBusy = false
@@ -80,10 +82,10 @@ function follow(
     isBusy = true
     let rest = limits.pluginRestMs.value
     try {
-      const rows = following.after(cursor, limits.pluginBatchRows.value, follower.observes === true)
+      const rows = following.codedAfter(cursor, limits.pluginBatchRows.value, follower.observes === true)
       if (rows === undefined) cursor = await follower.readAnew()
       else if (rows.length > 0) {
-        const batch = batchOf(rows, following, follower)
+        const batch = batchOf(rows, { following, streams }, follower)
         if (batch.changed.length > 0 || batch.deleted.length > 0 || batch.observed.length > 0)
           await follower.take(batch)
         cursor = batch.through
@@ -118,25 +120,28 @@ function follow(
   return { close }
 }
 
+type Row = Followed<ObservationBatch | undefined>
+
+/** Where in a batch of observations one is. */
+interface Place {
+  batch: ObservationBatch
+  at: number
+}
+
 /** At most so many entities that the next batch comes soon; the rows beyond wait. */
-function batchOf(rows: readonly Followed[], following: Following, follower: Follower): ChangeBatch {
+function batchOf(
+  rows: readonly Row[],
+  { following, streams }: { readonly following: Following; readonly streams: Streams },
+  follower: Follower,
+): ChangeBatch {
   const touched = new Set<string>()
-  const observed: ObservedValue[] = []
-  const streams = new Map<number, FollowedStream | undefined>()
-  const streamOf = (s: number): FollowedStream | undefined => {
-    if (!streams.has(s)) streams.set(s, following.streamOf(s))
-    return streams.get(s)
-  }
+  const newest = new Map<number, Place>()
   let last = rows[0]!
   for (const row of rows) {
     if (touched.size >= limits.pluginBatchEntities.value) break
     last = row
-    if (!isObservations(row.what)) touched.add(row.what.id)
-    else if (follower.observes === true)
-      for (const { s, time, value, isLate } of row.what) {
-        const stream = streamOf(s)
-        if (stream !== undefined) observed.push({ id: stream.id, name: stream.name, time, value, isLate })
-      }
+    if (isChange(row.what)) touched.add(row.what.id)
+    else if (row.what !== undefined) note(newest, row.what)
   }
   const changed: EntityState[] = []
   const deleted: string[] = []
@@ -152,8 +157,57 @@ function batchOf(rows: readonly Followed[], following: Following, follower: Foll
     // It may have been one of those, and is not any more.
     else deleted.push(id)
   }
+  const observed = [...newest].flatMap(([s, place]) => observedAt(place, streams.of(s)) ?? [])
   return { through: last.n, at: last.at, changed, deleted, observed }
 }
 
-const isObservations = (what: Followed['what']): what is Exclude<Followed['what'], { readonly id: string }> =>
-  Array.isArray(what)
+const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
+
+/** Thousands of values may come of one stream between two batches, and only the newest is told. */
+function note(newest: Map<number, Place>, batch: ObservationBatch): void {
+  const { triples } = batch
+  for (let at = 0; at < triples.length; at += 3) {
+    const coded = triples[at]!
+    if (coded % 2 === 1) continue
+    const s = coded / 2
+    const known = newest.get(s)
+    if (known === undefined) {
+      newest.set(s, { batch, at })
+    } else {
+      known.batch = batch
+      known.at = at
+    }
+  }
+}
+
+function observedAt(
+  { batch: { triples, others }, at }: Place,
+  stream: Named | undefined,
+): ObservedValue | undefined {
+  if (stream === undefined) return undefined
+  const value = triples[at + 2]!
+  const other = Number.isNaN(value) ? others.find(([position]) => position * 3 === at) : undefined
+  return { ...stream, time: triples[at + 1]!, value: other === undefined ? value : other[1] }
+}
+
+/** What a stream is a stream of, which never changes. */
+type Named = Pick<ObservedValue, 'id' | 'name'>
+
+type Streams = ReturnType<typeof createStreams>
+
+function createStreams(following: Following) {
+  const known = new Map<number, Named>()
+  return Object.freeze({
+    /** Undefined where neither an entity nor its tombstone is left. */
+    of(s: number): Named | undefined {
+      const kept = known.get(s)
+      if (kept !== undefined) return kept
+      const found = following.streamOf(s)
+      if (found === undefined) return undefined
+      if (known.size >= limits.pluginStreamsKept.value) known.clear()
+      const { id, name } = found
+      known.set(s, { id, name })
+      return { id, name }
+    },
+  })
+}

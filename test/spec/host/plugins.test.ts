@@ -205,7 +205,7 @@ describe('what a plugin follows', () => {
     const at = Date.UTC(2026, 0, 1)
     await observe(open, 'urn:x:1', 'a', at, 7)
     await observe(open, 'urn:x:1', 'a', at + 1000, 8)
-    const one = { id: 'urn:x:1', name: 'a', isLate: false }
+    const one = { id: 'urn:x:1', name: 'a' }
     await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(1))
     await vi.waitFor(() => expect(seen.at(-1)).toEqual({ ...one, time: at + 1000, value: 8 }))
   })

@@ -200,7 +200,7 @@ it('ends the subscription of a client that takes nothing while too much changes,
           at: 0,
           changed: [],
           deleted: [],
-          observed: ids.map((id) => ({ id, name: 'x', time: 0, value: 1, isLate: false })),
+          observed: ids.map((id) => ({ id, name: 'x', time: 0, value: 1 })),
         })
       return { close: () => undefined }
     },
