@@ -7,6 +7,7 @@ import { type Limit, limit } from './limit.ts'
 export const mqttLimits = {
   mqttPacketBytesMax: limit(1024 * 1024, 'bytes', 'One frame in memory', 'connection closed'),
   frameBytesMax: limit(256 * 1024, 'bytes', 'Sensors send less', 'quarantined'),
+  mqttTurnMs: limit(2, 'ms', 'Messages read before others have their turn', 'read in the next turn'),
   topicLevelsMax: limit(32, 'levels', 'Matching cost grows with depth', 'connection closed'),
   topicBytesMax: limit(1024, 'bytes', 'Index keys stay small', 'connection closed'),
   mqttClientsMax: limit(2000, 'clients', 'About 80 kB each', 'connection refused'),

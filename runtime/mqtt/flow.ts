@@ -1,7 +1,8 @@
 /**
- * Two things all connections share: how many bytes of frames are on their way to disk, so that beyond a ceiling
- * nobody is read any more and TCP pushes back; and the end of a turn of the event loop, when what was written to a
- * connection during the turn leaves in one piece.
+ * Three things all connections share: how many bytes of frames are on their way to disk, so that beyond a ceiling
+ * nobody is read any more and TCP pushes back; how long messages are read in one turn of the event loop, because all
+ * connections may have some at once; and the end of a turn, when what was written to a connection during it leaves in
+ * one piece.
  */
 
 export interface Flow {
@@ -31,6 +32,36 @@ export function createFlow(bytesMax: number): Flow {
       waiting.add(action)
     },
   } satisfies Flow)
+}
+
+export interface ReadingTurn {
+  /** Whether messages were read for so long that everything else has its turn first. */
+  isSpent(): boolean
+  /** Calls back once in the next turn, in the order of asking, however often the same action waits. */
+  whenNext(action: () => void): void
+}
+
+/** `monotonic` tells ms. */
+export function createReadingTurn(monotonic: () => number, turnMs: number): ReadingTurn {
+  let begunAt: number | undefined
+  let waiting = new Set<() => void>()
+  const next = (): void => {
+    begunAt = undefined
+    const actions = waiting
+    waiting = new Set()
+    for (const action of actions) action()
+  }
+  return Object.freeze({
+    isSpent() {
+      if (begunAt !== undefined) return monotonic() - begunAt > turnMs
+      begunAt = monotonic()
+      setImmediate(next)
+      return false
+    },
+    whenNext(action) {
+      waiting.add(action)
+    },
+  } satisfies ReadingTurn)
 }
 
 /** Collects actions and runs them together when the current turn of the event loop is over. */

@@ -4,13 +4,14 @@
  * socket. What is written leaves once per turn of the event loop, whoever wrote it.
  *
  * Nobody can make us hold more than a ceiling: who has too much on the way to disk, or does not read what is sent,
- * is not read. A client that does not take a byte for a minute, or breaks its keep-alive, is closed.
+ * is not read, nor is anybody once reading took its part of a turn. A client that does not take a byte for a minute, or
+ * breaks its keep-alive, is closed.
  */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
-import type { Flow } from './flow.ts'
+import type { Flow, ReadingTurn } from './flow.ts'
 import { createFreeIds, type FreeIds } from './free-ids.ts'
 import { type Incoming, isPlainPublish, readPublish } from './incoming.ts'
 import { createOrder, type Order } from './order.ts'
@@ -44,6 +45,7 @@ export interface LinkPorts {
   readonly flow: Flow
   /** Bytes of packets, of all links, that have not wholly come. */
   readonly partials: Flow
+  readonly turn: ReadingTurn
   readonly atTurnEnd: (action: () => void) => void
   /** How long a client may take nothing of what is sent to it. */
   readonly stallMs: number
@@ -59,7 +61,7 @@ const connectType = 1
 const disconnectType = 14
 
 export function createLink(socket: Socket, ports: LinkPorts): Link {
-  const { clock, flow, partials } = ports
+  const { clock, flow, partials, turn } = ports
   let stage: 'new' | 'greeting' | 'open' | 'closed' = 'new'
   /** After DISCONNECT or a fault nothing more is read. */
   let deaf = false
@@ -89,7 +91,8 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function mayRead(): boolean {
     if (order.isFull() || flow.isFull()) return false
-    return stage === 'closed' || (stage !== 'greeting' && !relayFull && !outlet.isBacklogged())
+    if (stage === 'closed') return true
+    return stage !== 'greeting' && !relayFull && !outlet.isBacklogged() && !turn.isSpent()
   }
 
   /** Takes one whole packet: ours, or the broker library's. */
@@ -138,6 +141,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   function awaitRoom(): void {
     if (flow.isFull()) flow.whenOpen(resume)
     if (outlet.isBacklogged()) outlet.whenDrained(resume)
+    if (turn.isSpent()) turn.whenNext(resume)
   }
 
   function inspect(): void {

@@ -22,7 +22,7 @@ import { createArrivals, type IntakePort } from './arrivals.ts'
 import { createChores } from './chores.ts'
 import { createFaults } from './faults.ts'
 import { createFilterTree } from './filter-tree.ts'
-import { createFlow, createTurnEnd } from './flow.ts'
+import { createFlow, createReadingTurn, createTurnEnd } from './flow.ts'
 import { type Credentials, createHooks } from './hooks.ts'
 import { createLink, type Link } from './link.ts'
 import { createPersistence } from './persistence.ts'
@@ -113,12 +113,14 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
 
   const partials = createFlow(limits.mqttPartialBytesMax.value)
   const atTurnEnd = createTurnEnd()
+  const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
 
   function accept(socket: Socket): void {
     const link = createLink(socket, {
       clock,
       flow,
       partials,
+      turn,
       atTurnEnd,
       stallMs: settings.stallMs ?? limits.subscriberStallMs.value,
       receive: arrivals.receive,
