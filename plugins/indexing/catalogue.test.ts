@@ -2,6 +2,7 @@
  * The index as entities come and go: in any order, from one broker or several, and taken back whole.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { createPluginDatabase, type TestPluginDatabase } from '#test/kit/plugin-database.ts'
@@ -79,7 +80,7 @@ describe('the catalogue', () => {
     for (const order of orders) {
       database.reset()
       createBrokers(database, () => 0).add('here', 'own')
-      const catalogue = createCatalogue(database)
+      const catalogue = createCatalogue(database, systemClock.monotonic)
       for (const at of order) await catalogue.take(ownBroker, { changed: [told(all[at]!)] })
       results.push(contents())
     }
@@ -91,7 +92,7 @@ describe('the catalogue', () => {
 
   it('moves what stands on a platform with it, and forgets it with it', async () => {
     createBrokers(database, () => 0).add('here', 'own')
-    const catalogue = createCatalogue(database)
+    const catalogue = createCatalogue(database, systemClock.monotonic)
     await catalogue.take(ownBroker, { changed: [platform(1), sensor, iot, property].map(told) })
     await catalogue.take(ownBroker, { changed: [told(platform(5))] })
     expect(contents().spots.map((row) => (row as { x0: number }).x0)).toEqual([5, 5, 5])
@@ -102,7 +103,7 @@ describe('the catalogue', () => {
 
   it('takes back everything with the last entity', async () => {
     createBrokers(database, () => 0).add('here', 'own')
-    const catalogue = createCatalogue(database)
+    const catalogue = createCatalogue(database, systemClock.monotonic)
     const all = [platform(1), sensor, iot, property]
     await catalogue.take(ownBroker, { changed: all.map(told) })
     await catalogue.take(ownBroker, { changed: [], deleted: all.map(({ id }) => id) })
@@ -128,7 +129,7 @@ describe('the catalogue', () => {
     const brokers = createBrokers(database, () => 0)
     brokers.add('here', 'own')
     const other = brokers.add('http://there', 'registered').b
-    const catalogue = createCatalogue(database)
+    const catalogue = createCatalogue(database, systemClock.monotonic)
     await catalogue.take(other, { changed: [told(platform(7))] })
     await catalogue.take(ownBroker, { changed: [told(platform(1))] })
     expect(contents().spots).toMatchObject([{ x0: 1 }])
@@ -139,7 +140,7 @@ describe('the catalogue', () => {
 
   it('removes what a full reading did not tell of', async () => {
     createBrokers(database, () => 0).add('here', 'own')
-    const catalogue = createCatalogue(database)
+    const catalogue = createCatalogue(database, systemClock.monotonic)
     await catalogue.take(ownBroker, { changed: [platform(1), sensor].map(told) })
     catalogue.beginLoad(ownBroker)
     await catalogue.take(ownBroker, { changed: [told(sensor)] })

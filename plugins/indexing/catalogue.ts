@@ -31,7 +31,8 @@ function open(database: PluginDatabase) {
   return { sql, naming, deriving, entries: createEntries(sql, naming, deriving) }
 }
 
-export function createCatalogue(database: PluginDatabase) {
+/** `monotonic` tells ms. */
+export function createCatalogue(database: PluginDatabase, monotonic: () => number) {
   let parts = open(database)
 
   /** A transaction. One that fails leaves nothing behind, in memory neither. */
@@ -49,11 +50,18 @@ export function createCatalogue(database: PluginDatabase) {
     }
   }
 
+  /** Tells when a slice that begins now has lasted long enough. */
+  function beginSlice(): () => boolean {
+    const until = monotonic() + limits.indexSliceMs.value
+    return () => monotonic() >= until
+  }
+
   /** Derived rows that are due are made, slice by slice. */
   async function derive(): Promise<void> {
     const { deriving } = parts
     while (deriving.isDue()) {
-      commit(() => deriving.some(limits.indexSlice.value))
+      const isLong = beginSlice()
+      commit(() => deriving.some(limits.indexSlice.value, isLong))
       await breathe()
     }
   }
@@ -69,11 +77,14 @@ export function createCatalogue(database: PluginDatabase) {
         generation: number
       }[]
       if (rows.length === 0) break
+      const isLong = beginSlice()
       commit(() => {
-        for (const { n, generation } of rows)
+        for (const { n, generation } of rows) {
           if (isOver(generation) && entries.drop(b, n) !== undefined) removed++
+          behind = n
+          if (isLong()) break
+        }
       })
-      behind = rows.at(-1)!.n
       await breathe()
     }
     await derive()
@@ -90,14 +101,16 @@ export function createCatalogue(database: PluginDatabase) {
       ...deleted.map((id) => () => entries.remove(b, id)),
     ]
     const step = limits.indexSlice.value
-    for (let at = 0; at < works.length; at += step) {
+    for (let at = 0; at < works.length; ) {
+      const isLong = beginSlice()
+      const end = Math.min(at + step, works.length)
       commit(() => {
-        for (const work of works.slice(at, at + step)) {
-          const what = work()
+        do {
+          const what = works[at++]!()
           if (what !== undefined) difference[what]++
-        }
+        } while (at < end && !isLong())
         // What follows for themselves; what follows for many has turns of its own.
-        deriving.some(step)
+        deriving.some(step, isLong)
       })
       await breathe()
     }
@@ -149,10 +162,17 @@ export function createCatalogue(database: PluginDatabase) {
     },
 
     /** Notes when observations were made of which nothing else was told. */
-    see(times: Iterable<readonly [n: number, seen: number]>): void {
-      commit(() => {
-        for (const [n, seen] of times) parts.sql.see.run(seen, n)
-      })
+    async see(times: readonly (readonly [n: number, seen: number])[]): Promise<void> {
+      for (let at = 0; at < times.length; ) {
+        const isLong = beginSlice()
+        commit(() => {
+          do {
+            const [n, seen] = times[at++]!
+            parts.sql.see.run(seen, n)
+          } while (at < times.length && !isLong())
+        })
+        await breathe()
+      }
     },
     nodeOf: (id: string) => parts.naming.known(id),
     nameOf: (name: string) => parts.naming.knownName(name),

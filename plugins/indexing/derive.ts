@@ -122,9 +122,9 @@ export function createDeriving(sql: Statements, naming: Naming) {
   return Object.freeze({
     mark,
     isDue: () => sql.isStale.get() === 1,
-    /** Does about so many steps of what is due. */
-    some(most: number): void {
-      for (let done = 0; done < most; ) {
+    /** Does about so many steps of what is due, until it takes long. */
+    some(most: number, isLong: () => boolean): void {
+      for (let done = 0; done < most && !isLong(); ) {
         const did = step()
         if (did === 0) return
         done += did

@@ -32,7 +32,13 @@ it('is behind until it includes the log as it was, and when the log runs away', 
     },
   }
   const own = createOwnBroker({
-    ...{ changes, brokers, catalogue: createCatalogue(database), seen: createSeen(), clock: systemClock },
+    ...{
+      changes,
+      brokers,
+      catalogue: createCatalogue(database, systemClock.monotonic),
+      seen: createSeen(),
+      clock: systemClock,
+    },
     mdr: { address: 'http://127.0.0.1:1' } as BrokerPort,
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
     signal: new AbortController().signal,

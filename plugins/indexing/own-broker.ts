@@ -43,6 +43,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   let working: Promise<void> = Promise.resolve()
   let notedAt = clock.monotonic()
   let noted: number | undefined
+  let noting: Promise<void> = Promise.resolve()
   const waiting = new Set<() => void>()
   /** Observations by id with their numbers; 0 for what is no observation of the index. */
   const observations = new Map<string, number>()
@@ -53,12 +54,21 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   }
 
   /** Writes times and cursor; what comes after is told again after a kill. */
-  function note(): void {
-    if (included === undefined || (included === noted && seen.size() === 0)) return
-    catalogue.see(seen.entries())
-    seen.clear()
-    brokers.set(ownBroker, { position: included })
-    noted = included
+  function note(): Promise<void> {
+    noting = noting.catch(() => undefined).then(noteNow)
+    return noting
+  }
+
+  async function noteNow(): Promise<void> {
+    const position = included
+    if (position === undefined || (position === noted && seen.size() === 0)) return
+    const times = [...seen.entries()]
+    await catalogue.see(times)
+    // It may have been emptied meanwhile, and what was seen meanwhile is not written.
+    if (included === undefined) return
+    for (const [n, at] of times) if (seen.of(n) === at) seen.forget(n)
+    brokers.set(ownBroker, { position })
+    noted = position
     notedAt = clock.monotonic()
   }
 
@@ -117,7 +127,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     }
     arrive(through)
     const isDue = clock.monotonic() - notedAt >= limits.indexSeenMs.value
-    if (isDue || seen.size() >= limits.indexSeenKept.value) note()
+    if (isDue || seen.size() >= limits.indexSeenKept.value) await note()
   }
 
   /** How many entities there are, as far as the broker says so. */
@@ -193,6 +203,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
       included = undefined
       following?.close()
       await working.catch(() => undefined)
+      await noting.catch(() => undefined)
       following = undefined
       loading = undefined
       included = undefined
@@ -229,7 +240,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     async close(): Promise<void> {
       following?.close()
       await working.catch(() => undefined)
-      note()
+      await note()
     },
   })
 }

@@ -49,7 +49,7 @@ function start(host: IndexingHost): Running {
   }
   const look = (): void => {
     void (async () => {
-      own.note()
+      await own.note()
       await subscriptions.look()
     })().catch(tell('a look at its subscriptions'))
   }
@@ -108,7 +108,7 @@ function refusePages({ method, url, headers }: Request, addresses: readonly stri
 /** The parts over the file. */
 function createIndex({ database, mdr, changes, clock, log, signal, addresses }: IndexingHost) {
   const brokers = createBrokers(database, clock.now)
-  const catalogue = createCatalogue(database)
+  const catalogue = createCatalogue(database, clock.monotonic)
   const seen = createSeen()
   const own = createOwnBroker({ mdr, changes, catalogue, brokers, seen, clock, log, signal })
   const { nameOf, nodeOf } = catalogue

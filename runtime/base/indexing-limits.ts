@@ -4,7 +4,8 @@
 import { type Limit, limit } from './limit.ts'
 
 export const indexingLimits = {
-  indexSlice: limit(32, 'entities', 'Written in one transaction, about 3 ms', 'the next turn'),
+  indexSlice: limit(32, 'entities', 'Written in one transaction', 'the next turn'),
+  indexSliceMs: limit(1.5, 'ms', 'Of a transaction, in which nobody else has a turn', 'the next turn'),
   indexTextCharacters: limit(256, 'characters', 'Of a text, to be compared', 'compared in its document'),
   indexWordsCharacters: limit(4096, 'characters', 'Of labels and descriptions', 'are not searched'),
   indexNamesKept: limit(4096, 'names', 'Numbers of attribute names in memory', 'all are forgotten'),
@@ -27,7 +28,7 @@ export const indexingLimits = {
   indexShortList: limit(1024, 'candidates', 'Short enough not to look for less', 'another way is tried'),
   indexStatementsKept: limit(64, 'statements', 'Prepared for queries of one form', 'the oldest leaves'),
   indexFollowedKept: limit(2048, 'entities', 'That a query followed relationships to', 'are read again'),
-  indexLoadPage: limit(128, 'entities', 'Read of the own broker at a time', 'the next page'),
+  indexLoadPage: limit(32, 'entities', 'Read of the own broker at a time', 'the next page'),
   indexSeenMs: limit(
     60_000,
     'ms',

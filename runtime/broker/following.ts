@@ -149,12 +149,23 @@ export function createFollowing(ports: FollowingPorts) {
     return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
   }
 
-  function after<T>(n: number, limit: number, decode: (body: Uint8Array) => T): Followed<T>[] | undefined {
+  function after<T>(
+    n: number,
+    limit: number,
+    decode: (body: Uint8Array) => T,
+    isEnough: () => boolean = () => false,
+  ): Followed<T>[] | undefined {
     const last = ports.door.status().number
     if (last <= n) return []
     const rows = records.logAfter(n, limit)
     if (rows[0] === undefined || rows[0].n > n + 1) return undefined
-    return rows.filter((row) => row.n <= last).map((row) => read(row, decode))
+    const found: Followed<T>[] = []
+    for (const row of rows) {
+      if (row.n > last) break
+      found.push(read(row, decode))
+      if (isEnough()) break
+    }
+    return found
   }
 
   /** The shape in which something was observed; undefined when history does not hold it any more. */
@@ -214,14 +225,14 @@ export function createFollowing(ports: FollowingPorts) {
     after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
     /**
      * The same with observations as they are coded, which costs a tenth; who does not observe gets rows of observations
-     * without any.
+     * without any. The first of them, when it is enough before the limit.
      */
     codedAfter: (
       n: number,
       limit: number,
-      observes: boolean,
+      { observes, isEnough }: { observes: boolean; isEnough: () => boolean },
     ): readonly Followed<ObservationBatch | undefined>[] | undefined =>
-      after(n, limit, (body) => (observes ? decodeObservations(body) : undefined)),
+      after(n, limit, (body) => (observes ? decodeObservations(body) : undefined), isEnough),
     streamOf,
     isHeld: ports.isHeld,
     /** An observation of a log row as it was made. */

@@ -3,6 +3,7 @@
  * behind does less for it and not more. A follower keeps its cursor with what it derives; nothing is pinned for it, and
  * where the log does not reach back any more it reads everything anew.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Followed, FollowedChange, Following } from '#broker/following.ts'
@@ -14,6 +15,7 @@ export interface ChangesPorts {
   readonly following: Following
   /** Calls back after each commit; returns what ends that. */
   readonly onCommit: (listener: () => void) => () => void
+  readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Log
 }
 
@@ -57,7 +59,7 @@ function stateOf(rid: number, view: EntityView): EntityState {
 
 /** Takes batches one after the other, resting between them, until it is closed or failed too often. */
 function follow(
-  { following, onCommit, log }: ChangesPorts,
+  { following, onCommit, clock, log }: ChangesPorts,
   owner: Owner,
   from: number,
   follower: Follower,
@@ -80,15 +82,22 @@ function follow(
 
   async function step(): Promise<void> {
     isBusy = true
+    const begunAt = clock.monotonic()
     let rest = limits.pluginRestMs.value
     try {
-      const rows = following.codedAfter(cursor, limits.pluginBatchRows.value, follower.observes === true)
+      const rows = following.codedAfter(cursor, limits.pluginBatchRows.value, {
+        observes: follower.observes === true,
+        isEnough: () => clock.monotonic() - begunAt > limits.pluginBatchMs.value,
+      })
       if (rows === undefined) cursor = await follower.readAnew()
       else if (rows.length > 0) {
         const batch = batchOf(rows, { following, streams }, follower)
         if (batch.changed.length > 0 || batch.deleted.length > 0 || batch.observed.length > 0)
           await follower.take(batch)
         cursor = batch.through
+        // Who is far behind works half of the time.
+        if (following.position().n - cursor > limits.pluginBatchRows.value)
+          rest = Math.min(rest, clock.monotonic() - begunAt)
       }
       failures = 0
     } catch (error) {
@@ -134,32 +143,33 @@ function batchOf(
   { following, streams }: { readonly following: Following; readonly streams: Streams },
   follower: Follower,
 ): ChangeBatch {
-  const touched = new Set<string>()
+  /** What the last change of each entity says of it. */
+  const touched = new Map<string, FollowedChange>()
   const newest = new Map<number, Place>()
   let last = rows[0]!
   for (const row of rows) {
     if (touched.size >= limits.pluginBatchEntities.value) break
     last = row
-    if (isChange(row.what)) touched.add(row.what.id)
+    if (isChange(row.what)) touched.set(row.what.id, row.what)
     else if (row.what !== undefined) note(newest, row.what)
   }
   const changed: EntityState[] = []
   const deleted: string[] = []
-  for (const id of touched) {
-    const found = following.entityWithRid(id)
-    if (found === undefined) {
-      deleted.push(id)
-      continue
-    }
-    const state = stateOf(found.rid, found.view)
-    if (follower.types === undefined || state.types.some((type) => follower.types!.has(type)))
-      changed.push(state)
+  for (const [id, { type }] of touched) {
+    // What is of another type by then is not read; whether it has become one of these since is told by a later row.
+    const found = isFollowed(follower, type) ? following.entityWithRid(id) : undefined
+    const state = found && stateOf(found.rid, found.view)
+    if (state !== undefined && isFollowed(follower, state.types)) changed.push(state)
     // It may have been one of those, and is not any more.
     else deleted.push(id)
   }
   const observed = [...newest].flatMap(([s, place]) => observedAt(place, streams.of(s)) ?? [])
   return { through: last.n, at: last.at, changed, deleted, observed }
 }
+
+/** Whether what is of these types is told; a change that names none may be of any. */
+const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
+  types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
 
 const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
 

@@ -138,6 +138,7 @@ describe('what a plugin follows', () => {
   })
 
   it('names an entity once per batch, however often it changed', async () => {
+    setLimit('pluginBatchMs', 60_000)
     const state: Copier = { batches: [] }
     await create('urn:x:1')
     for (let value = 0; value < 30; value++)
