@@ -9,15 +9,10 @@ import { searchLimits } from './search-limits.ts'
 export const pluginLimits = {
   pluginCacheKib: limit(2048, 'KiB', 'Pages of its file that a plugin keeps in memory', 'read again'),
   pluginRequestMs: limit(30_000, 'ms', 'What a plugin asks of a broker', 'told as a timeout'),
-<<<<<<< HEAD
   followersMax: limit(1000, 'subscriptions', 'Of components, per tenant, beside those of clients', '403'),
-  pluginBatchRows: limit(2048, 'log rows', 'What a follower takes at once', 'the next batch'),
-  pluginBatchEntities: limit(256, 'entities', 'Read and derived from without a pause', 'the next batch'),
-=======
   pluginBatchRows: limit(256, 'log rows', 'What a follower takes at once', 'the next batch'),
   pluginBatchMs: limit(1.5, 'ms', 'Of reading log rows for a follower, in one piece', 'the next batch'),
   pluginBatchEntities: limit(64, 'entities', 'Read without a pause', 'the next batch'),
->>>>>>> faebe25 (Followers and the index work in pieces of at most 1.5 ms, and read no entity of types that nobody follows)
   pluginStreamsKept: limit(20_000, 'streams', 'Whose entity and attribute a follower knows', 'read again'),
   pluginRestMs: limit(20, 'ms', 'Between two batches, so that changes come together', 'the next batch'),
   pluginAttemptsMax: limit(10, 'attempts', 'Of a batch that throws, over about a minute', 'quarantined'),
