@@ -32,6 +32,8 @@ export interface Condition extends Sql {
 export interface Numbers {
   nameOf(name: string): number | undefined
   nodeOf(id: string): number | undefined
+  /** Whether any attribute of this number has values: those that are relationships everywhere need not be looked at for them. */
+  isValued(name: number): boolean
 }
 
 const never: Sql = { text: '0', parameters: [] }
@@ -81,18 +83,27 @@ function termCondition(term: QueryTerm, numbers: Numbers): Condition | undefined
   const leaf = leafOf(term, numbers)
   if (leaf === undefined) return undefined
   const ways = waysOf(path).flatMap((way) => numbersOf(way, numbers))
-  const conditions = ways.flatMap((way) => [
-    ...(leaf.scalar === undefined ? [] : [existing(way, 'scalar', leaf.scalar)]),
-    ...(leaf.link === undefined ? [] : [existing(way, 'link', leaf.link)]),
-  ])
-  const any = conditions.length === 0 ? never : joined(conditions, ' OR ')
+  const ends = ways.flatMap((way) => endsOf(way, leaf, numbers))
+  const any = ends.length === 0 ? never : joined(ends.map(existing), ' OR ')
   if (term.kind === 'absent') return { ...any, text: `NOT ${any.text}`, isExact: true }
   if (term.kind !== 'compare') return { ...any, isExact: true }
-  const drives = ways.flatMap((way) => [
-    ...(leaf.scalar === undefined ? [] : [driving(way, 'scalar', leaf.scalar)]),
-    ...(leaf.link === undefined ? [] : [driving(way, 'link', leaf.link)]),
-  ])
-  return { ...any, isExact: leaf.isExact, drive: union(drives) }
+  return { ...any, isExact: leaf.isExact, drive: union(ends.map(driving)) }
+}
+
+/** One end of a way: a table, and the test of what is found there. */
+interface End {
+  readonly way: readonly number[]
+  readonly last: 'scalar' | 'link'
+  readonly test: Sql
+}
+
+function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Numbers): readonly End[] {
+  return [
+    ...(scalar === undefined || !isValued(way.at(-1)!)
+      ? []
+      : [{ way, last: 'scalar' as const, test: scalar }]),
+    ...(link === undefined ? [] : [{ way, last: 'link' as const, test: link }]),
+  ]
 }
 
 /** Members that stand beside values, which the tables do not have. */
@@ -111,7 +122,7 @@ const joined = (all: readonly Sql[], by: string): Sql => ({
 })
 
 /** From the node to the value. */
-function existing(way: readonly number[], last: 'scalar' | 'link', test: Sql): Sql {
+function existing({ way, last, test }: End): Sql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
   const tables = [...hops.map((_, i) => `link h${i}`), `${last} ${alias}`]
@@ -125,7 +136,7 @@ function existing(way: readonly number[], last: 'scalar' | 'link', test: Sql): S
 }
 
 /** From the value to the nodes. */
-function driving(way: readonly number[], last: 'scalar' | 'link', test: Sql): Sql {
+function driving({ way, last, test }: End): Sql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
   const backwards = hops.map((_, i) => hops.length - 1 - i)

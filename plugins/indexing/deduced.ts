@@ -18,7 +18,7 @@ import { breathe } from './turns.ts'
 /** The header by which it is asked for, with the value `true`. */
 const derivedHeader = 'Selvedge-Index-Derived'
 /** @throws ngsi-ld.bad-request-data */
-export function isDerivedWanted(headers: Headers): boolean {
+export function isDerivedWanted(headers: Pick<Headers, 'get'>): boolean {
   const wanted = headers.get(derivedHeader) ?? 'false'
   if (wanted !== 'true' && wanted !== 'false') throw badRequestData('is true or false', derivedHeader)
   return wanted === 'true'
@@ -37,7 +37,7 @@ export interface Derived {
   readonly places?: readonly Json[]
 }
 
-export interface DeducingPorts extends Numbers {
+export interface DeducingPorts extends Omit<Numbers, 'isValued'> {
   readonly sql: QueryStatements
   readonly seen: Seen
 }

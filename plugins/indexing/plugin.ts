@@ -87,6 +87,7 @@ function start(host: IndexingHost): Running {
       refusePages(request, host.addresses())
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
     },
+    list: routes.list,
     open: openPaths,
     status,
     complaints: remotes.complaints,

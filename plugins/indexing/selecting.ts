@@ -34,9 +34,11 @@ export interface Found {
   readonly entities: readonly Entity[]
   /** Of all that match, where it was asked for. */
   readonly count: number | undefined
+  /** About how many the entities are, written out. */
+  readonly bytes: number
 }
 
-export interface SelectingPorts extends Numbers {
+export interface SelectingPorts extends Omit<Numbers, 'isValued'> {
   readonly sql: QueryStatements
   readonly seen: Seen
   /** For intervals, ms. */
@@ -54,13 +56,10 @@ export type Selecting = ReturnType<typeof createSelecting>
 export function createSelecting(ports: SelectingPorts) {
   const { sql } = ports
 
+  const texts = (numbers: readonly number[]): Map<number, string> =>
+    new Map(sql.docs.all(JSON.stringify(numbers)) as [number, string][])
   const docs = (numbers: readonly number[]): Map<number, Entity> =>
-    new Map(
-      (sql.docs.all(JSON.stringify(numbers)) as [number, string][]).map(([n, doc]) => [
-        n,
-        JSON.parse(doc) as Entity,
-      ]),
-    )
+    new Map([...texts(numbers)].map(([n, doc]) => [n, JSON.parse(doc) as Entity]))
 
   return Object.freeze({
     /**
@@ -71,12 +70,13 @@ export function createSelecting(ports: SelectingPorts) {
       if (signal.aborted) throw abandoned()
       const begun = ports.monotonic()
       const said = saidOf(ports, question)
-      const narrow = createNarrowing(ports, question, { ...said, docs })
+      const { isPlaced, slices } = candidatesOf(ports, question, said.conditions)
+      const narrow = createNarrowing(ports, question, { ...said, docs, isPlaced })
       const end = page.offset + page.limit
       const found: number[] = []
       let count = 0
       let turn = ports.monotonic()
-      for (const slice of candidatesOf(ports, question, said.conditions)) {
+      for (const slice of slices) {
         for (const n of narrow(slice)) {
           if (count >= page.offset && count < end) found.push(n)
           count++
@@ -89,10 +89,12 @@ export function createSelecting(ports: SelectingPorts) {
         if (turn - begun >= limits.indexQueryMs.value)
           throw tooComplex(`the query takes the index more than ${limits.indexQueryMs.value} ms`)
       }
-      const read = docs(found)
+      const read = texts(found)
+      const docsFound = found.flatMap((n) => read.get(n) ?? [])
       return {
-        entities: found.flatMap((n) => read.get(n) ?? []),
+        entities: docsFound.map((doc) => JSON.parse(doc) as Entity),
         count: page.count ? count : undefined,
+        bytes: docsFound.reduce((sum, { length }) => sum + length, 0),
       }
     },
     /** What is known of entities beside what they say, of a slice of ids. */
@@ -109,8 +111,9 @@ interface SaidInSql {
 function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
   const conditions: Condition[] = []
   const left: QueryTree[] = []
+  const isValued = (name: number): boolean => ports.sql.hasScalar.get(name) === 1
   for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
-    const condition = conditionOf(part, ports)
+    const condition = conditionOf(part, { ...ports, isValued })
     if (condition !== undefined) conditions.push(condition)
     if (condition?.isExact !== true) left.push(part)
   }
@@ -121,14 +124,27 @@ function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
 
 // ---- Candidates
 
-/** Numbers in ascending order, in slices. All that match are among them; all have the words. */
-function* candidatesOf(
+interface Candidates {
+  /** Numbers in ascending order. All that match are among them; all have the words. */
+  readonly slices: Iterable<readonly number[]>
+  /** Whether all are where they are asked for and satisfy the conditions. */
+  readonly isPlaced: boolean
+}
+
+function candidatesOf(
   ports: SelectingPorts,
   question: Question,
   conditions: readonly Condition[],
+): Candidates {
+  const { list, isPlaced } = listedBy(ports, question, conditions)
+  return { slices: slicesOf(ports, question, list), isPlaced }
+}
+
+function* slicesOf(
+  { sql }: SelectingPorts,
+  question: Question,
+  list: number[] | undefined,
 ): Generator<readonly number[], void> {
-  const { sql } = ports
-  const list = listedBy(ports, question, conditions)
   const most = limits.indexQuerySlice.value
   if (list !== undefined) {
     list.sort((a, b) => a - b)
@@ -169,11 +185,12 @@ function listedBy(
   ports: SelectingPorts,
   question: Question,
   conditions: readonly Condition[],
-): number[] | undefined {
+): { readonly list: number[] | undefined; readonly isPlaced: boolean } {
   const { ids } = question
-  if (ids !== undefined) return [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))]
+  if (ids !== undefined)
+    return { list: [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))], isPlaced: false }
   const near = placedNear(ports, question, conditions)
-  if (near !== undefined && near.length < limits.indexShortList.value) return near
+  if (near !== undefined && near.length < limits.indexShortList.value) return { list: near, isPlaced: true }
   let best = near
   for (const { drive } of conditions) {
     if (drive === undefined) continue
@@ -181,7 +198,7 @@ function listedBy(
     const found = ports.sql.driven(drive, most + 1)
     if (found.length <= most) best = found
   }
-  return best
+  return { list: best, isPlaced: best !== undefined && best === near }
 }
 
 /** By the tree of places, where not too many are there: those of them that satisfy the conditions. */
@@ -223,16 +240,20 @@ function createNarrowing(
     conditions,
     left,
     docs,
-  }: SaidInSql & { readonly docs: (numbers: readonly number[]) => Map<number, Entity> },
+    isPlaced,
+  }: SaidInSql & {
+    readonly docs: (numbers: readonly number[]) => Map<number, Entity>
+    readonly isPlaced: boolean
+  },
 ): (slice: readonly number[]) => readonly number[] {
   const { sql } = ports
-  const narrowed = sql.narrowed(conditions)
+  const narrowed = sql.narrowed(isPlaced ? [] : conditions)
   const { selection } = question
   const isMeant =
     selection === undefined
       ? (bits: number) => (bits & searchable) !== 0
       : (bits: number) => means(selection, bits)
-  const tests = [placeTest(ports, question), windowTest(ports, question)]
+  const tests = [isPlaced ? undefined : placeTest(ports, question), windowTest(ports, question)]
   const whole = documentTest(ports, question, left)
   return (slice) => {
     const rows = narrowed(slice)

@@ -19,6 +19,7 @@ function entries(sql: PluginDatabase['prepare']) {
     addName: sql('INSERT INTO name (text) VALUES (?)'),
     node: sql('SELECT n FROM node WHERE id = ?').pluck(),
     addNode: sql('INSERT INTO node (id) VALUES (?)'),
+    kinds: sql('SELECT kinds FROM node WHERE id = ?').pluck(),
     nodeRow: sql('SELECT n, id, prime, kinds FROM node WHERE n = ?'),
     speak: sql('UPDATE node SET prime = ?, kinds = ? WHERE n = ?'),
     dropNode: sql(
@@ -148,7 +149,8 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
     spots(conditions: readonly Sql[]): (box: readonly number[]) => Spot[] {
       const all = [within, ...conditions.map(({ text }) => text)].join(' AND ')
       const statement = dynamic(
-        `SELECT spot.n, p, x0, x1, y0, y1 FROM spot CROSS JOIN node ON node.n = spot.n WHERE ${all}`,
+        // Conditions are about node.n, and the tree knows it without the table.
+        `SELECT node.n, p, x0, x1, y0, y1 FROM spot AS node WHERE ${all}`,
       ).raw()
       const parameters = conditions.flatMap((condition) => condition.parameters)
       return (box) => statement.all(...box, ...parameters) as Spot[]
@@ -199,6 +201,7 @@ function fixedQueries(sql: PluginDatabase['prepare']) {
     docOf: sql(
       'SELECT entry.doc FROM node CROSS JOIN entry ON entry.n = node.n AND entry.b = node.prime WHERE node.id = ?',
     ).pluck(),
+    hasScalar: sql('SELECT EXISTS (SELECT 1 FROM scalar WHERE k = ?)').pluck(),
     spotsWithin: sql(`SELECT count(*) FROM (SELECT 1 FROM spot WHERE ${within} LIMIT ?)`).pluck(),
     geometry: sql('SELECT geometry FROM place WHERE p = ?').pluck(),
     geometries: sql(`SELECT place.n, place.geometry ${each} place ON place.n = slice.value`).raw(),

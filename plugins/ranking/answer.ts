@@ -3,9 +3,8 @@
  * interface. What the backend says of its own pages does not leave.
  */
 import { productToken } from '#base/version.ts'
-import type { BrokerAnswer, Json } from '#contract'
+import type { BrokerAnswer, Json, WrittenAnswer } from '#contract'
 import { type JsonObject, own } from '#ngsi-ld/json.ts'
-import type { Answered } from './backend.ts'
 import type { Question, Term } from './question.ts'
 import type { RankedList } from './ranking.ts'
 import { type Ranked, rounded, type Span, shareOf } from './score.ts'
@@ -19,7 +18,7 @@ export function rankedAnswer(question: Question, list: RankedList): Response {
   const { first, page } = list
   const items = page.map((one) => scored(one, question, list.spans))
   const type = first.headers['content-type'] ?? 'application/json'
-  const isCollection = type.startsWith('application/geo+json')
+  const isCollection = 'text' in first && type.startsWith('application/geo+json')
   const body = isCollection ? { ...collectionOf(first.text), features: items } : items
   const headers = passedHeaders(first.headers)
   headers.set('Content-Type', type)
@@ -30,7 +29,7 @@ export function rankedAnswer(question: Question, list: RankedList): Response {
   else headers.delete('NGSILD-Results-Count')
   const warnings = [...list.warnings, ...warningsOf(question, list).map(asWarning)]
   if (warnings.length > 0) headers.set('NGSILD-Warning', warnings.join(', '))
-  return new Response(JSON.stringify(body), { status: first.status, headers })
+  return new Response(JSON.stringify(body), { status: 'text' in first ? first.status : 200, headers })
 }
 
 /** The collection without its features. */
@@ -140,7 +139,7 @@ function passedHeaders(given: Readonly<Record<string, string>>): Headers {
 }
 
 /** The backend's answer as it is. */
-export function passedAnswer({ status, headers, text }: Answered): Response {
+export function passedAnswer({ status, headers, text }: WrittenAnswer): Response {
   const passed = passedHeaders(headers)
   if (headers['link'] !== undefined) passed.set('Link', headers['link'])
   if (headers['etag'] !== undefined) passed.set('ETag', headers['etag'])

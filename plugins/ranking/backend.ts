@@ -5,14 +5,15 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { BrokerAnswer, BrokerPort, Json } from '#contract'
+import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '#contract'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
 
-export type Answered = Extract<BrokerAnswer, { status: number }>
+/** Entities in process, or the text of an answer. */
+export type Answered = WrittenAnswer | ListAnswer
 /** Why there are no candidates: the answer to pass on, no answer, or one that cannot be read. */
 export type Outcome =
   | { readonly kind: 'read'; readonly first: Answered; readonly warnings: readonly string[] }
-  | { readonly kind: 'refused'; readonly answer: Answered }
+  | { readonly kind: 'refused'; readonly answer: WrittenAnswer }
   | { readonly kind: 'silent'; readonly reason: string }
   | { readonly kind: 'garbled'; readonly reason: string }
 
@@ -54,20 +55,21 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
   /** Index of the page size that the broker takes. */
   let size = 0
 
-  const ask = (path: string, { headers, signal, until }: Asking): Promise<BrokerAnswer> =>
-    until <= now()
-      ? Promise.resolve({ failure: 'timeout', reason: 'the time for all pages is over' })
-      : port.exchange({ method: 'GET', path, headers, signal, timeoutMs: until - now() })
+  async function ask(path: string, { headers, signal, until }: Asking): Promise<BrokerAnswer | ListAnswer> {
+    if (until <= now()) return { failure: 'timeout', reason: 'the time for all pages is over' }
+    const request = { method: 'GET', path, headers, signal, timeoutMs: until - now() }
+    return port.list === undefined ? port.exchange(request) : port.list(request)
+  }
 
   /**
    * The first page, as large as the broker gives. Asked for from then on is
    * what it gave: what it refuses in every size says nothing of sizes.
    */
-  async function firstPage(query: readonly string[], asking: Asking): Promise<BrokerAnswer> {
+  async function firstPage(query: readonly string[], asking: Asking): Promise<BrokerAnswer | ListAnswer> {
     for (let tried = size; ; tried++) {
       const answer = await ask(addressOf([...query, `limit=${pageSizes[tried]}`]), asking)
       if (isTooLarge(answer) && tried + 1 < pageSizes.length) continue
-      if ('status' in answer && answer.status === 200) size = tried
+      if (isAnswer(answer)) size = tried
       return answer
     }
   }
@@ -86,13 +88,13 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
       let answer = await firstPage(query, asking)
       for (let pages = 1; ; pages++) {
         if ('failure' in answer) return { kind: 'silent', reason: answer.reason }
-        if (answer.status !== 200 && answer.status !== 203) return { kind: 'refused', answer }
-        const items = itemsOf(answer.text)
+        if (!isAnswer(answer)) return { kind: 'refused', answer }
+        const items = itemsOf(answer)
         if (items === undefined)
           return { kind: 'garbled', reason: `${port.address} answered what is no list of entities` }
         first ??= answer
         if (answer.headers['ngsild-warning'] !== undefined) warnings.push(answer.headers['ngsild-warning'])
-        bytes += answer.text.length
+        bytes += 'items' in answer ? answer.bytes : answer.text.length
         const fresh = items.filter(({ id }) => typeof id === 'string' && !seen.has(id))
         for (const { id } of fresh) seen.add(id as string)
         checkCeilings(seen.size, bytes, pages)
@@ -114,8 +116,8 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
           const answer = await ask(path, asking)
-          const items = 'status' in answer && answer.status === 200 ? itemsOf(answer.text) : undefined
-          if (items === undefined) failure = 'failure' in answer ? answer.reason : `status ${answer.status}`
+          const items = isAnswer(answer) ? itemsOf(answer) : undefined
+          if (items === undefined) failure = reasonOf(answer)
           for (const item of items ?? []) if (typeof item['id'] === 'string') entities.set(item['id'], item)
         }
       }
@@ -133,7 +135,7 @@ function nextLink({ headers }: Answered): string | undefined {
 const addressOf = (pairs: readonly string[]): string => `${entitiesPath}?${pairs.join('&')}`
 
 /** Whether a broker says that a page is larger than it gives. */
-const isTooLarge = (answer: BrokerAnswer): boolean =>
+const isTooLarge = (answer: BrokerAnswer | ListAnswer): boolean =>
   'status' in answer && (answer.status === 403 || (answer.status === 400 && /limit/i.test(answer.text)))
 
 function checkCeilings(entities: number, bytes: number, pages: number): void {
@@ -152,11 +154,21 @@ function checkCeilings(entities: number, bytes: number, pages: number): void {
   if (pages > pagesMax) throw beyond(`at most ${pagesMax} pages`)
 }
 
+/** Whether there are entities in it. */
+const isAnswer = (answer: BrokerAnswer | ListAnswer): answer is Answered =>
+  'items' in answer || ('status' in answer && (answer.status === 200 || answer.status === 203))
+
+const reasonOf = (answer: BrokerAnswer | ListAnswer): string => {
+  if ('failure' in answer) return answer.reason
+  return 'status' in answer && answer.status !== 200 ? `status ${answer.status}` : 'no list of entities'
+}
+
 /** Entities of a list, or features of a collection. */
-function itemsOf(text: string): JsonObject[] | undefined {
+function itemsOf(answer: Answered): readonly JsonObject[] | undefined {
+  if ('items' in answer) return answer.items
   let json: Json
   try {
-    json = JSON.parse(text) as Json
+    json = JSON.parse(answer.text) as Json
   } catch {
     return undefined
   }

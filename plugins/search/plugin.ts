@@ -121,13 +121,10 @@ async function route(
     return (await engine()).socket(environment)
   }
   if (path === '/graphql' || path === '/graphql/stream') {
-    // Read before anything is waited for, while it arrives.
-    const body = method === 'POST' ? await environment.body() : Buffer.alloc(0)
-    const read: RouteEnvironment = { ...environment, body: () => Promise.resolve(body) }
     const { http, stream } = await engine()
-    if (path !== '/graphql') return stream(request, read)
-    if (method !== 'HEAD') return http(request, read)
-    const { status, headers } = await http(new Request(url, { headers: request.headers }), read)
+    if (path !== '/graphql') return stream(request, environment)
+    if (method !== 'HEAD') return http(request, environment)
+    const { status, headers } = await http(new Request(url, { headers: request.headers }), environment)
     return new Response(null, { status, headers })
   }
   const isRead = method === 'GET' || method === 'HEAD'

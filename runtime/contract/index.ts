@@ -16,6 +16,8 @@ export {
   type Follower,
   type Host,
   type HostBase,
+  type ListAnswer,
+  type ListRequest,
   type ObservedValue,
   type Plugin,
   type PluginDatabase,
@@ -26,4 +28,5 @@ export {
   type Row,
   type Running,
   type WebSocketLike,
+  type WrittenAnswer,
 } from './plugin.ts'

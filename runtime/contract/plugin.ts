@@ -8,6 +8,7 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { Json } from './pipeline.ts'
 
 /** A request of NGSI-LD, or of anything else that a broker serves. */
@@ -22,15 +23,27 @@ export interface BrokerRequest {
   readonly signal?: AbortSignal | undefined
 }
 
+export interface WrittenAnswer {
+  readonly status: number
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
 /** An answer, or why there was none. */
 export type BrokerAnswer =
-  | {
-      readonly status: number
-      /** Names in lower case. */
-      readonly headers: Readonly<Record<string, string>>
-      readonly text: string
-    }
+  | WrittenAnswer
   | { readonly failure: 'timeout' | 'unreachable'; readonly reason: string }
+
+/** Entities of an answer (200) that was not written out. */
+export interface ListAnswer {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** They are for whoever asked, and for nobody else: it may change them. */
+  readonly items: readonly JsonObject[]
+  /** About how many bytes they would be. */
+  readonly bytes: number
+}
 
 /** A broker as its clients have it: this gateway's own, in process, or another one by HTTP. */
 export interface BrokerPort {
@@ -38,6 +51,11 @@ export interface BrokerPort {
   readonly address: string
   /** Never rejects. What this gateway's own broker is asked goes through the same routes as what comes from outside. */
   exchange(request: BrokerRequest): Promise<BrokerAnswer>
+  /**
+   * What `exchange` answers to a GET for a list of entities, without writing it out and reading it again where the broker is a
+   * component of this process that can do so. The protocol is the same, and so are the entities. Never rejects.
+   */
+  list?(request: BrokerRequest): Promise<BrokerAnswer | ListAnswer>
 }
 
 /** How another broker is reached. */
@@ -202,14 +220,19 @@ export type Host<Settings, Needs extends Capability> = HostBase<Settings> & Pick
 
 /** What a route may know of the connection. */
 export interface RouteEnvironment {
-  /**
-   * The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. To be called before anything else is
-   * waited for: what nobody takes does not stay. @throws GatewayError
-   */
+  /** The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. @throws GatewayError */
   body(): Promise<Buffer>
   /** There when the request asks for WebSocket: takes the connection (a `WebSocket` of the library ws). */
   readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
   /** Aborted when the client went away. */
+  readonly signal: AbortSignal
+}
+
+/** A GET in process. */
+export interface ListRequest {
+  /** With its query. */
+  readonly path: string
+  readonly headers: Pick<Headers, 'get' | 'has'>
   readonly signal: AbortSignal
 }
 
@@ -234,6 +257,11 @@ export interface Running {
    * else 500).
    */
   fetch?(request: Request, environment: RouteEnvironment): Response | Promise<Response>
+  /**
+   * Answers a GET in process with entities that are not written out; undefined where `fetch` has to answer. Whatever it answers or
+   * throws, `fetch` would have said the same.
+   */
+  list?(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
   /** Paths (beginning with `/`) that need no token, since the plugin checks a secret of its own there. */
   readonly open?: readonly string[]
   /**

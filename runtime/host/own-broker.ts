@@ -4,7 +4,14 @@
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
+import type {
+  BrokerAnswer,
+  BrokerPort,
+  BrokerRequest,
+  ListAnswer,
+  ListRequest,
+  WrittenAnswer,
+} from '#contract'
 import { within } from './patience.ts'
 
 /** What answers a request; it never rejects. */
@@ -22,6 +29,60 @@ export function createOwnBroker(address: () => string, serve: Serve): BrokerPort
     exchange: (request: BrokerRequest) => within(request, (signal) => answerOf(request, serve, signal)),
   })
 }
+
+/** A component of this process. */
+export interface Component {
+  readonly serve: Serve
+  /** Its entities before they are written out; undefined where it has to be asked by `serve`. */
+  list(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
+  /** What it would have answered to what it threw. @throws what is no refusal. */
+  refusalOf(error: unknown): Response
+}
+
+/** A component as a broker, whose lists need not be written out. */
+export function createComponentBroker(address: () => string, component: Component): Required<BrokerPort> {
+  const { serve } = component
+  const { exchange } = createOwnBroker(address, serve)
+  return Object.freeze({
+    get address() {
+      return address()
+    },
+    exchange,
+    list: (request: BrokerRequest) =>
+      within(request, async (signal) =>
+        request.method === 'GET'
+          ? ((await listOf(request, component, signal)) ?? answerOf(request, serve, signal))
+          : answerOf(request, serve, signal),
+      ),
+  })
+}
+
+async function listOf(
+  { path, headers = {} }: BrokerRequest,
+  component: Component,
+  signal: AbortSignal,
+): Promise<BrokerAnswer | ListAnswer | undefined> {
+  const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  const given = {
+    get: (name: string) => lower.get(name.toLowerCase()) ?? null,
+    has: (name: string) => lower.has(name.toLowerCase()),
+  }
+  try {
+    return await component.list({ path, headers: given, signal })
+  } catch (error) {
+    try {
+      return await writtenOut(component.refusalOf(error))
+    } catch {
+      return { failure: 'unreachable', reason: (error as Error).message }
+    }
+  }
+}
+
+const writtenOut = async (response: Response): Promise<BrokerAnswer> => ({
+  status: response.status,
+  headers: Object.fromEntries(response.headers),
+  text: await response.text(),
+})
 
 async function answerOf(
   { method, path, headers = {}, body = '' }: BrokerRequest,
@@ -42,12 +103,7 @@ async function answerOf(
       headers: incoming.headers as never,
       signal,
     })
-    const response = await serve(request, { incoming, body: bytes, isWithin: true })
-    return {
-      status: response.status,
-      headers: Object.fromEntries(response.headers),
-      text: await response.text(),
-    }
+    return await writtenOut(await serve(request, { incoming, body: bytes, isWithin: true }))
   } catch (error) {
     // Such as a path that no URL can have.
     return { failure: 'unreachable', reason: (error as Error).message }

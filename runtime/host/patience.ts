@@ -6,14 +6,14 @@ import { limits } from '#base/limits.ts'
 import type { BrokerAnswer, BrokerRequest } from '#contract'
 
 /** The answer of `work`, unless time or patience ends before. Never rejects where `work` does not. */
-export function within(
+export function within<T>(
   { timeoutMs, signal }: Pick<BrokerRequest, 'timeoutMs' | 'signal'>,
-  work: (signal: AbortSignal) => Promise<BrokerAnswer>,
-): Promise<BrokerAnswer> {
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T | BrokerAnswer> {
   const ms = timeoutMs ?? limits.pluginRequestMs.value
   const gone = new AbortController()
   return new Promise((resolve) => {
-    const end = (answer: BrokerAnswer): void => {
+    const end = (answer: T | BrokerAnswer): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abandon)
       resolve(answer)

@@ -23,7 +23,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { problemOf } from '#ngsi-ld/problem.ts'
 import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
-import { createOwnBroker, type Serve } from './own-broker.ts'
+import { createComponentBroker, createOwnBroker, type Serve } from './own-broker.ts'
 import { openRemoteBroker, type RemoteSettings } from './remote-broker.ts'
 import { createTimetable } from './timetable.ts'
 
@@ -140,9 +140,9 @@ export function createPlugins(
 
   /** Another plugin as a broker. */
   const component = (name: string): BrokerPort =>
-    createOwnBroker(
-      () => ports.addresses(name)[0] ?? name,
-      async (request, { body }) => {
+    createComponentBroker(() => ports.addresses(name)[0] ?? name, {
+      refusalOf,
+      async serve(request, { body }) {
         const environment = { body: async () => body, signal: request.signal }
         const running = answer(name, request, environment)
         try {
@@ -151,7 +151,12 @@ export function createPlugins(
           return refusalOf(error)
         }
       },
-    )
+      async list(request) {
+        const one = all.get(name)
+        const list = one?.state === 'running' ? one.running?.list : undefined
+        return list === undefined ? undefined : counted(one!, () => list(request))
+      },
+    })
 
   function answer(
     name: string,
@@ -205,7 +210,7 @@ function refusalOf(error: unknown): Response {
 }
 
 /** Counts a request while it is worked on. */
-async function counted(one: Kept, work: () => Response | Promise<Response>): Promise<Response> {
+async function counted<T>(one: Kept, work: () => T | Promise<T>): Promise<T> {
   one.busy++
   try {
     return await work()

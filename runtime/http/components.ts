@@ -50,12 +50,25 @@ function relocated(response: Response, name: string): Response {
   return new Response(response.body, { status: response.status, headers })
 }
 
+const nothing = Buffer.alloc(0)
+
+const hasBody = ({ incoming: { headers }, body }: HttpEnv): boolean =>
+  body !== undefined ||
+  headers['transfer-encoding'] !== undefined ||
+  Number(headers['content-length'] ?? 0) > 0
+
 function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
   const { outgoing, upgrade } = env
   const gone = new AbortController()
-  outgoing?.once('close', () => gone.abort())
+  // What was answered whole is nobody's loss.
+  outgoing?.once('close', () => {
+    if (!outgoing.writableFinished) gone.abort()
+  })
+  // Taken while it arrives: what nobody listens to goes by, and whoever asks for it later would wait for ever.
+  const body = hasBody(env) ? bodies.raw({ env }) : Promise.resolve(nothing)
+  body.catch(() => undefined)
   return {
-    body: () => bodies.raw({ env }),
+    body: () => body,
     upgrade: upgrade && ((use) => upgrade.accept(use)),
     signal: gone.signal,
   }

@@ -5,6 +5,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { isLoose, qualitiesOf } from '#base/media-range.ts'
 
 /** Media types of answers, in the order of preference that the specification gives (6.3.4). */
 export const answerTypes = ['application/json', 'application/ld+json'] as const
@@ -18,11 +19,6 @@ export const contextRelation = 'http://www.w3.org/ns/json-ld#context'
 
 /** What NGSILD-Tenant may say. */
 export const tenantName = /^[A-Za-z0-9_-]{1,64}$/
-
-interface MediaRange {
-  readonly type: string
-  readonly quality: number
-}
 
 /**
  * The media type to answer in. Quality weights are honoured, the most specific range decides on each type
@@ -42,8 +38,7 @@ export function answerType(
 ): string {
   if (accept === undefined || accept === '*/*' || accept === '') return byDefault
   if (accept === 'application/json' || accept === 'application/ld+json') return accept
-  const ranges = accept.split(',').map(parseRange)
-  const qualities = offered.map((type) => qualityOf(type, ranges))
+  const qualities = qualitiesOf(accept, offered)
   const best = Math.max(...qualities)
   if (best === 0) {
     throw new GatewayError(
@@ -54,25 +49,8 @@ export function answerType(
       },
     )
   }
-  if (qualities.every((quality) => quality === best) && ranges.some(({ type }) => type.endsWith('/*'))) {
-    return byDefault
-  }
+  if (qualities.every((quality) => quality === best) && isLoose(accept)) return byDefault
   return offered[qualities.indexOf(best)]!
-}
-
-function parseRange(text: string): MediaRange {
-  const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
-  const weight = parameters.find((parameter) => parameter.startsWith('q='))
-  const quality = weight === undefined ? 1 : Number(weight.slice(2))
-  return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
-}
-
-function qualityOf(type: string, ranges: readonly MediaRange[]): number {
-  for (const pattern of [type, 'application/*', '*/*']) {
-    const range = ranges.find((candidate) => candidate.type === pattern)
-    if (range !== undefined) return range.quality
-  }
-  return 0
 }
 
 /** Media type of a body, lower case and without parameters. @throws GatewayError http.unsupported-media-type */
