@@ -1,6 +1,6 @@
 /**
- * The paths of the index: queries and single entities, which `answering.ts` answers, what operators ask, and what all of that is. Answers are
- * written out here, unless somebody of this process asks for them as they are.
+ * The paths of the index: queries and single entities, which `answering.ts` answers, and what operators ask. Answers are written out
+ * here, unless somebody of this process asks for them as they are.
  */
 import { GatewayError } from '#base/errors.ts'
 import type { Json, ListRequest, RouteEnvironment } from '#contract'
