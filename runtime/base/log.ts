@@ -74,6 +74,7 @@ export const logEvents = {
   'uplink.down': 'The broker of an uplink cannot be reached or does not take anything.',
   'uplink.up': 'The broker of an uplink takes what it is sent again.',
   'uplink.reconciled': 'An uplink compared what went up with what its broker holds.',
+  'uplink.reconcile-cancelled': 'A comparison was ended by somebody before it was through.',
   'uplink.centre-restored': 'The broker of an uplink holds less than it did; what is missing is looked for.',
   'uplink.refused': 'The broker of an uplink will not take something.',
   'uplink.refused-let-go':

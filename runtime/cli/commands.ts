@@ -132,9 +132,10 @@ export const commands: readonly Command[] = [
     summary: 'Tell how uplinks are, test their way, pause and resume them, compare',
     words: { form: 'ACTION [ID]', least: 1, most: 2 },
     details:
-      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports. Exit code 1: one of them is cut off,\nor its way does not work.',
+      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports; --cancel ends that. Exit code 1: one of\nthem is cut off, its way does not work, or a comparison was cancelled.',
     options: [
       { name: 'dry-run', summary: 'With reconcile: only look, and send nothing' },
+      { name: 'cancel', summary: 'With reconcile: end the one that is under way' },
       ...gatewayOptions,
       ...settingsOptions,
       json,

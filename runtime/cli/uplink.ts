@@ -49,8 +49,11 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
     throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
   }
-  if (given.has('dry-run') && action !== 'reconcile')
-    throw new GatewayError('cli.usage', '--dry-run goes with reconcile only')
+  for (const flag of ['dry-run', 'cancel'])
+    if (given.has(flag) && action !== 'reconcile')
+      throw new GatewayError('cli.usage', `--${flag} goes with reconcile only`)
+  if (given.has('dry-run') && given.has('cancel'))
+    throw new GatewayError('cli.usage', '--cancel ends what is under way; it takes no --dry-run')
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
@@ -58,7 +61,8 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
   const show = (value: unknown, text: string): void =>
     terminal.out(given.has('json') ? `${JSON.stringify(value, undefined, 2)}\n` : text)
   if (action === 'test') return testAll(gateway, chosen, show)
-  if (action === 'reconcile') return reconcileAll(gateway, chosen, { show, isDry: given.has('dry-run') })
+  if (action === 'reconcile')
+    return reconcileAll(gateway, chosen, { show, isDry: given.has('dry-run'), ends: given.has('cancel') })
   if (action !== 'status')
     for (const each of chosen) await call(gateway, 'POST', `${path}/${encodeURIComponent(each.id)}/${action}`)
   const now = action === 'status' ? chosen : await choose(gateway, action, id)
@@ -130,6 +134,7 @@ function span(seconds: number): string {
 
 interface ReconcileView {
   readonly phase: string
+  readonly isDry: boolean
   readonly compared: number
   readonly missing: number
   readonly different: number
@@ -141,17 +146,26 @@ interface ReconcileView {
   readonly observations: number
 }
 
-/** Begins, and waits until each is done: the gateway goes on by itself when nobody waits. */
+/** Begins, and waits until each is done: the gateway goes on by itself when nobody waits. `ends`: cancels instead. */
 async function reconcileAll(
   gateway: RunningGateway,
   chosen: readonly UplinkView[],
-  { show, isDry }: { readonly show: (value: unknown, text: string) => void; readonly isDry: boolean },
+  {
+    show,
+    isDry,
+    ends,
+  }: {
+    readonly show: (value: unknown, text: string) => void
+    readonly isDry: boolean
+    readonly ends: boolean
+  },
 ): Promise<number> {
   const reports: (ReconcileView & { readonly id: string })[] = []
   for (const { id } of chosen) {
     const at = `${path}/${encodeURIComponent(id)}`
-    let view = await call(gateway, 'POST', `${at}/reconcile${isDry ? '?dryRun=true' : ''}`)
-    while ((view as { reconcile: ReconcileView }).reconcile.phase !== 'done') {
+    const query = isDry ? '?dryRun=true' : ''
+    let view = await call(gateway, ends ? 'DELETE' : 'POST', `${at}/reconcile${query}`)
+    while (!['done', 'cancelled'].includes((view as { reconcile: ReconcileView }).reconcile.phase)) {
       await new Promise((resolve) => setTimeout(resolve, 500))
       view = await call(gateway, 'GET', at)
     }
@@ -159,7 +173,7 @@ async function reconcileAll(
   }
   const texts = reports.map((one) =>
     [
-      `${one.id}: ${isDry ? 'compared, nothing sent' : 'compared, the difference sent'}\n`,
+      `${one.id}: ${outcomeOf(one)}\n`,
       table([
         ['Compared', `${one.compared} entities`],
         ['Missing there', `${one.missing}`],
@@ -173,7 +187,12 @@ async function reconcileAll(
     ].join(''),
   )
   show(reports, texts.join('\n'))
-  return exitCodes.ok
+  return !ends && reports.some(({ phase }) => phase === 'cancelled') ? exitCodes.failure : exitCodes.ok
+}
+
+function outcomeOf({ phase, isDry }: ReconcileView): string {
+  if (phase === 'cancelled') return `cancelled; ${isDry ? 'nothing was sent' : 'what was sent so far stays'}`
+  return isDry ? 'compared, nothing sent' : 'compared, the difference sent'
 }
 
 const waits: Readonly<Record<string, string>> = {

@@ -43,6 +43,11 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
     { 202: 'Object' },
     { parameters: ['dryRun'] },
   ),
+  'DELETE /selvedge/v1/uplinks/:id/reconcile': op(
+    'Uplinks',
+    'Ends a comparison that is under way where it is; what it sent stays',
+    { 200: 'Object' },
+  ),
   'GET /selvedge/v1/uplinks': op('Uplinks', 'All uplinks and how they are', { 200: ['Object'] }),
   'GET /selvedge/v1/uplinks/:id': op('Uplinks', 'How an uplink is', { 200: 'Object' }),
   'POST /selvedge/v1/uplinks/:id/pause': op('Uplinks', 'Sends nothing from now on', { 200: 'Object' }),

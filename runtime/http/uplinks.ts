@@ -34,6 +34,8 @@ export interface UplinkOperations {
   pause(id: string, isPaused: boolean): Promise<boolean>
   /** Begins to compare with the other broker; false when there is no such uplink. @throws ngsi-ld.conflict */
   reconcile(id: string, isDry: boolean): Promise<boolean>
+  /** Ends a comparison where it is; false when there is no such uplink. @throws ngsi-ld.conflict where none is under way */
+  cancelReconcile(id: string): Promise<boolean>
   /** Writes to the other broker, reads back, and says what is wrong; undefined when there is no such uplink. */
   test(id: string): Promise<object | undefined>
   refusalCount(): number
@@ -97,6 +99,11 @@ export function createUplinkTable(ports: UplinkRoutePorts) {
         const isDry = truthOf(ask.parameters, 'dryRun') ?? false
         if (!(await operated(ask).reconcile(idOf(c), isDry))) throw unknown(c)
         return answers.data(ask, operated(ask).get(idOf(c)), { status: 202 })
+      },
+      async DELETE(c: HttpContext) {
+        const ask = await asks.read(c, none)
+        if (!(await operated(ask).cancelReconcile(idOf(c)))) throw unknown(c)
+        return answers.data(ask, operated(ask).get(idOf(c)))
       },
     },
     [`${uplinksPath}/:id/test`]: {

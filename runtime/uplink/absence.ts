@@ -22,15 +22,16 @@ export interface Seen {
  */
 export type SeeAbsent = (ask: () => Promise<PeerAnswer>, says?: (answer: Answer) => boolean) => Promise<Seen>
 
-/** `broker` is a question that every broker answers with a list. */
-export function createSeeAbsent(broker: () => Promise<PeerAnswer>): SeeAbsent {
+/** Whether an answer to a question that every broker answers with a list is one. */
+export const isList = (answer: PeerAnswer): boolean =>
+  'status' in answer && answer.status === 200 && Array.isArray(parsedJson(answer.text))
+
+export function createSeeAbsent(seesBroker: () => Promise<boolean>): SeeAbsent {
   return async (ask, says = saysAbsent) => {
     const answer = await ask()
     if ('failure' in answer || !says(answer)) return { answer, isBelieved: false }
     if (isOfBroker(answer)) return { answer, isBelieved: true }
-    const list = await broker()
-    if ('failure' in list || list.status !== 200 || !Array.isArray(parsedJson(list.text)))
-      return { answer, isBelieved: false }
+    if (!(await seesBroker())) return { answer, isBelieved: false }
     // It may have come back between the two.
     const again = await ask()
     return { answer: again, isBelieved: 'status' in again && says(again) }
@@ -45,7 +46,7 @@ export const saysNoTenant = (answer: PeerAnswer): boolean =>
 const isOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
 
 /** What NGSI-LD calls an error; empty where it is none of these. */
-function problemOf({ text }: Answer): string {
+export function problemOf({ text }: Answer): string {
   const body = parsedJson(text)
   const type = isObject(body) ? body['type'] : undefined
   return typeof type === 'string' && type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') ? type : ''

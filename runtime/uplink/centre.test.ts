@@ -10,6 +10,7 @@ import { createPeer } from '#federation/peer.ts'
 import { type Centre, createCentre } from './centre.ts'
 import { done } from './outcome.ts'
 import type { Step } from './plan.ts'
+import { areBuckets, toldBy } from './told.ts'
 
 type Told = readonly [status: number, body?: string]
 type Place = 'known' | 'temporal' | 'entities' | 'attribute' | 'selvedge' | 'info'
@@ -75,6 +76,10 @@ const send = (centre: Centre, step: Step) => centre.send({ kind: step.kind, step
 it('refuses none of several that were packed before it was known that it cannot unpack', async () => {
   knowsGzip = false
   const centre = open()
+  // Somebody on the way takes all there is for a while.
+  answers.temporal = [200, '<html>Welcome</html>']
+  expect(await send(centre, past(0, 'x'.repeat(5000)))).toMatchObject({ kind: 'later' })
+  answers.temporal = broker.temporal
   const steps = Array.from({ length: 4 }, (_, i) => past(i, 'x'.repeat(5000)))
   const outcomes = await Promise.all(steps.map((step) => send(centre, step)))
   expect(outcomes).toEqual(steps.map(() => done()))
@@ -141,6 +146,34 @@ it('is not taken for another by what is answered while it begins', async () => {
   answers = broker
   expect(await centre.isSelvedge()).toBe(false)
   expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
+})
+
+it('takes a page for a refusal only where a broker answers beside it', async () => {
+  const centre = open()
+  answers = { ...ingress, temporal: [400, '<html>blocked</html>'] }
+  expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+  answers = { ...broker, temporal: answers.temporal }
+  expect(await send(centre, past())).toMatchObject({
+    kind: 'done',
+    refused: [{ reason: '400 <html>blocked</html>' }],
+  })
+})
+
+it('compares by nothing but what a gateway or a broker says', async () => {
+  const centre = open()
+  const ask = () => toldBy(centre, areBuckets, () => centre.look('/selvedge/v1/digests'))
+  const buckets = { buckets: [[1, 2]] }
+  for (const selvedge of [page, [302, ''], [200, '<html>Hello</html>'], [200, '{"login":1}']] as const) {
+    answers = { ...ingress, selvedge }
+    expect(await ask()).toMatchObject({ kind: 'later' })
+  }
+  // What it never says of this, although it is there.
+  answers = { ...broker, selvedge: [200, '{"buckets":1}'] }
+  expect(await ask()).toMatchObject({ kind: 'later' })
+  answers = broker
+  expect(await ask()).toEqual({ json: undefined })
+  answers = { ...ingress, selvedge: [200, JSON.stringify(buckets)] }
+  expect(await ask()).toEqual({ json: buckets })
 })
 
 it('forgets no deletion while somebody else answers for it', async () => {

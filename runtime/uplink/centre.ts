@@ -11,10 +11,19 @@ import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
-import { createSeeAbsent, saysAbsent, saysNoTenant } from './absence.ts'
+import { createSeeAbsent, isList, type Seen, saysAbsent, saysNoTenant } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
-import { atOnce, createSettle, done, inTurn, isTransient, later, type Outcome } from './outcome.ts'
+import {
+  atOnce,
+  createSettle,
+  done,
+  inTurn,
+  isOfBroker,
+  isTransient,
+  later,
+  type Outcome,
+} from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
@@ -34,6 +43,8 @@ export interface Centre {
   ask(method: string, path: string, body?: unknown, came?: Came): Promise<PeerAnswer>
   /** What a gateway like this one tells beside NGSI-LD; `path` is below its root. */
   look(path: string): Promise<PeerAnswer>
+  /** The answer to a question, and whether it is believed where it says that there is nothing of the kind. */
+  see(question: () => Promise<PeerAnswer>): Promise<Seen>
   /** What it calls itself in Via, as far as it says; asked anew each time. */
   pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
   /** Whether it is a gateway like this one; undefined when it cannot be told now. */
@@ -45,7 +56,6 @@ export interface Centre {
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
-  const settle = createSettle(clock)
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
@@ -75,7 +85,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
     if (!isPacked || 'failure' in answer) return answer
-    if (answer.status < 300) packs = true
+    if (isOfBroker(answer)) packs = true
     if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
     packs = false
     const plain = await ask(method, path, body, came)
@@ -83,7 +93,10 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return plain
   }
 
-  const seeAbsent = createSeeAbsent(() => ask('GET', '/entities?type=SelvedgeProbe&limit=1'))
+  const seesBroker = async (): Promise<boolean> =>
+    isList(await ask('GET', '/entities?type=SelvedgeProbe&limit=1'))
+  const settle = createSettle(clock, seesBroker)
+  const seeAbsent = createSeeAbsent(seesBroker)
   const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkAskAgainMs.value
 
   async function put(steps: readonly Step[]): Promise<Outcome> {
@@ -171,13 +184,18 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   return Object.freeze({
     ask,
     look,
+    see: (question) =>
+      seeAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {
-      const { answer, isBelieved } = await seeAbsent(() => ask('GET', '/info/sourceIdentity'))
+      const { answer, isBelieved } = await seeAbsent(
+        () => ask('GET', '/info/sourceIdentity'),
+        (said) => saysAbsent(said) || (said.status < 300 && aliasIn(said.text) === undefined),
+      )
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       const { status, text } = answer
-      const isNone = status < 300 && !isObject(parsedJson(text))
+      const isNone = status < 300 && aliasIn(text) === undefined && !isBelieved
       const isAbsent = isBelieved || saysNoTenant(answer)
       if (isNone || (isTransient(status) && !isAbsent)) return later(`who are you? It answered ${status}`)
       // Who does not say goes by its address, as the origin of what is copied from there does.
@@ -215,8 +233,9 @@ function observedOf(attributes: Attributes): Attributes {
 
 /** The name that a broker gives itself (GS CIM 009, 5.15). */
 function aliasIn(text: string): string | undefined {
-  const { contextSourceAlias } = parsedJson(text) as { readonly contextSourceAlias?: unknown }
-  return typeof contextSourceAlias === 'string' ? contextSourceAlias : undefined
+  const body = parsedJson(text)
+  const alias = isObject(body) ? body['contextSourceAlias'] : undefined
+  return typeof alias === 'string' ? alias : undefined
 }
 
 /** Steps in parts that make requests of bounded length. */

@@ -5,6 +5,7 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
 import type { Link } from './link.ts'
 import type { Outcome } from './outcome.ts'
@@ -15,6 +16,8 @@ import type { UplinkState } from './state.ts'
 export interface Comparing {
   /** Begins one, unless one is under way. */
   begin(reason: ReconcileTask['reason'], isDry?: boolean): void
+  /** Ends the one that is under way, where it is; what it sent stays. False when there is none. */
+  cancel(): boolean
   isDue(): boolean
   /** Does the next portion, if there is one. Returns whether the state is to be kept. */
   portion(): Promise<boolean>
@@ -22,7 +25,7 @@ export interface Comparing {
   look(): Promise<boolean>
 }
 
-export interface ComparingPorts extends Omit<ReconcilePorts, 'until' | 'types' | 'centre'> {
+export interface ComparingPorts extends Omit<ReconcilePorts, 'until' | 'isStopped' | 'types' | 'centre'> {
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly id: string
   readonly state: UplinkState
@@ -53,12 +56,16 @@ export function createComparing(ports: ComparingPorts): Comparing {
     ...ports,
     centre: centres.backfill,
     until,
+    isStopped: (task) => state.reconcile !== task,
     types: ports.reading.selection.types,
   })
 
   function begin(reason: ReconcileTask['reason'], isDry = false): void {
-    if (isDue(state)) return
-    state.reconcile = newTask(clock.now(), { isDry, reason })
+    const under = isDue(state) ? state.reconcile : undefined
+    // One that is under way may have gone past what is not there any more, and one that only counts sends nothing.
+    const isVoid = !isDry && (reason === 'restored' || under?.isDry === true)
+    if (under !== undefined && !isVoid) return
+    state.reconcile = newTask(clock.now(), { isDry, reason, placedBefore: under?.placedBefore })
   }
   const { prefix } = ports.reading.placing
   if (state.scope !== prefix) {
@@ -75,10 +82,19 @@ export function createComparing(ports: ComparingPorts): Comparing {
 
   return Object.freeze({
     begin,
+    cancel() {
+      const task = state.reconcile
+      if (task === undefined || !isUnderWay(task)) return false
+      state.reconcile = { ...task, phase: 'cancelled', endedAt: clock.now() }
+      log.info('uplink.reconcile-cancelled', { uplink: id, compared: task.compared, phase: task.phase })
+      return true
+    },
     isDue: () => isDue(state),
     async portion() {
       const task = state.reconcile
       if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
+      // Ended, or begun anew, meanwhile.
+      if (state.reconcile !== task) return false
       if (isUnderWay(task)) return true
       task.endedAt = clock.now()
       const { missing, different, newer, tooLarge, surplus, days, observations, isDry } = task
@@ -100,11 +116,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
       sentBefore = sent + past
       const answer = await centres.live.look('/selvedge/v1/digests?position=true')
       if ('failure' in answer || answer.status !== 200) return false
-      const { position, restoredAt } = JSON.parse(answer.text) as {
-        position?: unknown
-        restoredAt?: number
-      }
-      if (typeof position !== 'number') return false
+      const told = parsedJson(answer.text)
+      if (!isObject(told) || typeof told['position'] !== 'number') return false
+      const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
       // Others may have written more to it since then than it lost.
       const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
       if (isRestored || position < (state.centreAt ?? 0)) {
@@ -120,7 +134,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
 
 const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
 
-const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done'
+const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done' && phase !== 'cancelled'
 
 const isLater = (answer: unknown): answer is Outcome & { kind: 'later' } =>
   (answer as { kind?: unknown } | null)?.kind === 'later'

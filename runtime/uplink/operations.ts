@@ -14,8 +14,9 @@ import { readStep } from './anew.ts'
 import type { Centre } from './centre.ts'
 import type { ReconcileTask } from './reconcile.ts'
 import type { Refusals } from './refusals.ts'
+import type { UplinkStatus } from './status.ts'
 import { type Trial, tryUplink } from './trial.ts'
-import type { Uplink, UplinkStatus } from './uplink.ts'
+import type { Uplink } from './uplink.ts'
 import type { UplinkSubscription } from './uplinks.ts'
 
 /** An uplink that runs. */
@@ -76,6 +77,12 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
         throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
       if (!(await operated.uplink.reconcile(isDry)))
         throw new GatewayError('ngsi-ld.conflict', 'it is comparing already')
+      return true
+    },
+    async cancelReconcile(id) {
+      if (find(id) === undefined) return false
+      if ((await running.get(id)?.uplink.cancelReconcile()) !== true)
+        throw new GatewayError('ngsi-ld.conflict', 'it is not comparing')
       return true
     },
     refusalCount: states.refusalCount,

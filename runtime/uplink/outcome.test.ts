@@ -17,9 +17,9 @@ const problem = (entityId: string | undefined, status: number) => ({
   error: { type: 'about:blank', title: 'no', status },
 })
 /** One that sends again what it is asked to, which is taken, and notes what that was. */
-function settling() {
+function settling({ isBroker = true }: { readonly isBroker?: boolean } = {}) {
   let now = 0
-  const settle = createSettle({ now: () => now, monotonic: () => now })
+  const settle = createSettle({ now: () => now, monotonic: () => now }, () => Promise.resolve(isBroker))
   const again: string[][] = []
   return {
     again,
@@ -36,8 +36,7 @@ describe('what was sent', () => {
   it.each([
     [201, ''],
     [204, ''],
-    [200, ''],
-    [200, '{}'],
+    [200, ['urn:a']],
     [200, { success: ['urn:a'], errors: [] }],
   ])('is taken by %d %j', async (status, body) => {
     expect(await settling().settle([a], answer(status, body))).toEqual(done())
@@ -45,6 +44,8 @@ describe('what was sent', () => {
 
   it.each([
     [200, '<html>Please log in</html>'],
+    [200, { login: 'https://login.example.org' }],
+    [200, ['https://login.example.org']],
     [202, ''],
     [205, ''],
     [301, ''],
@@ -64,9 +65,29 @@ describe('what was sent', () => {
 
   it('is refused by 400', async () => {
     const { settle, again } = settling()
-    expect(await settle([a], answer(400, { title: 'bad' }))).toEqual(done([{ step: a, reason: '400 bad' }]))
+    const bad = { type: 'https://uri.etsi.org/ngsi-ld/errors/BadRequestData', title: 'bad' }
+    expect(await settle([a], answer(400, bad))).toEqual(done([{ step: a, reason: '400 bad' }]))
     await settle([a, b, c], answer(400))
     expect(again).toEqual([['urn:a', 'urn:b'], ['urn:c']])
+  })
+
+  it.each<[string, PeerAnswer, Outcome]>([
+    ['refused', answer(400, '<html>blocked</html>'), done([{ step: a, reason: '400 <html>blocked</html>' }])],
+    ['taken', answer(200), done()],
+  ])('is %s by what anybody could answer where a broker answers it again', async (_, told, outcome) => {
+    expect(await settling({ isBroker: false }).settle([a], told)).toMatchObject({ kind: 'later' })
+    const settle = createSettle({ now: () => 0, monotonic: () => 0 }, () => Promise.resolve(true))
+    let tries = 0
+    const again = (steps: readonly Step[]): Promise<Outcome> => {
+      tries++
+      return settle(steps, told, again)
+    }
+    for (const count of [1, 2]) {
+      expect(await again([a])).toEqual(outcome)
+      expect(tries).toBe(2 * count)
+    }
+    // Somebody else stood for the broker, which is back now.
+    expect(await settle([a], told, () => settle([a], answer(204), again))).toEqual(done())
   })
 
   it.each([

@@ -7,6 +7,7 @@ import { limits } from '#base/limits.ts'
 import { retryAfterMs } from '#delivery/backoff.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import { problemOf } from './absence.ts'
 import type { Step } from './plan.ts'
 import { createSetbacks } from './setbacks.ts'
 
@@ -95,35 +96,55 @@ export type Settle = (
 ) => Promise<Outcome>
 
 /**
- * Settles what was sent. Only a broker's own word counts as taken: what a page of somebody on the way answers is sent again.
+ * Settles what was sent. Only a broker's own word counts, of what was taken and of what is refused: what a page of somebody on
+ * the way answers is sent again. An answer that anybody could give counts when it comes again after `seesBroker` saw one.
  * Where all are refused together nobody knows which is at fault, so each half is sent anew.
  */
-export function createSettle(clock: Clock): Settle {
+export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): Settle {
   const setbacks = createSetbacks(clock.monotonic)
+  /** What is sent once more, to see whether the same is answered by a broker. */
+  const doubted = new Set<string>()
+
+  async function assured(...[steps, answer, again, meant]: Doubted): Promise<Outcome> {
+    // What is sent again may be cut anew, so it goes by what it is of.
+    const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
+    if (doubted.has(key)) return meant
+    if (!(await seesBroker())) return later(`answered ${answer.status} and is no broker now`)
+    doubted.add(key)
+    try {
+      return await again(steps)
+    } finally {
+      doubted.delete(key)
+    }
+  }
 
   async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
     if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
     const { status, text } = answer
-    if (status === 207 || (status === 200 && hasErrors(text))) return settleEach(steps, text, again)
-    if (isTaken(answer)) {
-      for (const { entity } of steps) setbacks.taken(entity.id)
-      return done()
-    }
+    if (status === 207 || (status === 200 && isResult(text))) return settleEach(steps, text, again)
+    if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return taken(steps)
+    if (status === 200 && text.trim() === '') return assured(steps, answer, again, taken(steps))
     // It went through there before.
     if (status === loopDetected) return done([], steps.length)
     const said = `answered ${status} ${detailOf(text)}`
     if (status < 300 || isTransient(status))
       return later(said, retryAfterMs(answer.headers['retry-after'], clock.now()))
-    if (steps.length === 1) return done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
-    return inTurn(halvesOf(steps), again)
+    if (steps.length > 1) return inTurn(halvesOf(steps), again)
+    const refused = done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
+    return problemOf(answer) === '' ? assured(steps, answer, again, refused) : refused
+  }
+
+  function taken(steps: readonly Step[]): Outcome {
+    for (const { entity } of steps) setbacks.taken(entity.id)
+    return done()
   }
 
   /** The outcome per item (GS CIM 009, 5.2.16). What is named neither as taken nor as failed is sent anew. */
   async function settleEach(...[steps, text, again]: Told): Promise<Outcome> {
     const told = batchResult(steps, text)
     if (told === undefined) return later('answered 207 without a body that can be read')
-    const { taken, failed, hasStranger } = told
-    const isAmongTaken = steps.some(({ entity }) => taken.has(entity.id))
+    const { named, failed, hasStranger } = told
+    const isAmongTaken = steps.some(({ entity }) => named.has(entity.id))
     const refused: Refusal[] = []
     const open: Step[] = []
     let skipped = 0
@@ -132,7 +153,7 @@ export function createSettle(clock: Clock): Settle {
       const { id } = step.entity
       const error = failed.get(id)
       const isAlone = steps.length === 1
-      if (taken.has(id)) setbacks.taken(id)
+      if (named.has(id)) setbacks.taken(id)
       else if (error === undefined && !isAlone) open.push(step)
       else if (error !== undefined && statusOf(error) === loopDetected) skipped++
       else if (isRefused(id, error, isAmongTaken)) refused.push({ step, reason: reasonOf(error) })
@@ -165,17 +186,28 @@ const halvesOf = (steps: readonly Step[]): readonly (readonly Step[])[] => {
   return [steps.slice(0, half), steps.slice(half)]
 }
 
-/** Whether an answer is that of a broker that took it: without a body that is none of JSON. */
-function isTaken({ status, text }: Extract<PeerAnswer, { status: number }>): boolean {
-  if (status === 201 || status === 204) return true
-  return status === 200 && (text.trim() === '' || parsedJson(text) !== undefined)
+type Doubted = [
+  steps: readonly Step[],
+  answer: Extract<PeerAnswer, { status: number }>,
+  again: Told[2],
+  meant: Outcome,
+]
+
+/** Some tell the outcome per item by 200, as the first version of NGSI-LD had it. */
+function isResult(text: string): boolean {
+  const body = parsedJson(text)
+  return isObject(body) && [body['success'], body['errors']].some((list) => Array.isArray(list))
 }
 
-/** Some tell of items that failed by 200. */
-function hasErrors(text: string): boolean {
+/** Whether an answer names nothing but what was sent, as some name what came into being. */
+function isListOf(steps: readonly Step[], text: string): boolean {
   const body = parsedJson(text)
-  return isObject(body) && Array.isArray(body['errors']) && body['errors'].length > 0
+  return Array.isArray(body) && body.every((id) => steps.some(({ entity }) => entity.id === id))
 }
+
+/** Whether anybody but a broker could have given an answer that is no failure. */
+export const isOfBroker = ({ status, text }: Doubted[1]): boolean =>
+  [201, 204, 207].includes(status) || (status === 200 && parsedJson(text) !== undefined)
 
 interface ItemError {
   readonly type?: string
@@ -185,7 +217,8 @@ interface ItemError {
 }
 
 interface BatchResult {
-  readonly taken: ReadonlySet<string>
+  /** As taken. */
+  readonly named: ReadonlySet<string>
   readonly failed: ReadonlyMap<string, ItemError>
   /** Whether there is an error of nothing that was sent, as far as it says. */
   readonly hasStranger: boolean
@@ -210,8 +243,8 @@ function batchResult(steps: readonly Step[], text: string): BatchResult | undefi
     // One that may heal counts more than one that does not.
     else if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
   }
-  const taken = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
-  return { taken, failed, hasStranger }
+  const named = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
+  return { named, failed, hasStranger }
 }
 
 interface BatchError {

@@ -10,20 +10,21 @@ import type { Following, Span } from '#broker/following.ts'
 import type { EntityView, SystemTimes } from '#broker/types.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { covers, type Digest } from '#ngsi-ld/digest.ts'
+import { covers } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
-import { isTransient, type Outcome } from './outcome.ts'
+import type { Outcome } from './outcome.ts'
 import { isBelow, isSameScope } from './placing.ts'
 import { type Head, type Layer, layersOf, type Step } from './plan.ts'
 import { headOfPast, keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { areBuckets, areEntities, areHistories, isBucket, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
-  phase: 'buckets' | 'pages' | 'histories' | 'graves' | 'done'
+  phase: 'buckets' | 'pages' | 'histories' | 'graves' | 'done' | 'cancelled'
   /** The row of the last entity that was compared, or the number by which the last one was deleted. */
   after: number
   readonly isDry: boolean
@@ -82,40 +83,30 @@ export interface ReconcilePorts {
   readonly alias: string
   /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Whether a task was ended, or begun anew, since. */
+  readonly isStopped: (task: ReconcileTask) => boolean
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
   /** Has go what telling of the past brought back over there; false when the uplink was closed. */
   readonly settle: Ghosts['settle']
 }
 
-/** What an answer says. */
-interface Told<T> {
-  readonly json: T | undefined
-  readonly isTooLarge?: boolean
-}
-
 export interface Reconciler {
-  /** Does the next portion of a task. False when the uplink was closed meanwhile. */
+  /** Does the next portion of a task. False when the uplink was closed, or the task ended, meanwhile. */
   portion(task: ReconcileTask): Promise<boolean>
 }
 
 export function createReconciler(ports: ReconcilePorts): Reconciler {
-  const { following, digests, centre, reading } = ports
+  const { following, digests, centre, reading, isStopped } = ports
   const isOurs = (view: EntityView): boolean =>
     !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
 
-  /** The JSON of an answer; undefined when it says that there is no such thing. */
-  const told = <T>(ask: () => Promise<PeerAnswer>): Promise<Told<T> | undefined> =>
-    ports.until<Told<T>>(async () => {
-      const answer = await ask()
-      if ('failure' in answer && answer.isTooLarge === true) return { json: undefined, isTooLarge: true }
-      if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
-      if (isTransient(answer.status, [404, 405, 501]))
-        return { kind: 'later', reason: `answered ${answer.status}`, isUnreachable: false }
-      return { json: answer.status === 200 ? (JSON.parse(answer.text) as T) : undefined }
-    })
+  /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
+  const told = <T>(is: (json: unknown) => json is T, ask: () => Promise<PeerAnswer>) =>
+    ports.until<Told<T>>(() => toldBy(centre, is, ask))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
+    if (isStopped(task)) return false
     if (task.isDry) return true
     for (const layer of layersOf(steps)) if (!(await ports.deliver(layer))) return false
     return true
@@ -126,9 +117,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const chosen = `through=${encodeURIComponent(ports.alias)}${
       ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
     }`
-    const answer = await told<{ buckets: readonly Digest[] }>(() =>
-      centre.look(`/selvedge/v1/digests?${chosen}`),
-    )
+    const answer = await told(areBuckets, () => centre.look(`/selvedge/v1/digests?${chosen}`))
     if (answer === undefined) return false
     const theirs = answer.json?.buckets
     const ours = theirs && (await digests.buckets(isOurs, reading.placing.entity))
@@ -152,9 +141,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     { bucket, chosen }: { readonly bucket: number; readonly chosen: string },
   ): Promise<boolean> {
-    const answer = await told<{ entities: Readonly<Record<string, number>> }>(() =>
-      centre.look(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
-    )
+    const answer = await told(isBucket, () => centre.look(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`))
     if (answer === undefined) return false
     const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
     const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
@@ -184,7 +171,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
       `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
     ].join('&')
-    const answer = await told<readonly Entity[]>(() => centre.ask('GET', `/entities?${query}`))
+    const answer = await told(areEntities, () => centre.ask('GET', `/entities?${query}`))
     if (answer === undefined) return false
     if (answer.isTooLarge === true) {
       if (part.length === 1) {
@@ -253,9 +240,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   const digestsThere = (ids: readonly string[]) =>
-    told<{ histories: Readonly<Record<string, HistoryDigests>> }>(() =>
-      centre.look(`/selvedge/v1/digests?id=${ids.map(encodeURIComponent).join(',')}`),
-    )
+    told(areHistories, () => centre.look(`/selvedge/v1/digests?id=${ids.map(encodeURIComponent).join(',')}`))
 
   /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
@@ -301,8 +286,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         if (theirs?.[0] === count && theirs[1] === sum) continue
         task.days++
         if (task.isDry) continue
+        if (isStopped(task)) return false
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
         for await (const instances of digests.observed(head.id, key, { from, to: from + dayMs })) {
+          if (isStopped(task)) return false
           if (instances.length === 0) continue
           task.observations += instances.length
           const attributes = new Map([[name, instances]])
@@ -315,10 +302,11 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return true
   }
 
-  const phases = { buckets, pages, histories, graves, done: () => Promise.resolve(true) }
+  const phases = { buckets, pages, histories, graves, ...{ done: ended, cancelled: ended } }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
 }
 
+const ended = (): Promise<boolean> => Promise.resolve(true)
 const dayMs = 86_400_000
 const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
 

@@ -15,11 +15,11 @@ import { fillSpan } from './backfill.ts'
 import { budgetLane } from './budget-lane.ts'
 import type { Centre } from './centre.ts'
 import { createComparing } from './comparing.ts'
-import type { Gate, Shut } from './gate.ts'
+import type { Gate } from './gate.ts'
 import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
 import type { Losses } from './losses.ts'
-import type { Measure, Waits } from './measure.ts'
+import type { Measure } from './measure.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import type { Placing } from './placing.ts'
@@ -27,6 +27,7 @@ import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirr
 import { endsOf, instanceKeys, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import { owe, type UplinkState } from './state.ts'
+import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
 export interface UplinkPorts {
@@ -50,32 +51,14 @@ export interface UplinkPorts {
   readonly bury: (refusals: readonly Refusal[]) => Promise<void>
 }
 
-export interface UplinkStatus {
-  readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
-  /** Why nothing is sent although it could be. */
-  readonly shut: Shut | undefined
-  /** Since when (ms) and why nothing gets through. */
-  readonly trouble: { readonly since: number; readonly reason: string } | undefined
-  /** Log rows that are not sent yet. */
-  readonly behind: number
-  /** Commit time (ms) of the oldest thing that is not sent yet. */
-  readonly oldest: number | undefined
-  readonly counts: UplinkState['counts']
-  readonly last: UplinkState['last']
-  /** What waits, and how long there is room for more. */
-  readonly waits: Waits
-  readonly reconcile: UplinkState['reconcile']
-  /** Since the uplink began, and on this UTC day. */
-  readonly sentBytes: number
-  readonly day: UplinkState['day']
-}
-
 export interface Uplink {
   status(): UplinkStatus
   /** Settles when it is on disk. */
   pause(isPaused: boolean): Promise<void>
   /** Compares with the other broker; false where that is under way already. */
   reconcile(isDry: boolean): Promise<boolean>
+  /** Ends a comparison where it is; false where none is under way. */
+  cancelReconcile(): Promise<boolean>
   /** Does at once what was refused before, as far as it is still to be done. */
   again(step: Step): Promise<Outcome>
   close(): Promise<void>
@@ -111,10 +94,7 @@ export function createUplink(
   /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
   const toldAs = new Map<string, number>()
   let toldMost = 0
-  let isClosed = false
-  let knowsCentre = false
-  let isFilling = false
-  let isUnsaved = true
+  let [isClosed, knowsCentre, isFilling, isUnsaved] = [false, false, false, true]
   let savedAt = Number.NEGATIVE_INFINITY
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
@@ -345,25 +325,7 @@ export function createUplink(
 
   return Object.freeze({
     status() {
-      const trouble = link.trouble()
-      const behind = following.position().n - state.position.n
-      const isCatchingUp = state.refresh !== undefined || state.spans.length > 0
-      const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
-      const shut = gate.shut()
-      const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
-      return {
-        state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
-        shut,
-        trouble,
-        behind,
-        oldest,
-        counts: { ...counts },
-        last: state.last,
-        waits: measure.waits(oldest),
-        reconcile: state.reconcile,
-        sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
-        day: state.day,
-      }
+      return statusOf({ ...ports, state })
     },
     async pause(isPaused) {
       state.isPaused = isPaused
@@ -374,6 +336,11 @@ export function createUplink(
       comparing.begin('asked', isDry)
       await keep(true)
       return true
+    },
+    async cancelReconcile() {
+      const isCancelled = comparing.cancel()
+      if (isCancelled) await keep(true)
+      return isCancelled
     },
     async again(step) {
       const reason = gate.shut() ?? link.trouble()?.reason

@@ -77,12 +77,12 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     const startedAt = performance.now()
     const tally: Tally = { observations: 0, operations: {} }
     const traffic = runTraffic(options, site, tally)
-    const troubles = await allTroubles({ seed, tell }, { site, hub, proxy, disk, until: traffic })
+    const troubles = await allTroubles({ seed, tell }, { site, hub, proxy, disk, watcher, until: traffic })
     await traffic
     const drainingAt = performance.now()
     tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
     const dataFile = join((await site.now()).dataFolder, 'selvedge.db')
-    const drained = await waitUntilDrained(dataFile, options.patienceSeconds)
+    const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
     const drainSeconds = seconds(performance.now() - drainingAt)
     const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
     const sameness = await compareInTheEnd(urls, idsOf())
@@ -154,8 +154,18 @@ async function runTraffic(
   ])
 }
 
-/** Waits until an uplink owes nothing, as its row says. Returns what it still owes when patience ends. */
-async function waitUntilDrained(dataFile: string, patienceSeconds: number): Promise<string | undefined> {
+/**
+ * Waits until an uplink owes nothing, as its row says, and has compared with a hub that was restored. Returns what it still
+ * owes when patience ends.
+ */
+async function waitUntilDrained(
+  dataFile: string,
+  hubUrl: string,
+  patienceSeconds: number,
+): Promise<string | undefined> {
+  const { restoredAt } = (await httpClient(hubUrl).get('/selvedge/v1/digests?position=true')).json() as {
+    restoredAt?: number
+  }
   const database = new Database(dataFile, { readonly: true })
   try {
     const state = database.prepare<[], string>('SELECT state FROM uplink').pluck()
@@ -168,12 +178,17 @@ async function waitUntilDrained(dataFile: string, patienceSeconds: number): Prom
         spans = [{}],
         refresh,
         position,
+        reconcile,
+        centreRestoredAt,
       } = JSON.parse(text) as {
         spans?: unknown[]
         refresh?: unknown
         position?: { n: number }
+        reconcile?: { phase: string }
+        centreRestoredAt?: number
       }
-      const isDone = spans.length === 0 && refresh === undefined && position?.n === last.get()
+      const hasCompared = centreRestoredAt === restoredAt && (reconcile?.phase ?? 'done') === 'done'
+      const isDone = hasCompared && spans.length === 0 && refresh === undefined && position?.n === last.get()
       quiet = isDone ? quiet + 1 : 0
       if (quiet > 4) return undefined
       await pause(250)

@@ -1,18 +1,24 @@
 /**
- * What goes wrong in a trial, as it follows from its seed: the way and the processes, the clocks, and the disk, each by a
- * schedule of its own, so they meet in every order. All is well again when the traffic is over.
+ * What goes wrong in a trial, as it follows from its seed: the way and the processes, the clocks, the disk, and a hub that is
+ * restored, each by a schedule of its own, so they meet in every order. All is well again when the traffic is over.
  */
+import { cpSync, renameSync, rmSync } from 'node:fs'
+import { restoreFolder } from '#store/restore.ts'
 import { createDice } from '#test/crash/plan.ts'
+import { oddAnswers } from '#test/kit/fault-answers.ts'
 import { type Fault, faults } from '#test/kit/fault-proxy.ts'
+import { httpClient } from '#test/kit/http-gateway.ts'
 import type { SmallDisk } from '#test/kit/small-disk.ts'
 import type { Phoenix } from './phoenix.ts'
-import { pause } from './writers.ts'
+import type { Watcher } from './watcher.ts'
+import { bounded, pause } from './writers.ts'
 
 export interface Scene {
   readonly site: Phoenix
   readonly hub: Phoenix
   readonly proxy: { set(fault: Fault): Promise<void> }
   readonly disk: SmallDisk | undefined
+  readonly watcher: Watcher
   /** The traffic. */
   readonly until: Promise<void>
 }
@@ -47,9 +53,10 @@ export async function troubles(
     },
   })
   await Promise.all([
-    cutsAndKills(scheduleOf(createDice(seed)), scene),
+    cutsAndKills(scheduleOf(createDice(seed)), scene, createDice(seed + 3_000_003)),
     clocks(scheduleOf(createDice(seed + 1_000_003)), scene),
     fullDisks(scheduleOf(createDice(seed + 2_000_003)), scene),
+    restoredHubs(scheduleOf(createDice(seed + 4_000_003)), scene),
   ])
   return counts
 }
@@ -57,6 +64,7 @@ export async function troubles(
 async function cutsAndKills(
   { dice, isOver, wait, does }: Schedule,
   { site, hub, proxy }: Scene,
+  oddDice: () => number,
 ): Promise<void> {
   const killed = (who: Phoenix): Promise<void> =>
     who.reborn(dice() < 0.8 ? 'SIGKILL' : 'SIGTERM', () => wait(0, 2000))
@@ -68,7 +76,10 @@ async function cutsAndKills(
   while (!isOver()) {
     await wait(500, 4000)
     const kind = dice()
-    const fault = faults[Math.floor(dice() * faults.length)]!
+    const plain = faults[Math.floor(dice() * faults.length)]!
+    // By dice of their own: what a seed did before these were known, it does at the same times.
+    const odd = oddAnswers[Math.floor(oddDice() * oddAnswers.length)]!
+    const fault = oddDice() < 0.4 ? odd : plain
     const [what, act]: [string, () => Promise<void>] =
       kind < 0.12
         ? ['gateway killed', () => killed(site)]
@@ -130,5 +141,52 @@ async function fullDisks({ isOver, wait, does }: Schedule, { disk }: Scene): Pro
     disk.fill()
     await wait(500, 4000)
     disk.free()
+  }
+}
+
+/** A hub that goes on from an older copy of itself, while others go on writing to it; the gateway is told by nobody. */
+async function restoredHubs({ isOver, wait, does }: Schedule, { hub, watcher }: Scene): Promise<void> {
+  const others = writeAlongside(hub, isOver)
+  while (!isOver()) {
+    await wait(500, 4000)
+    const backup = isOver() ? undefined : await backupOf(hub)
+    if (backup === undefined) continue
+    await wait(500, 9000)
+    if (isOver()) break
+    does('hub restored')
+    const { dataFolder } = await hub.now()
+    await hub.reborn('SIGKILL', async () => {
+      const [kept, fresh] = [`${dataFolder}-kept`, `${dataFolder}-fresh`]
+      cpSync(backup, kept, { recursive: true })
+      restoreFolder(kept, fresh, { now: Date.now(), onProgress: () => undefined })
+      for (const gone of [kept, dataFolder]) rmSync(gone, { recursive: true })
+      renameSync(fresh, dataFolder)
+      watcher.forget()
+      await wait(0, 500)
+    })
+  }
+  await others
+}
+
+/** The path of a new backup; undefined where the gateway died over it. */
+async function backupOf(who: Phoenix): Promise<string | undefined> {
+  try {
+    const asked = httpClient((await who.now()).httpUrl).send('POST', '/selvedge/v1/backups', undefined)
+    const reply = await bounded(asked, 10_000)
+    return reply.status === 201 ? (reply.json() as { path: string }).path : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Somebody else writes to a hub what no gateway tells it, as far as it takes that. */
+async function writeAlongside(hub: Phoenix, isOver: () => boolean): Promise<void> {
+  for (let i = 0; !isOver(); i++) {
+    const body = [{ id: `urn:other:${i % 50}`, type: 'Other', n: { type: 'Property', value: i } }]
+    await bounded(
+      httpClient((await hub.now()).httpUrl).send('POST', '/ngsi-ld/v1/entityOperations/upsert', body),
+      5000,
+    ).catch(() => undefined)
+    await pause(20)
   }
 }

@@ -12,6 +12,8 @@ export interface Watcher {
   readonly seen: () => number
   /** Subscribes at the hub, which keeps the subscription. */
   subscribe(hubUrl: string, types: readonly string[]): Promise<void>
+  /** The hub goes on from an older copy: what it told before means nothing. */
+  forget(): void
   close(): Promise<void>
 }
 
@@ -77,6 +79,10 @@ export async function createWatcher(): Promise<Watcher> {
   return {
     complaints,
     seen: () => seen,
+    forget() {
+      newest.clear()
+      known.clear()
+    },
     async subscribe(hubUrl, types) {
       for (const attribute of watched) {
         const subscription = {

@@ -261,10 +261,17 @@ export async function untilDone(
     if (reply !== undefined && (reply.status < 300 || fine.includes(reply.status)) && reply.status !== 207)
       return reply
     if (reply !== undefined && fine.includes(reply.status)) return reply
-    if (reply !== undefined && reply.status < 500 && reply.status !== 429)
+    if (reply !== undefined && reply.status < 500 && reply.status !== 429 && !isOfNoRoom(reply))
       throw new TypeError(`the gateway answered ${reply.status}: ${reply.text}`)
     await pause(50)
   }
+}
+
+/** A disk that filled while a batch was written. */
+function isOfNoRoom(reply: Reply): boolean {
+  if (reply.status !== 207) return false
+  const { errors } = reply.json() as { errors: readonly { error: { status?: number } }[] }
+  return errors.every(({ error }) => (error.status ?? 0) >= 500)
 }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,5 +1,6 @@
 /** The bad way itself: each fault does what it says, and the way is found again on the same port. */
 import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFaultProxy, type FaultProxy } from './fault-proxy.ts'
 import { httpClient } from './http-gateway.ts'
@@ -86,6 +87,33 @@ describe('a fault proxy', () => {
     )
     expect(JSON.parse(server.received[0]!.body)).toEqual([{ id: 'a' }, { id: 'c' }])
     expect(await post({ id: 'a' }, '/ngsi-ld/v1/entities')).toBe(503)
+  })
+
+  it('stands for the server as others do', async () => {
+    for (const [odd, status] of [
+      ['ingress', 404],
+      ['login', 302],
+      ['portal', 200],
+      ['portal-json', 200],
+      ['portal-empty', 200],
+      ['firewall', 400],
+      ['wait', 503],
+    ] as const) {
+      await proxy.set(odd)
+      expect(await post([{ id: 'a' }], '/ngsi-ld/v1/entityOperations/upsert')).toBe(status)
+    }
+    expect(server.received).toHaveLength(0)
+  })
+
+  it('passes on less of a batch than was sent, and names no more', async () => {
+    await proxy.set('hole')
+    const body = gzipSync(JSON.stringify(['a', 'b', 'c', 'd'].map((id) => ({ id }))))
+    const headers = { 'content-encoding': 'gzip' }
+    const answer = await fetch(`${proxy.url}/ngsi-ld/v1/entityOperations/upsert`, {
+      ...{ method: 'POST', headers, body },
+    })
+    expect(await answer.json()).toEqual({ success: ['a', 'c', 'd'], errors: [] })
+    expect(JSON.parse(server.received[0]!.body)).toHaveLength(3)
   })
 
   it('resets what was open when it refuses', async () => {

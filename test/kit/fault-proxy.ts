@@ -1,15 +1,11 @@
 /**
  * A bad way to a server: stands between a client and one address and fails as it is told. TCP faults concern bytes and
- * know nothing of HTTP; HTTP faults answer for the server, which sees nothing of it but what a 207 took. The port stays
+ * know nothing of HTTP; who stands for the server answers itself, and the server sees nothing but what a 207 took. The port stays
  * the same through all of it, so that a client finds the way again.
  */
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  request,
-  type ServerResponse,
-} from 'node:http'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { answerFor, isStanding, type Standing } from './fault-answers.ts'
 
 /**
  * - none: everything passes
@@ -18,20 +14,9 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
  * - half-open: what is sent arrives, no answer comes back, and the connections are dead from then on
  * - slow: a few bytes a second, late
  * - flapping: refused and none in turn, several times a second
- * - a number: this HTTP status, nothing passed on; 207 passes on all items of a batch but one, and says that
- *   this one failed with 503
+ * - what stands for the server, see fault-answers.ts
  */
-export type Fault =
-  | 'none'
-  | 'refused'
-  | 'blackhole'
-  | 'half-open'
-  | 'slow'
-  | 'flapping'
-  | 429
-  | 500
-  | 503
-  | 207
+export type Fault = 'none' | 'refused' | 'blackhole' | 'half-open' | 'slow' | 'flapping' | Standing
 
 export const faults: readonly Fault[] = [
   'refused',
@@ -80,15 +65,14 @@ export async function createFaultProxy(settings: FaultProxySettings): Promise<Fa
 
   const stand = createHttpServer((incoming, response) => {
     counts.answered++
-    void answerFor(incoming, response, { status: typeof fault === 'number' ? fault : 503, target })
+    void answerFor(incoming, response, { as: isStanding(fault) ? fault : 503, target })
   })
   await new Promise<void>((resolve) => stand.listen(0, '127.0.0.1', resolve))
   const standPort = (stand.address() as AddressInfo).port
 
   function take(near: Socket): void {
     counts.connections++
-    const isStood = typeof fault === 'number'
-    const far = isStood ? connect(standPort, '127.0.0.1') : connect(target.port, target.host)
+    const far = isStanding(fault) ? connect(standPort, '127.0.0.1') : connect(target.port, target.host)
     const pair = { near, far }
     pairs.add(pair)
     for (const socket of [near, far]) socket.on('error', () => undefined).setNoDelay(true)
@@ -150,7 +134,7 @@ export async function createFaultProxy(settings: FaultProxySettings): Promise<Fa
     clearInterval(flapping)
     if (next === 'refused') return refuse()
     await listen()
-    if (typeof before === 'number' || typeof next === 'number' || before === 'half-open') cutAll()
+    if (isStanding(before) || isStanding(next) || before === 'half-open') cutAll()
     if (next !== 'flapping') return
     flapping = setInterval(() => {
       changing = changing.then(() => {
@@ -192,66 +176,3 @@ const drained = (socket: Socket): Promise<void> =>
     }
     socket.on('drain', end).on('close', end)
   })
-
-/** Answers for the server; of a 207, everything but one item goes to it. */
-async function answerFor(
-  incoming: IncomingMessage,
-  response: ServerResponse,
-  { status, target }: { status: number; target: FaultProxySettings['target'] },
-): Promise<void> {
-  const chunks: Buffer[] = []
-  incoming.on('error', () => undefined)
-  for await (const chunk of incoming) chunks.push(chunk as Buffer)
-  const items = status === 207 ? plainItems(incoming, Buffer.concat(chunks)) : undefined
-  if (items === undefined) {
-    const told = status === 207 ? 503 : status
-    response.writeHead(told, told === 429 ? { 'retry-after': '1' } : {})
-    return void response.end(JSON.stringify({ title: 'A fault that was asked for' }))
-  }
-  const failing = items[items.length >> 1]!
-  const rest = items.filter((item) => item !== failing)
-  const taken = rest.length === 0 ? 201 : await passOn(incoming, JSON.stringify(rest), target)
-  if (taken >= 300) {
-    response.writeHead(503)
-    return void response.end()
-  }
-  const entityId = idOf(failing)
-  const error = { type: 'about:blank', title: 'A fault that was asked for', status: 503 }
-  response.writeHead(207, { 'content-type': 'application/json' })
-  response.end(JSON.stringify({ success: rest.map(idOf), errors: [{ entityId, error }] }))
-}
-
-const idOf = (item: unknown): string => (typeof item === 'string' ? item : (item as { id: string }).id)
-
-/** The items of a batch operation; undefined of any other request, and of one that is packed. */
-function plainItems(incoming: IncomingMessage, body: Buffer): readonly unknown[] | undefined {
-  if (!incoming.url?.includes('/entityOperations/') || incoming.headers['content-encoding']) return undefined
-  try {
-    const items = JSON.parse(body.toString()) as unknown
-    return Array.isArray(items) && items.length > 0 ? items : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The status of the same request with another body; 599 where nobody answers. */
-function passOn(
-  incoming: IncomingMessage,
-  body: string,
-  target: FaultProxySettings['target'],
-): Promise<number> {
-  const headers = { ...incoming.headers, 'content-length': String(Buffer.byteLength(body)) }
-  delete headers['transfer-encoding']
-  return new Promise((resolve) => {
-    const passed = request(
-      { ...target, method: incoming.method ?? 'POST', path: incoming.url ?? '/', headers, agent: false },
-      (answer) => {
-        answer.resume()
-        // Where single items fail over there, what is told here would be wrong.
-        resolve(answer.statusCode === 207 ? 599 : (answer.statusCode ?? 599))
-      },
-    )
-    passed.on('error', () => resolve(599))
-    passed.end(body)
-  })
-}

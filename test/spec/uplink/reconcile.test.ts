@@ -126,6 +126,17 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 0 })
   }, 60_000)
 
+  it('is ended where it is, and begins anew', async () => {
+    await send(site, 'POST', `${up}/pause`)
+    await send(site, 'POST', `${up}/reconcile`)
+    expect((await site.send('POST', `${up}/reconcile`, undefined)).status).toBe(409)
+    await send(site, 'DELETE', `${up}/reconcile`)
+    expect(await report()).toMatchObject({ phase: 'cancelled', compared: 0, endedAt: expect.any(String) })
+    expect((await site.send('DELETE', `${up}/reconcile`, undefined)).status).toBe(409)
+    await send(site, 'POST', `${up}/resume`)
+    expect(await reconcile()).toMatchObject({ compared: 12 })
+  }, 60_000)
+
   it('leaves what somebody wrote over there since then', async () => {
     const mine = { name: { type: 'Property', value: 'of the centre' } }
     await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, mine)
@@ -219,10 +230,11 @@ describe('an uplink that compares', () => {
       expect(await reconcile()).toMatchObject({ compared: 12, missing: 0, different: 0 })
       const asked = other.asked()
       expect(asked.filter((one) => one.startsWith('POST'))).toEqual([])
-      // It was looked for a gateway, and then asked for entities and for nothing else.
-      expect(asked.filter((one) => !one.startsWith('GET /ngsi-ld/v1/entities?id='))).toEqual(
-        asked.filter((one) => one.startsWith('GET /selvedge/v1/digests')),
-      )
+      // It was looked for a gateway, and whether a broker says that; then asked for entities and for nothing else.
+      const [digests, probe] = ['GET /selvedge/v1/digests', 'GET /ngsi-ld/v1/entities?type=SelvedgeProbe']
+      expect(
+        asked.filter((one) => !one.startsWith('GET /ngsi-ld/v1/entities?id=') && !one.startsWith(probe)),
+      ).toEqual(asked.filter((one) => one.startsWith(digests)))
       await site.close()
       await other.close()
       site = await startGatewayInside(join(folders, 'site'))

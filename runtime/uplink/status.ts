@@ -1,0 +1,61 @@
+/**
+ * How an uplink is, as it is told to operators: what it does, what waits, what went wrong. Looks, and changes nothing.
+ */
+import type { Following } from '#broker/following.ts'
+import type { Centre } from './centre.ts'
+import type { Gate, Shut } from './gate.ts'
+import type { Link } from './link.ts'
+import type { Measure, Waits } from './measure.ts'
+import type { Lane } from './pace.ts'
+import type { UplinkState } from './state.ts'
+
+export interface UplinkStatus {
+  readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
+  /** Why nothing is sent although it could be. */
+  readonly shut: Shut | undefined
+  /** Since when (ms) and why nothing gets through. */
+  readonly trouble: { readonly since: number; readonly reason: string } | undefined
+  /** Log rows that are not sent yet. */
+  readonly behind: number
+  /** Commit time (ms) of the oldest thing that is not sent yet. */
+  readonly oldest: number | undefined
+  readonly counts: UplinkState['counts']
+  readonly last: UplinkState['last']
+  /** What waits, and how long there is room for more. */
+  readonly waits: Waits
+  readonly reconcile: UplinkState['reconcile']
+  /** Since the uplink began, and on this UTC day. */
+  readonly sentBytes: number
+  readonly day: UplinkState['day']
+}
+
+export interface StatusPorts {
+  readonly following: Pick<Following, 'position'>
+  readonly centres: Readonly<Record<Lane, Pick<Centre, 'sentBytes'>>>
+  readonly gate: Pick<Gate, 'shut'>
+  readonly link: Pick<Link, 'trouble'>
+  readonly measure: Pick<Measure, 'waits'>
+  readonly state: UplinkState
+}
+
+export function statusOf({ following, centres, gate, link, measure, state }: StatusPorts): UplinkStatus {
+  const trouble = link.trouble()
+  const behind = following.position().n - state.position.n
+  const isCatchingUp = state.refresh !== undefined || state.spans.length > 0
+  const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
+  const shut = gate.shut()
+  const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
+  return {
+    state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
+    shut,
+    trouble,
+    behind,
+    oldest,
+    counts: { ...state.counts },
+    last: state.last,
+    waits: measure.waits(oldest),
+    reconcile: state.reconcile,
+    sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
+    day: state.day,
+  }
+}

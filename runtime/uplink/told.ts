@@ -1,0 +1,52 @@
+/**
+ * What the other broker tells when it is asked for what it holds: an answer counts where it has the shape of one, and where a broker
+ * says that there is nothing of the kind. What somebody on the way answers instead, a page or another object, is asked again.
+ */
+import type { HistoryDigests } from '#broker/digests.ts'
+import type { PeerAnswer } from '#federation/peer.ts'
+import type { Digest } from '#ngsi-ld/digest.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import type { Centre } from './centre.ts'
+import { later, type Outcome } from './outcome.ts'
+
+/** What an answer says. */
+export interface Told<T> {
+  /** Undefined where there is nothing of the kind over there. */
+  readonly json: T | undefined
+  readonly isTooLarge?: boolean
+}
+
+/** Asks; an answer that tells nothing is to be asked for again later. */
+export async function toldBy<T>(
+  centre: Pick<Centre, 'see'>,
+  is: (json: unknown) => json is T,
+  ask: () => Promise<PeerAnswer>,
+): Promise<Told<T> | (Outcome & { kind: 'later' })> {
+  const { answer, isBelieved } = await centre.see(ask)
+  if ('failure' in answer) {
+    if (answer.isTooLarge === true) return { json: undefined, isTooLarge: true }
+    return { kind: 'later', reason: answer.reason, isUnreachable: true }
+  }
+  const json = answer.status === 200 ? parsedJson(answer.text) : undefined
+  if (is(json)) return { json }
+  return isBelieved
+    ? { json: undefined }
+    : later(`answered ${answer.status} to a question, and not with an answer`)
+}
+
+const isDigest = (one: unknown): one is Digest => Array.isArray(one) && one.length >= 2
+
+export const areBuckets = (json: unknown): json is { readonly buckets: readonly Digest[] } =>
+  isObject(json) && Array.isArray(json['buckets']) && json['buckets'].every(isDigest)
+
+export const isBucket = (json: unknown): json is { readonly entities: Readonly<Record<string, number>> } =>
+  isObject(json) && isObject(json['entities'])
+
+export const areHistories = (
+  json: unknown,
+): json is { readonly histories: Readonly<Record<string, HistoryDigests>> } =>
+  isObject(json) && isObject(json['histories']) && Object.values(json['histories']).every(isObject)
+
+export const areEntities = (json: unknown): json is readonly Entity[] =>
+  Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')
