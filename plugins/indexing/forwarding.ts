@@ -5,10 +5,11 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { BrokerAnswer, BrokerPort } from '#contract'
-import { isObject } from '#ngsi-ld/json.ts'
+import type { BrokerAnswer, BrokerPort, Json } from '#contract'
+import { isList, isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { parseProjection, printProjection } from '#ngsi-ld/projection.ts'
 import { printQuery } from '#ngsi-ld/query.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { printTypeSelection } from '#ngsi-ld/selection.ts'
 import { inBraces } from './paths.ts'
 import type { Paging, Parameters, Question } from './question.ts'
@@ -35,9 +36,11 @@ export function writtenOut(
   const written = new URLSearchParams()
   for (const [name, value] of parameters) {
     if (name === 'limit' || name === 'offset' || name === 'count') continue
-    if (name === 'type' && selection !== undefined) written.set(name, printTypeSelection(selection, itself))
+    if (name === 'orderBy') written.set(name, orderWrittenOut(value, expand))
+    else if (name === 'type' && selection !== undefined)
+      written.set(name, printTypeSelection(selection, itself))
     else if (name === 'q' && q !== undefined) written.set(name, printQuery(inBraces(q)))
-    else if (name === 'attrs' || name === 'geoproperty' || name === 'geometryProperty')
+    else if (nameLists.has(name))
       written.set(
         name,
         value
@@ -53,6 +56,24 @@ export function writtenOut(
     } else written.set(name, value)
   }
   return written
+}
+
+/** Parameters that are names of attributes with commas between. */
+const nameLists: ReadonlySet<string> = new Set([
+  'attrs',
+  'geoproperty',
+  'geometryProperty',
+  'expandValues',
+  'jsonKeys',
+])
+
+/** Members, each with a direction or not. */
+function orderWrittenOut(text: string, expand: (term: string) => string): string {
+  const members = text.split(',').map((member) => {
+    const [path = '', ...direction] = member.split(';')
+    return [printQuery(parseQuery(path.trim(), expand, { field: 'orderBy' })), ...direction].join(';')
+  })
+  return members.join()
 }
 
 export interface Asking {
@@ -102,22 +123,32 @@ const ask = (
     timeoutMs: limits.indexForwardMs.value,
   })
 
-const failed = (broker: BrokerPort, answer: Extract<BrokerAnswer, { failure: string }>): GatewayError =>
-  answer.failure === 'timeout'
-    ? new GatewayError(
-        'peer.timeout',
-        `${broker.address} gave no answer within ${limits.indexForwardMs.value} ms`,
-      )
+function failed(broker: BrokerPort, answer: Extract<BrokerAnswer, { failure: string }>): GatewayError {
+  if (answer.failure === 'timeout')
+    return new GatewayError(
+      'peer.timeout',
+      `${broker.address} gave no answer within ${limits.indexForwardMs.value} ms`,
+    )
+  return answer.failure === 'oversized'
+    ? new GatewayError('peer.refused', `${broker.address}: ${answer.reason}`)
     : new GatewayError('peer.unavailable', `${broker.address} cannot be reached: ${answer.reason}`)
+}
 
 /** What one broker has of a question. */
 interface Part {
-  readonly entities: readonly object[]
+  /** Or features. */
+  readonly entities: readonly JsonObject[]
+  readonly type?: string | undefined
   readonly refusal?: Forwarded | GatewayError
 }
 
 async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
   const { limit, offset, count } = asking.paging
+  if (asking.parameters.has('orderBy'))
+    throw new GatewayError(
+      'ngsi-ld.not-supported',
+      `orderBy over the entities of ${brokers.length} brokers: ask with local=true for those of this gateway`,
+    )
   const wanted = count ? limits.indexForwardEntities.value : offset + limit
   if (wanted > limits.indexForwardEntities.value)
     throw new GatewayError(
@@ -131,17 +162,20 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
     if (first instanceof GatewayError) throw first
     return first
   }
-  const merged = new Map<unknown, object>()
+  const merged = new Map<unknown, JsonObject>()
   for (const [at, { entities: found }] of parts.entries())
     for (const [i, one] of found.entries()) {
-      const id = 'id' in one ? one.id : `${at} ${i}`
+      const id = one['id'] ?? `${at} ${i}`
       if (!merged.has(id)) merged.set(id, one)
     }
   const all = [...merged.values()]
+  const page = all.slice(offset, offset + limit)
+  const type = parts.find((part) => part.type !== undefined)?.type ?? 'application/json'
+  const isCollection = type.startsWith('application/geo+json')
   return {
     status: 200,
-    text: JSON.stringify(all.slice(offset, offset + limit)),
-    type: asking.headers['Accept'] === 'application/ld+json' ? 'application/ld+json' : 'application/json',
+    text: JSON.stringify(isCollection ? { type: 'FeatureCollection', features: page } : page),
+    type,
     count: count ? String(all.length) : undefined,
     by: brokers.flatMap(({ address }, i) => (parts[i]!.refusal === undefined ? [address] : [])),
     warnings: brokers.flatMap(({ address }, i) => {
@@ -155,15 +189,17 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
 
 /** The first so many entities of a broker, page by page. */
 async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Promise<Part> {
-  const found: object[] = []
+  const found: JsonObject[] = []
+  let type: string | undefined
   const step = Math.min(wanted, limits.pageMax.value)
   while (found.length < wanted) {
     const paging = { limit: step, offset: found.length, count: false }
     try {
       const answer = await askOne(broker, { ...asking, paging })
       if (answer.status !== 200) return { entities: [], refusal: answer }
-      const page = JSON.parse(answer.text) as unknown
-      if (!Array.isArray(page) || !page.every(isObject))
+      const page = itemsIn(JSON.parse(answer.text) as Json)
+      type ??= answer.type
+      if (page === undefined)
         return {
           entities: [],
           refusal: new GatewayError('peer.refused', `${broker.address} answered no entities`),
@@ -178,7 +214,13 @@ async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Prom
       return { entities: [], refusal }
     }
   }
-  return { entities: found }
+  return { entities: found, type }
+}
+
+/** Entities of a list, features of a collection. */
+function itemsIn(body: Json): readonly JsonObject[] | undefined {
+  const items = isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : body
+  return isList(items) && items.every(isObject) ? items : undefined
 }
 
 /** One entity by its id, of the first broker that has it. */

@@ -10,6 +10,7 @@ import { createAdmission } from './admission.ts'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
 import { createBrokers } from './brokers.ts'
 import { createCatalogue } from './catalogue.ts'
+import { description } from './description.ts'
 import { paths } from './kinds.ts'
 import { createOwnBroker } from './own-broker.ts'
 import { createOwnSubscriptions } from './own-subscriptions.ts'
@@ -89,6 +90,7 @@ function start(host: IndexingHost): Running {
     },
     list: routes.list,
     open: openPaths,
+    description,
     status,
     complaints: remotes.complaints,
     async close(): Promise<void> {

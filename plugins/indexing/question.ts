@@ -39,6 +39,8 @@ export interface Question {
   readonly words: string | undefined
   /** Entities that have at least one of these. */
   readonly attrs: readonly string[] | undefined
+  /** Only what this gateway's own broker tells. */
+  readonly isLocal: boolean
 }
 
 export interface Shown {
@@ -73,7 +75,7 @@ export interface Known {
 }
 
 /** Parameters that the index understands. */
-const own = new Set([
+export const own: ReadonlySet<string> = new Set([
   'type',
   'id',
   'q',
@@ -98,10 +100,9 @@ const own = new Set([
   'local',
 ])
 /** Parameters that brokers know beside these. */
-const ofBrokers: ReadonlySet<string> = new Set([
+export const ofBrokers: ReadonlySet<string> = new Set([
   ...['idPattern', 'csf', 'expandValues', 'jsonKeys', 'orderBy', 'orderFrom', 'orderGeometry', 'collation'],
   ...['lang', 'datasetId', 'join', 'joinLevel', 'containedBy', 'geometryProperty'],
-  ...['entityMap', 'entityMapLifetime', 'pageKey'],
 ])
 /** Parameters that no broker knows. */
 const foreign = ['search', 'timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
@@ -193,6 +194,7 @@ function questionOf(parameters: Parameters, context: Context, expand: Context['e
     window: windowOf(parameters),
     words: search === undefined ? undefined : matchOf(search),
     attrs: listOf(parameters, 'attrs')?.map((name) => checkName(expand(name), 'attrs')),
+    isLocal: given('local') === 'true',
   }
 }
 

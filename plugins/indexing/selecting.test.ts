@@ -33,7 +33,7 @@ afterAll(() => database.close())
 
 const nothing: Omit<Question, 'words'> = {
   ...{ selection: undefined, kinds: kinds.sensor, ids: undefined, q: undefined, scope: undefined },
-  ...{ geo: undefined, window: undefined, attrs: undefined },
+  ...{ geo: undefined, window: undefined, attrs: undefined, isLocal: false },
 }
 const near = { ...nothing, ids: ['urn:7', 'urn:1999'], words: '"numb"*' }
 const page = { limit: 10, offset: 0, count: true }

@@ -19,6 +19,7 @@ import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query-m
 import { matchesScope } from '#ngsi-ld/scope-query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import { abandoned } from './admission.ts'
+import { ownBroker } from './brokers.ts'
 import { type Condition, conditionOf, conjunctsOf, type Numbers } from './conditions.ts'
 import { deduce } from './deduced.ts'
 import { asCompared } from './facts.ts'
@@ -232,6 +233,9 @@ function placedNear(
 
 // ---- Narrowing
 
+/** This gateway's own broker speaks for it. */
+const byOwn = { text: 'node.prime = ?', parameters: [ownBroker] }
+
 /** Of a slice those that match. */
 function createNarrowing(
   ports: SelectingPorts,
@@ -247,7 +251,7 @@ function createNarrowing(
   },
 ): (slice: readonly number[]) => readonly number[] {
   const { sql } = ports
-  const narrowed = sql.narrowed(isPlaced ? [] : conditions)
+  const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(question.isLocal ? [byOwn] : [])])
   const { selection } = question
   const isMeant =
     selection === undefined

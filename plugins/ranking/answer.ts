@@ -147,8 +147,11 @@ export function passedAnswer({ status, headers, text }: WrittenAnswer): Response
   return new Response(isBare ? null : text, { status, headers: passed })
 }
 
+/** As the original answered, but that an answer of too many bytes is none that came too late. */
+export const failureStatus = { silent: 504, oversized: 502, garbled: 500 } as const
+
 /** Where the backend did not answer, or nobody can read what it said. */
-export function failedAnswer(status: 500 | 504, detail: string): Response {
+export function failedAnswer(status: 500 | 502 | 504, detail: string): Response {
   const title = status === 504 ? 'Timeout' : 'Request failed'
   const problem = { type: 'https://uri.etsi.org/ngsi-ld/errors/InternalError', title, detail, status }
   return new Response(JSON.stringify(problem), {
@@ -158,4 +161,9 @@ export function failedAnswer(status: 500 | 504, detail: string): Response {
 }
 
 export const answerOf = (answer: BrokerAnswer): Response =>
-  'failure' in answer ? failedAnswer(504, answer.reason) : passedAnswer(answer)
+  'failure' in answer
+    ? failedAnswer(
+        answer.failure === 'oversized' ? failureStatus.oversized : failureStatus.silent,
+        answer.reason,
+      )
+    : passedAnswer(answer)

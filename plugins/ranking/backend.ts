@@ -15,7 +15,8 @@ export type Outcome =
   | { readonly kind: 'read'; readonly first: Answered; readonly warnings: readonly string[] }
   | { readonly kind: 'refused'; readonly answer: WrittenAnswer }
   | { readonly kind: 'silent'; readonly reason: string }
-  | { readonly kind: 'garbled'; readonly reason: string }
+  /** No list of entities, or one of too many bytes. */
+  | { readonly kind: 'garbled' | 'oversized'; readonly reason: string }
 
 /** What goes with each request of one ranking. */
 export interface Asking {
@@ -87,7 +88,8 @@ export function createBackend(port: BrokerPort, now: () => number): Backend {
       let [first, bytes, isLinking] = [undefined as Answered | undefined, 0, false]
       let answer = await firstPage(query, asking)
       for (let pages = 1; ; pages++) {
-        if ('failure' in answer) return { kind: 'silent', reason: answer.reason }
+        if ('failure' in answer)
+          return { kind: answer.failure === 'oversized' ? 'oversized' : 'silent', reason: answer.reason }
         if (!isAnswer(answer)) return { kind: 'refused', answer }
         const items = itemsOf(answer)
         if (items === undefined)

@@ -6,7 +6,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { version } from '#base/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
-import { answerOf, failedAnswer, passedAnswer, rankedAnswer } from './answer.ts'
+import { answerOf, failedAnswer, failureStatus, passedAnswer, rankedAnswer } from './answer.ts'
 import { createBackend, entitiesPath } from './backend.ts'
 import { description } from './description.ts'
 import { explorer } from './explorer.ts'
@@ -35,6 +35,7 @@ export default definePlugin<RankingSettings, (typeof needs)[number]>({
     return {
       // Without data; the page asks for the token that the rest needs.
       open: ['/', '/spec'],
+      description,
       fetch: (request, environment) => route(request, environment, ask),
       status: () => ({ backend: port.address }),
       close: port.close,
@@ -98,7 +99,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
         const found = await ranking.rank(question, { headers: sent(headers, unconditional), signal, until })
         if (found.kind === 'ranked') return rankedAnswer(question, found)
         if (found.kind === 'refused') return passedAnswer(found.answer)
-        return failedAnswer(found.kind === 'silent' ? 504 : 500, found.reason)
+        return failedAnswer(failureStatus[found.kind], found.reason)
       })
     },
   } satisfies Asks)

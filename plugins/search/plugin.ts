@@ -8,6 +8,7 @@ import { GatewayError } from '#base/errors.ts'
 import { isForeign } from '#base/page-origins.ts'
 import { version } from '#base/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
+import { description } from './description.ts'
 import type { Engine } from './engine.ts'
 import { createPage } from './page.ts'
 import { readSchemaFolder } from './schema-folder.ts'
@@ -55,6 +56,7 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
     return {
       // Without data; the page asks for the token that the rest needs.
       open: ['/', '/ide', '/version'],
+      description,
       isShared: settings.cors,
       async fetch(request, environment) {
         const answer = await route(request, environment, {

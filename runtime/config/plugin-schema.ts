@@ -114,10 +114,10 @@ export const search = section('Search enabler', {
     title: 'Introspection',
     description: 'Whether clients may ask for the schema; the IDE needs it for completion and documents.',
   }),
-  cors: setting(kind.flag(), true, {
+  cors: setting(kind.flag(), false, {
     title: 'Pages from elsewhere',
     description:
-      'Whether pages of other origins may ask (Access-Control-Allow-Origin: *), as with the originals.',
+      'Whether pages of other origins may ask (Access-Control-Allow-Origin: *), as the originals let them.',
   }),
   version: maybe(kind.text(256), {
     title: 'Version label',

@@ -33,7 +33,11 @@ export interface WrittenAnswer {
 /** An answer, or why there was none. */
 export type BrokerAnswer =
   | WrittenAnswer
-  | { readonly failure: 'timeout' | 'unreachable'; readonly reason: string }
+  | {
+      /** `oversized`: there was one, of more bytes than are taken. */
+      readonly failure: 'timeout' | 'unreachable' | 'oversized'
+      readonly reason: string
+    }
 
 /** Entities of an answer (200) that was not written out. */
 export interface ListAnswer {
@@ -269,6 +273,8 @@ export interface Running {
    * answers in its place, and OPTIONS, by which browsers ask first, needs no token.
    */
   readonly isShared?: boolean
+  /** OpenAPI of its routes, which the host answers at `/openapi.json` of each of its addresses; no token is asked for. */
+  readonly description?: object
   /** For operators, as JSON. */
   status?(): object
   /** What an operator should look at although everything is served. */

@@ -164,8 +164,10 @@ export function createPlugins(
     environment: RouteEnvironment,
   ): Response | Promise<Response> {
     const one = all.get(name)
-    if (one?.state === 'running' && one.running?.fetch !== undefined)
-      return counted(one, () => one.running!.fetch!(request, environment))
+    const { description, fetch } = (one?.state === 'running' ? one.running : undefined) ?? {}
+    if (description !== undefined && /^[^?]*:\/\/[^/]*\/openapi\.json(?:\?|$)/.test(request.url))
+      return descriptionFor(request, description)
+    if (fetch !== undefined) return counted(one!, () => one!.running!.fetch!(request, environment))
     if (one === undefined || one.state === 'running')
       throw new GatewayError('http.no-route', `there is no ${name}`)
     const why = one.state === 'quarantined' ? `failed: ${one.reason}` : `is ${one.state}`
@@ -177,8 +179,9 @@ export function createPlugins(
     has: (name) => all.has(name),
     fetch: answer,
     isOpen(name, path, method) {
-      const { open, isShared } = all.get(name)?.running ?? {}
+      const { open, isShared, description } = all.get(name)?.running ?? {}
       if (isShared === true && method === 'OPTIONS') return true
+      if (description !== undefined && path === '/openapi.json') return true
       return open?.some((one) => path === one || path.startsWith(`${one}/`)) === true
     },
     isShared: (name) => all.get(name)?.running?.isShared === true,
@@ -200,6 +203,12 @@ export function createPlugins(
       await Promise.all(live.map(end))
     },
   } satisfies Plugins)
+}
+
+function descriptionFor({ method }: Request, description: object): Response {
+  if (method !== 'GET' && method !== 'HEAD')
+    throw new GatewayError('http.method-not-allowed', `${method} /openapi.json`, { allow: 'GET, HEAD' })
+  return Response.json(description)
 }
 
 /** What a plugin refuses is an answer to who asked it in process, too. */

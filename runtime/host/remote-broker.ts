@@ -51,7 +51,8 @@ export function openRemoteBroker(
       body: request.body,
       timeoutMs: request.timeoutMs ?? limits.pluginRequestMs.value,
     })
-    if ('failure' in answer) return answer
+    if ('failure' in answer)
+      return { failure: answer.isTooLarge === true ? 'oversized' : answer.failure, reason: answer.reason }
     return { status: answer.status, headers: flat(answer.headers), text: answer.text }
   }
 

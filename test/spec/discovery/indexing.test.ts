@@ -353,6 +353,26 @@ it.each([
   ])
 })
 
+it('that is liked by nobody is refused by the broker', async () => {
+  expect((await ask({ type: 'Sensor' }, { Accept: 'text/html' })).status).toBe(406)
+})
+
+it.each(['indexing', 'ranking', 'search'])('what %s answers is described at its address', async (name) => {
+  const { status, json } = await gateway.get(`/${name}/openapi.json`)
+  expect(status).toBe(200)
+  const { openapi, paths } = json() as { openapi: string; paths: Record<string, Record<string, object>> }
+  expect(openapi).toMatch(/^3/)
+  // Each path is there, whatever it says to a request without anything.
+  for (const [path, methods] of Object.entries(paths))
+    for (const method of Object.keys(methods)) {
+      if (path.includes('{')) continue
+      if (path.endsWith('/rebuild')) continue
+      const answer = await gateway.send(method.toUpperCase(), `/${name}${path}`, undefined)
+      expect([path, method, answer.status]).not.toEqual([path, method, expect.toBeOneOf([404, 405, 500])])
+    }
+  expect((await gateway.send('POST', `/${name}/openapi.json`, {})).status).toBe(405)
+})
+
 it('shows nothing of entities that have nothing of what is picked', async () => {
   const answer = await ask({ type: 'Sensor', pick: 'zzz' }, {
     ...latest,
@@ -365,6 +385,8 @@ it.each([
   ['application/json;q=0.1, application/ld+json', 'application/ld+json'],
   ['application/ld+json;q=0.5, */*', 'application/json'],
   ['application/ld+json, application/json', 'application/json'],
+  ['application/json;q=0, */*', 'application/ld+json'],
+  ['*/*, application/json;q=0.2, application/geo+json;q=0.1', 'application/ld+json'],
 ])('answers in what is liked best: %s', async (Accept, type) => {
   const answer = await ask({ type: 'Sensor' }, { ...latest, Accept } as never)
   expect([answer.status, answer.headers['content-type']]).toEqual([200, type])

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { platformContextPath } from '#broker/contexts.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
@@ -39,6 +40,7 @@ beforeAll(async () => {
   failing = createServer((request, response) => {
     const what = new URL(request.url!, 'http://a').searchParams.get('type')
     if (what === 'Garbage') response.end('<html>')
+    else if (what === 'Huge') response.end(`[${' '.repeat(limits.sourceAnswerBytesMax.value)}]`)
     else if (what === 'Refused')
       response.writeHead(418, { 'Content-Type': 'application/json', 'X-Kept': 'yes' }).end('{"title":"no"}')
     // Anything else is never answered.
@@ -234,6 +236,13 @@ describe('the backend', () => {
         title: 'Timeout',
         detail: expect.any(String),
       })
+    }
+  })
+
+  it('that answers more than is taken is a 502', async () => {
+    for (const more of ['', '&weights=a:1']) {
+      const answer = await rankingOf(broken).get(`${query}?type=Huge${more}`)
+      expect([answer.status, answer.json()]).toMatchObject([502, { title: 'Request failed' }])
     }
   })
 

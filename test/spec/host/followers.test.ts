@@ -49,7 +49,7 @@ it('is owed nothing, while others are', async () => {
         }),
       )
     await made('urn:x:follower', { uri: 'http://x/1', accept: 'application/json', notifierInfo })
-    expect(subscriptions.list({ limit: 10, offset: 0 }).count).toBe(1)
+    expect(subscriptions.list({ limit: 10, offset: 0, followers: true }).count).toBe(1)
     await open.broker.create(
       { id: 'urn:x:1', type: 'T', a: { type: 'Property', value: 1 } } as Entity,
       'http',

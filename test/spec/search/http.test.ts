@@ -17,7 +17,7 @@ let site: SearchSite
 let endpoint: string
 
 beforeAll(async () => {
-  site = await startSearchSite({ SELVEDGE_SEARCH_VERSION: 'abc123' })
+  site = await startSearchSite({ SELVEDGE_SEARCH_VERSION: 'abc123', SELVEDGE_SEARCH_CORS: 'true' })
   endpoint = `${site.url}/search/graphql`
   await site.create([
     platformOf('d0', ['Temperature'], [10, 50]),
@@ -250,7 +250,7 @@ describe('a WebSocket of a page of another origin', () => {
 
   it('is taken as its requests are, and refused where those are', async () => {
     expect(await opened(site.url, 'https://elsewhere.example')).toBe('open')
-    const closed = await startSearchSite({ SELVEDGE_SEARCH_CORS: 'false' })
+    const closed = await startSearchSite()
     expect(await opened(closed.url, 'https://elsewhere.example')).toContain('403')
     expect(await opened(closed.url, 'null')).toContain('403')
     expect(await opened(closed.url, closed.url.replace(/:\d+$/, ':1'))).toContain('403')
@@ -264,7 +264,6 @@ describe('introspection', () => {
   it('can be switched off, and then nothing is suggested either', async () => {
     const closed = await startSearchSite({
       SELVEDGE_SEARCH_INTROSPECTION: 'false',
-      SELVEDGE_SEARCH_CORS: 'false',
     })
     const { errors } = await closed.ask('{ __schema { types { name } } }')
     expect(errors?.[0]?.message).toContain('introspection')

@@ -135,6 +135,24 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     expect(streamsConnection.totalCount).toBe(4)
   })
 
+  it('and words, in the order of a ranking', async () => {
+    const ranking = 'ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
+    const ask = async (more: string): Promise<[string, number][]> => {
+      const { streams } = await site.data<{ streams: { id: string; rankScore: number }[] }>(
+        `{ streams(${near}, search: "cellar humid*", ${ranking}${more}) { id rankScore } }`,
+      )
+      return streams.map(({ id, rankScore }) => [id, rankScore])
+    }
+    expect(await ask('')).toEqual([[idOf('IotStream', 'cellar', 'Humidity'), 0.6]])
+    expect(await ask(', offset: 1')).toEqual([])
+    const { streams } = await site.data<{ streams: { id: string; rankScore: number }[] }>(
+      `{ streams(${near}, search: "humidity", ${ranking}) { id rankScore } }`,
+    )
+    const scores = streams.map(({ rankScore }) => rankScore)
+    expect(scores).toEqual(scores.toSorted((a, b) => b - a))
+    expect(streams[0]!.id).toBe(idOf('IotStream', 'garden', 'Humidity'))
+  })
+
   it('of sensors and systems, too', async () => {
     const sensors = [
       ...['Humidity', 'Temperature'].map((field) => idOf('Sensor', 'cellar', field)),
@@ -185,6 +203,14 @@ it('over the ranking they are as what it ranks has them', async () => {
   const site = await startPlaces('ranking')
   const { streams } = await site.data<{ streams: { id: string }[] }>(`{ streams(${near}) { id } }`)
   expect(streams.map(({ id }) => id).toSorted()).toEqual(expected)
+  const ranked = await site.data<{ streams: { id: string }[] }>(
+    `{ streams(${near}, ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]) { id } }`,
+  )
+  expect(ranked.streams.map(({ id }) => id)).toEqual(
+    ['garden:Humidity', 'cellar:Humidity', 'cellar:Temperature', 'roof:Temperature'].map((name) =>
+      idOf('IotStream', ...(name.split(':') as [string, string])),
+    ),
+  )
   const { errors } = await site.ask('{ streams(ranking: [{ name: "a..b", value: 1 }]) { id } }')
   expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_REQUEST' })
   await site.close()

@@ -1,0 +1,137 @@
+/**
+ * Answers over two brokers: this gateway's own and one elsewhere, behind TLS that a file vouches for, with a token of a file and a
+ * tenant there. What each is asked, what is merged, and what is refused because nobody can say it of both.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { certificate, key } from '#test/kit/certificate.ts'
+import { type GatewayInside, noPlugins, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { iri, property, sensor } from './site.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-merged-'))
+const patience = { timeout: 20_000, interval: 50 }
+let index: GatewayInside
+let elsewhere: GatewayInside
+let door: Server
+let address: string
+
+/** Lets in whoever has the token. */
+function openDoor(port: number): Server {
+  return createServer({ key, cert: certificate }, (incoming, response) => {
+    const { method = 'GET', url = '/', headers } = incoming
+    if (headers.authorization !== 'Bearer the-token-of-a-file') {
+      response.writeHead(401).end()
+      return
+    }
+    const passed = request({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    incoming.pipe(passed)
+  })
+}
+
+const named = (i: number, name: string): object => ({
+  ...sensor(i, [8 + i / 100, 50]),
+  [iri.label]: { type: 'Property', value: name },
+})
+
+beforeAll(async () => {
+  elsewhere = await startGatewayInside(join(folder, 'elsewhere'), noPlugins)
+  door = openDoor(elsewhere.httpPort!)
+  await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve))
+  address = `https://localhost:${(door.address() as AddressInfo).port}`
+  const [tokenFile, caFile] = [join(folder, 'token'), join(folder, 'ca.pem')]
+  writeFileSync(tokenFile, 'the-token-of-a-file\n', { mode: 0o600 })
+  writeFileSync(caFile, certificate)
+  index = await startGatewayInside(join(folder, 'index'), {
+    SELVEDGE_INDEXING_BROKERS: JSON.stringify([{ url: address, tenant: 'site7', tokenFile, caFile }]),
+  })
+  const create = '/ngsi-ld/v1/entityOperations/create'
+  const own = [named(1, 'b'), named(2, 'd'), property('temperature')]
+  expect((await index.send('POST', create, own)).status).toBe(201)
+  const theirs = await elsewhere.send('POST', create, [named(3, 'a'), named(4, 'c')], {
+    'NGSILD-Tenant': 'site7',
+  })
+  expect(theirs.status).toBe(201)
+  await vi.waitFor(async () => expect(await found({ type: 'Sensor' })).toHaveLength(4), patience)
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([index.close(), elsewhere.close()])
+  door.closeAllConnections()
+  door.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const ask = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
+  index.send('GET', `/indexing/ngsi-ld/v1/entities?${new URLSearchParams(parameters)}`, undefined, {
+    'Selvedge-Index-Position': 'latest',
+    ...headers,
+  })
+type Entity = { readonly id: string; readonly [name: string]: unknown }
+const numbers = (entities: readonly Entity[]): number[] =>
+  entities.map(({ id }) => Number(id.split(':').at(-1)))
+async function found(parameters: Record<string, string>, headers = {}): Promise<number[]> {
+  const answer = await ask(parameters, headers)
+  expect([answer.status, answer.text]).toEqual([200, expect.anything()])
+  return numbers(answer.json())
+}
+
+it('a broker behind TLS is known by its file, and shown the token of another', async () => {
+  await vi.waitFor(async () => {
+    const { result } = (await index.get('/indexing/api/broker')).json() as { result: object[] }
+    expect(result).toContainEqual(expect.objectContaining({ host: address, state: 'following' }))
+  }, patience)
+})
+
+it('what is asked of both is asked of the tenant that each is registered with', async () => {
+  const asked = { type: 'Sensor', idPattern: '.*' }
+  expect((await found(asked)).toSorted()).toEqual([1, 2, 3, 4])
+  expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted()).toEqual([1, 2, 3, 4])
+  const other = await ask(asked, { 'NGSILD-Tenant': 'other' })
+  expect([other.status, other.headers['selvedge-answered-by']]).not.toContain(address)
+})
+
+it('what is here alone is found by local=true, by the index and by the broker', async () => {
+  expect(await found({ type: 'Sensor', local: 'true' })).toEqual([1, 2])
+  const near = { georel: 'near;maxDistance==100000', geometry: 'Point', coordinates: '[8,50]' }
+  expect(await found({ type: 'Sensor', local: 'true', ...near })).toEqual([1, 2])
+  expect(await found({ type: 'Sensor', local: 'true', idPattern: '.*' })).toEqual([1, 2])
+})
+
+it('an order is by the name that is meant, of one broker alone', async () => {
+  const order = { type: 'Sensor', orderBy: 'rdfs:label;desc' }
+  expect(await found({ ...order, local: 'true' })).toEqual([2, 1])
+  const both = await ask(order)
+  expect([both.status, both.text]).toEqual([422, expect.stringContaining('local=true')])
+})
+
+it('times of writing are those that each broker has', async () => {
+  const answer = await ask({ type: 'Sensor', options: 'sysAttrs' })
+  const entities = answer.json() as Entity[]
+  expect(numbers(entities).toSorted()).toEqual([1, 2, 3, 4])
+  for (const one of entities) expect(one).toMatchObject({ createdAt: expect.any(String) })
+})
+
+it('features of both are one collection', async () => {
+  const answer = await ask({ type: 'Platform,Sensor', idPattern: '.*' }, { Accept: 'application/geo+json' })
+  expect([answer.status, answer.headers['content-type']]).toEqual([
+    200,
+    expect.stringContaining('application/geo+json'),
+  ])
+  const { type, features } = answer.json() as { type: string; features: Entity[] }
+  expect([type, numbers(features).toSorted()]).toEqual(['FeatureCollection', [1, 2, 3, 4]])
+})
+
+it.each(['entityMap', 'pageKey'])(
+  '%s, for which there is no place in an answer, is refused',
+  async (name) => {
+    const answer = await ask({ type: 'Sensor', [name]: 'true' })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(name)])
+  },
+)

@@ -1,0 +1,36 @@
+/** The body of a request of a component is there whenever it is asked for, however long something else is waited for before. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import { createBodies } from '#http/body.ts'
+import { createComponentRoutes } from '#http/components.ts'
+import { createHttpServer, type HttpServer } from '#http/server.ts'
+
+let server: HttpServer | undefined
+afterEach(() => server?.close())
+
+it('is read late, and twice', async () => {
+  const routes = createComponentRoutes(
+    {
+      has: () => true,
+      status: () => ({}),
+      async fetch(_name, _request, environment) {
+        await delay(50)
+        const first = await environment.body()
+        return Response.json([first.toString(), (await environment.body()).length])
+      },
+    },
+    createBodies(),
+  )
+  const log = createLog({ level: 'error', clock: systemClock, write: () => undefined })
+  const refuse = () => new Response(null, { status: 500 })
+  server = await createHttpServer(
+    { fetch: (request, env) => routes.of('any', request, env), refuse: refuse as never, log },
+    { host: '127.0.0.1', port: 0 },
+  )
+  for (const body of ['text', '']) {
+    const answer = await fetch(`${server.url}/x`, { method: 'POST', body, signal: AbortSignal.timeout(5000) })
+    expect(await answer.json()).toEqual([body, body.length])
+  }
+})
