@@ -177,6 +177,7 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
       ).map((one) => [identityOf(one.time, one.value), one]),
     )
     let added = 0
+    let reached = Number.POSITIVE_INFINITY
     for (const chunk of chunksOf(ports, row.s, { from, to }, reading)) {
       const series = decodeChunk(chunk)
       for (let i = 0; i < series.times.length; i++) {
@@ -186,10 +187,12 @@ function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading):
         const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
         if (put({ time, modified: series.modified[i]!, value }, shape)) added++
       }
-      if (narrow && added > query.limit && query.lastN === undefined) break
+      if (!narrow || added <= query.limit || query.lastN !== undefined) continue
+      reached = chunk.t1
+      break
     }
-    if (narrow && added > query.limit && query.lastN === undefined) continue
-    for (const one of tail.values()) put(one, one.shape)
+    // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
+    for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
   }
 }
 

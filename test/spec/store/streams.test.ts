@@ -359,6 +359,21 @@ describe('an entity', () => {
   })
 })
 
+describe('a history that is read in parts', () => {
+  it('holds what came late between what is folded', async () => {
+    await create({ t: property({ value: 0, s: 0 }) })
+    for (const s of [1, 2, 3, 5, 6, 7, 9]) await seen(s, s)
+    clock.pass(31 * 60_000)
+    await open.upkeep()
+    for (const s of [4, 10, 8]) await seen(s, s)
+    for (const limit of [3, 5, 7, 9]) {
+      const part = open.broker.history(id, { timeproperty: 'observedAt', limit })
+      const times = part?.attributes.get('t')?.map(({ observedAt }) => (observedAt! - at(0)) / 1000)
+      expect([times, part?.cut.size]).toEqual([Array.from({ length: limit }, (_, s) => s), 1])
+    }
+  })
+})
+
 describe('memory', () => {
   it('lets idle streams go, and knows all when they come back', async () => {
     await create({ t: property({ value: 0, s: 0 }), u: property({ value: 0, s: 0 }) })
