@@ -5,7 +5,7 @@
  */
 import type { Breath } from '#base/breath.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
@@ -89,6 +89,27 @@ export interface Dropped {
   readonly name: string
   readonly dataset: string
   readonly heard: string | undefined
+  /** When that was committed, ms. */
+  readonly at: number
+}
+
+const everSince = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+
+const droppedBy = (changes: readonly FollowedChange[]): readonly Dropped[] =>
+  changes.flatMap(({ kind, instances, heard, at }) =>
+    instances.flatMap(([name, dataset, instance]) => {
+      const key = timesKey(name, dataset)
+      return instance === null && kind === 'updated' ? [{ key, name, dataset, at, heard: heard?.[key] }] : []
+    }),
+  )
+
+function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[] {
+  const was = JSON.parse(doc) as Entity
+  return attributeNames(was).flatMap((name) =>
+    instancesOf(was, name).map(({ datasetId: dataset = '' }) => ({
+      ...{ key: timesKey(name, dataset), name, dataset, at, heard: heard ?? undefined },
+    })),
+  )
 }
 
 /** Commit times from <= ms < to. */
@@ -254,13 +275,15 @@ export function createFollowing(ports: FollowingPorts) {
       entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
     /** Attribute instances that were deleted at a commit time or later, and through whom they had come. */
     dropped: (rid: number, since: number): readonly Dropped[] =>
-      recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY }).flatMap(({ kind, instances, heard }) =>
-        instances.flatMap(([name, dataset, instance]) =>
-          instance === null && kind === 'updated'
-            ? [{ key: timesKey(name, dataset), name, dataset, heard: heard?.[timesKey(name, dataset)] }]
-            : [],
-        ),
-      ),
+      droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
+    /** All that went of what ever was under an id, the last at the end; with entities that were deleted went all they had. */
+    droppedOf: (id: string): readonly Dropped[] => {
+      const rid = entities.byId(id)?.rid
+      return [
+        ...entities.tombstones(id).flatMap((grave) => droppedWith(grave)),
+        ...(rid === undefined ? [] : droppedBy(recordsOf(rid, everSince))),
+      ]
+    },
     /** Entities deleted within from <= ms < to, in order. */
     gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
     /** The first that were deleted after a log number, in order. */

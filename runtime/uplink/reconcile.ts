@@ -7,19 +7,17 @@
 import { limits } from '#base/limits.ts'
 import type { Digests, HistoryDigests } from '#broker/digests.ts'
 import type { Following, Span } from '#broker/following.ts'
-import type { EntityView, SystemTimes } from '#broker/types.ts'
+import type { EntityView } from '#broker/types.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { covers } from '#ngsi-ld/digest.ts'
-import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
+import { differenceOf, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
 import type { Outcome } from './outcome.ts'
-import { isBelow, isSameScope } from './placing.ts'
 import { type Head, type Layer, layersOf, type Step } from './plan.ts'
-import { headOfPast, keyOf, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 import { areBuckets, areEntities, areHistories, isBucket, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
@@ -184,13 +182,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
     const steps = part.flatMap((view) => {
       const one = there.get(view.id)
-      const all = differenceOf(stepsOfEntity(view, 0, reading), one, {
-        times: view.times(),
-        placedBefore: task.placedBefore,
-        onNewer: () => {
-          task.newer = (task.newer ?? 0) + 1
-        },
-      })
+      const onNewer = (): void => {
+        task.newer = (task.newer ?? 0) + 1
+      }
+      const told = stepsOfEntity(view, 0, reading)
+      const all = [
+        ...(one === undefined ? [] : surplusOf(view, one, { ...ports, onNewer })),
+        ...differenceOf(told, one, { times: view.times(), placedBefore: task.placedBefore, onNewer }),
+      ]
       if (one === undefined) task.missing++
       else if (all.length > 0) task.different++
       return all
@@ -309,53 +308,3 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 const ended = (): Promise<boolean> => Promise.resolve(true)
 const dayMs = 86_400_000
 const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
-
-/** What of the steps of an entity is not over there; what is newer there stays as it is. */
-function differenceOf(
-  steps: readonly Step[],
-  there: Entity | undefined,
-  {
-    times,
-    placedBefore,
-    onNewer,
-  }: {
-    readonly times: SystemTimes
-    readonly placedBefore: string | undefined
-    readonly onNewer: () => void
-  },
-): readonly Step[] {
-  if (there === undefined) return steps
-  return steps.flatMap((step) => {
-    if (step.kind !== 'put') return []
-    const attributes = new Map<string, readonly AttributeInstance[]>()
-    for (const [name, instances] of step.attributes) {
-      const theirs = new Map(instancesOf(there, name).map((one) => [keyOf(name, one.datasetId ?? ''), one]))
-      const others = instances.filter((one) => {
-        const key = keyOf(name, one.datasetId ?? '')
-        const known = theirs.get(key)
-        if (known === undefined) return true
-        if (covers(known, one)) return false
-        if (!isNewer(known, one, times.attributes[key]?.[1] ?? times.modified)) return true
-        onNewer()
-        return false
-      })
-      if (others.length > 0) attributes.set(name, others)
-    }
-    const { entity } = step
-    const isPlaced = entity.scope === undefined || isSameScope(entity.scope, there.scope)
-    const stays = entity.scope === undefined && placedBefore !== undefined && there.scope !== undefined
-    const lifts: readonly Step[] =
-      stays && isBelow(there.scope, placedBefore)
-        ? [{ kind: 'drop', entity, name: 'scope', dataset: '' }]
-        : []
-    return attributes.size === 0 && isPlaced ? lifts : [...lifts, { ...step, attributes }]
-  })
-}
-
-/** By when it was observed, where both tell; else by when it was written, by the clocks of both. */
-function isNewer(known: AttributeInstance, one: AttributeInstance, writtenAt: number): boolean {
-  const [there, here] = [known, one].map(({ observedAt }) => dateTimeToMs(observedAt ?? ''))
-  if (there !== undefined && here !== undefined && there !== here) return there > here
-  const { modifiedAt } = known
-  return typeof modifiedAt === 'string' && (dateTimeToMs(modifiedAt) ?? 0) > writtenAt
-}

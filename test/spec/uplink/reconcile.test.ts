@@ -250,6 +250,9 @@ describe('an uplink that compares', () => {
       await send(site, 'PATCH', `${entities}/urn:tank:2/attrs`, level(hour, 5))
     await send(site, 'POST', entities, { id: 'urn:tank:new', type: 'Tank', ...level(1, 6) })
     await send(site, 'DELETE', `${entities}/urn:tank:3`)
+    await send(site, 'DELETE', `${entities}/urn:tank:6/attrs/name`)
+    await send(site, 'DELETE', `${entities}/urn:tank:8`)
+    await send(site, 'POST', entities, { id: 'urn:tank:8', type: 'Tank', ...level(1, 6) })
     await expectSame()
     // What the centre holds is noted.
     await new Promise((resolve) => setTimeout(resolve, 1000))
