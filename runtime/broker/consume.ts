@@ -8,7 +8,7 @@ import type { Clock } from '#base/clock.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
-import type { OrderKey } from '#ngsi-ld/order.ts'
+import { isOrderKey } from '#ngsi-ld/order-key.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
@@ -128,8 +128,8 @@ function placeOf(position: string, terms: number): OrderedPlace {
   if (!Array.isArray(place) || place.length !== terms + 1 || !Number.isSafeInteger(rid))
     throw unknownPosition()
   const keys = place.slice(0, -1) as readonly unknown[]
-  if (!keys.every((key) => key === null || typeof key !== 'object')) throw unknownPosition()
-  return { keys: keys as readonly OrderKey[], rid: rid as number }
+  if (!keys.every(isOrderKey)) throw unknownPosition()
+  return { keys, rid: rid as number }
 }
 
 const unknownPosition = (): Error => badRequestData('is no position in this list', 'pageKey')

@@ -58,7 +58,7 @@ export async function entitiesOf(
     }
     const warning = warningOf(registration, answer)
     if (warning !== undefined) warnings.push(warning)
-    if ('failure' in answer || (answer.status !== 200 && answer.status !== 206)) break
+    if ('failure' in answer || !isAnswer(answer.status)) break
     const location = answer.headers['ngsild-entitymap']
     if (typeof location === 'string') map ??= location
     const range = answer.headers['content-range']
@@ -81,6 +81,9 @@ export async function entitiesOf(
   }
   return { entities, context, warnings, ranges, map }
 }
+
+/** 201 tells that it made an entity map besides, 203 that an older form is told, 206 that there is more. */
+const isAnswer = (status: number): boolean => [200, 201, 203, 206].includes(status)
 
 /** A query that makes an entity map too, where one is wished for and the source offers that. */
 function withWish(

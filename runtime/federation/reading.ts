@@ -4,9 +4,11 @@
  * comes without it, or with its last known copy, and a warning says so.
  */
 import { hash } from 'node:crypto'
+import type { Clock } from '#base/clock.ts'
 import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
 import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity.ts'
+import { isExpired } from '#ngsi-ld/expiry.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { claimOf, holdsDataset, isOfThePresent } from '#ngsi-ld/registration-match.ts'
@@ -37,7 +39,7 @@ export interface Uncertain {
   readonly ids: readonly string[]
 }
 
-export function createReader(ports: ReaderPorts) {
+export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock: Clock }) {
   async function copiesOf(
     read: ReadRequest,
     registration: Registration,
@@ -49,7 +51,7 @@ export function createReader(ports: ReaderPorts) {
         const { '@context': _, ...body } = json
         const whole = parseEntity(body, context)
         const claim = claimOf(registration, whole.id, listOf<string>(whole.type))
-        if (claim === undefined) return []
+        if (claim === undefined || isExpired(whole, clock.now())) return []
         const mine = attributeNames(whole).filter((name) => claim === 'all' || claim.has(name))
         const { id, type, scope } = whole
         const entity = {

@@ -207,6 +207,6 @@ export function warningOf(registration: Registration, answer: SourceAnswer): War
     const text = `${registration.id} ${why}; this is what it told ${answer.age} s ago`
     return { code: 110, agent, text, age: answer.age }
   }
-  if (answer.status === 200 || answer.status === 206 || answer.status === 404) return undefined
+  if ([200, 201, 203, 206, 404].includes(answer.status)) return undefined
   return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
 }

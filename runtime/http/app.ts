@@ -124,7 +124,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
 
   const maps = createEntityMaps(clock)
   const distribution = createDistribution({ ...ports, asks, bodies, answers, problems })
-  const mapped = createMappedQueries({ broker, bodies, maps, clock })
+  const mapped = createMappedQueries({ broker, bodies, maps, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
   const entities = createEntityRoutes({ asks, answers, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })

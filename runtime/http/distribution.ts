@@ -3,6 +3,7 @@
  * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
@@ -12,6 +13,7 @@ import type { Sources } from '#federation/sources.ts'
 import type { EntityCopy } from '#ngsi-ld/distribution.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { Operation } from '#ngsi-ld/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
@@ -43,6 +45,7 @@ export interface DistributionPorts {
   readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
+  readonly clock: Clock
   /** What this gateway calls itself in Via, in a tenant. */
   readonly alias: (tenant: string) => string
 }
@@ -58,7 +61,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 
 export function createDistribution(ports: DistributionPorts) {
   const { broker, asks, sources, problems } = ports
-  const reader = createReader({ sources, resolve: ports.contexts.resolve })
+  const reader = createReader({ sources, resolve: ports.contexts.resolve, clock: ports.clock })
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
   const discovery = createDistributedDiscovery(ports)
@@ -145,6 +148,7 @@ export function createDistribution(ports: DistributionPorts) {
   const queried = async (request: Distributed, local: Route): Promise<Response> => {
     const ask = await asks.readEntities(request.c, anyParameter)
     const given = Object.fromEntries(ask.parameters)
+    refuseOrder(given['orderBy'] !== undefined, 'orderBy')
     const concerned = filtered(request, given['csf'], ask.context)
     return readFirst(concerned, ask, { question: questionOf(given, ask), local })
   }
@@ -154,6 +158,7 @@ export function createDistribution(ports: DistributionPorts) {
     c.env = { ...c.env, body: await ports.bodies.raw(c) }
     const ask = await asks.body(c, { known: anyParameter })
     if (!isObject(ask.body)) return local(c)
+    refuseOrder(ask.body['ordering'] !== undefined || ask.body['orderBy'] !== undefined, 'ordering')
     const concerned = filtered(request, ask.body['csf'], ask.context)
     return readFirst(concerned, ask, { question: questionOfBody(ask.body, ask), local })
   }
@@ -221,6 +226,11 @@ export function createDistribution(ports: DistributionPorts) {
     batch: (operation: Operation, local: Route): Route =>
       wrap((request, route) => batches.batch(request, { operation, local: route }))(local),
   })
+}
+
+/** What several answer is in no order (4.23.1, 5.7.2.4). @throws ngsi-ld.bad-request-data */
+function refuseOrder(isOrdered: boolean, field: string): void {
+  if (isOrdered) throw badRequestData('goes only with local=true where context sources are registered', field)
 }
 
 /** Headers of a request to a source: the context that the client names. */

@@ -57,8 +57,9 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       throw notFound(`${view.id} is of other types`)
     const text = rendering.text(view)
     if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
-    const linked = rendering.linked?.([view]) ?? []
-    if (linked.length > 0) return answers.list(ask, { texts: [text, ...linked], context })
+    // A flat answer is a list, whether there is somebody linked or not.
+    const linked = rendering.linked?.([view])
+    if (linked !== undefined) return answers.list(ask, { texts: [text, ...linked], context })
     if (rendering.joins === true) return answers.entity(ask, text, context)
     const knows = headerOf(c, 'if-none-match')
     return answers.version(ask, text, context, { version: view.version(), knows })

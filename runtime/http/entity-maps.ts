@@ -31,6 +31,7 @@ export interface MappedRoutes {
   readonly queryHistoriesByBody: Route
 }
 
+const members = new Set(['id', 'type', '@context', 'expiresAt', 'entityMap', 'linkedMaps'])
 const nothing: ReadonlySet<string> = new Set()
 const retrieveParameters = new Set(['local', 'options'])
 
@@ -53,15 +54,16 @@ export function createEntityMapTable(
       const ask = await asks.body(c)
       await ask.enter()
       if (!isObject(ask.body)) throw badRequestData('must be a JSON object', 'body')
-      const { expiresAt, '@context': _, id: given = id, type = 'EntityMap', ...others } = ask.body
-      const [unknown] = Object.keys(others)
-      if (unknown !== undefined) throw badRequestData('cannot be changed', unknown)
-      if (given !== id) throw badRequestData('cannot be changed', 'id')
-      if (type !== 'EntityMap') throw badRequestData('must be EntityMap', 'type')
+      if (maps.get(ask.tenant, id) === undefined) throw notFound(`no entity map ${id}`)
+      const unknown = Object.keys(ask.body).find((member) => !members.has(member))
+      if (unknown !== undefined) throw badRequestData('is no member of an entity map', unknown)
+      // What else a map has is told by it, and ignored here (5.14.2.4).
+      const { expiresAt } = ask.body
+      if (expiresAt === undefined) return answers.noContent(ask)
       const until = typeof expiresAt === 'string' ? dateTimeToMs(expiresAt) : undefined
       if (until === undefined) throw badRequestData('must be a DateTime', 'expiresAt')
       if (until <= clock.now()) throw badRequestData('lies in the past', 'expiresAt')
-      if (!maps.extend(ask.tenant, id, until)) throw notFound(`no entity map ${id}`)
+      maps.extend(ask.tenant, id, until)
       return answers.noContent(ask)
     },
     async DELETE(c: HttpContext): Promise<Response> {

@@ -12,6 +12,7 @@ import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { type Parameters, pagingOf, truthOf } from './negotiate.ts'
 import { pathSegment } from './path.ts'
@@ -27,6 +28,7 @@ export interface MappedQueryPorts {
   readonly bodies: Bodies
   readonly maps: EntityMaps
   readonly clock: Clock
+  readonly rules: ProfileRules
 }
 
 /** The map of one request: what it was made with, or what it is gone by. */
@@ -45,7 +47,7 @@ export function mapIdOf(text: string | undefined): string | undefined {
   }
 }
 
-export function createMappedQueries({ broker, bodies, maps, clock }: MappedQueryPorts) {
+export function createMappedQueries({ broker, bodies, maps, clock, rules }: MappedQueryPorts) {
   const makingUse = (tenant: string, at: TenantBroker, parameters: Parameters): Use => {
     const lifetimeMs = lifetimeOf(parameters, clock.now())
     const lifetime = parameters.get('entityMapLifetime')
@@ -96,7 +98,10 @@ export function createMappedQueries({ broker, bodies, maps, clock }: MappedQuery
     if (used === undefined || !answer.ok) return answer
     const headers = new Headers(answer.headers)
     headers.set('NGSILD-EntityMap', entityMapLocation(used))
-    return new Response(answer.body, { status: answer.status, headers })
+    // A query that made the map says so; an entity that is retrieved is there as before.
+    const isMade = map === undefined && answer.status === 200 && c.req.param('id') === undefined
+    const status = isMade ? rules.mapMadeStatus : answer.status
+    return new Response(answer.body, { status, headers })
   }
 
   const around =

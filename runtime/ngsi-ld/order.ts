@@ -1,6 +1,6 @@
 /**
  * The order of a query's answer (GS CIM 009, 4.23): members of entities by value, or places by their distance from a
- * geometry. Numbers come before texts, texts before truth values, and what lacks the member comes last either way.
+ * geometry. What lacks the member comes last either way.
  * Texts are ordered by the rules of Unicode collation.
  * Keys are plain JSON, so that a page can begin behind one.
  */
@@ -11,9 +11,10 @@ import type { Entity } from './entity.ts'
 import { type Figure, figureOf } from './figure.ts'
 import { checkGeometry } from './geometry.ts'
 import { isObject, listOf } from './json.ts'
+import { byUnit, compareKeys, type OrderKey, orderKey } from './order-key.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 import type { QueryPath } from './query.ts'
-import { type QueryTimes, valuesAt } from './query-match.ts'
+import { contentsAt, type QueryTimes } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
 
 interface OrderTerm {
@@ -117,8 +118,6 @@ function collatorOf(tag = 'und'): Intl.Collator {
   return new Intl.Collator(localeOf(tag), sensitivity === undefined ? {} : { sensitivity })
 }
 
-export type OrderKey = number | string | boolean | null
-
 export interface CompiledOrder {
   keysOf(entity: Entity, times: QueryTimes): readonly OrderKey[]
   compare(a: readonly OrderKey[], b: readonly OrderKey[]): number
@@ -133,9 +132,9 @@ export function compileOrder({ terms, from, collation }: EntityOrder): CompiledO
       for (const [index, { descending }] of terms.entries()) {
         const [left, right] = [a[index] ?? null, b[index] ?? null]
         if (left === right) continue
-        if (left === null || right === null) return left === null ? 1 : -1
         const order = compareKeys(left, right, compareTexts)
-        if (order !== 0) return descending ? -order : order
+        // Nothing comes last in both directions.
+        if (order !== 0) return descending && left !== null && right !== null ? -order : order
       }
       return 0
     },
@@ -149,37 +148,15 @@ function keyOf(
 ): OrderKey {
   const [name] = path.names
   const isMember = path.names.length === 1 && (name === 'id' || name === 'type' || name === 'scope')
-  const values = isMember ? [memberOf(entity, name)] : valuesAt(path, entity, times)
-  const value = far || origin !== undefined ? values.find(isObject) : undefined
-  if (!far && value === undefined) return scalarKey(values.find(isScalar))
-  const figure = origin === undefined ? undefined : figureOf(value)
-  return figure === undefined ? null : figureDistanceMeters(origin!, figure)
+  const values = isMember ? [memberOf(entity, name)] : contentsAt(path, entity, times)
+  const place = origin === undefined ? undefined : values.find(isObject)
+  const figure = place === undefined ? undefined : figureOf(place)
+  if (figure !== undefined) return figureDistanceMeters(origin!, figure)
+  // What is no place has no distance, and comes after all that have one.
+  return far ? null : orderKey(values[0])
 }
-
-const scalarKey = (value: number | string | boolean | undefined): OrderKey =>
-  typeof value === 'string' ? value.toWellFormed() : (value ?? null)
-
-const isScalar = (value: Json | undefined): value is number | string | boolean =>
-  typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
 
 function memberOf(entity: Entity, name: 'id' | 'type' | 'scope'): Json | undefined {
   const value = entity[name]
   return value === undefined ? undefined : [...listOf(value)].sort(byUnit).join()
-}
-
-const ranks: Readonly<Record<string, number>> = { number: 0, string: 1, boolean: 2 }
-
-function compareKeys(
-  a: number | string | boolean,
-  b: number | string | boolean,
-  compareTexts: (a: string, b: string) => number,
-): number {
-  if (typeof a !== typeof b) return ranks[typeof a]! - ranks[typeof b]!
-  if (typeof a === 'string') return compareTexts(a, b as string)
-  return Number(a) - Number(b)
-}
-
-/** Characters beyond the basic plane stand before U+E000 here; nobody minds. */
-function byUnit(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1
 }

@@ -15,6 +15,8 @@ export interface ProfileRules {
   readonly createAnswersId: boolean
   /** Status of LdContextNotAvailable (table 6.3.2-1): 503 until 1.7, 504 since. */
   readonly contextNotAvailableStatus: 503 | 504
+  /** Status of a query that made an entity map (6.4.3.2). */
+  readonly mapMadeStatus: 200 | 201
 }
 
 export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
@@ -23,17 +25,20 @@ export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
     updateAppendsMissing: false,
     createAnswersId: true,
     contextNotAvailableStatus: 503,
+    mapMadeStatus: 200,
   },
   '1.8': {
     coreVersion: '1.8',
     updateAppendsMissing: true,
     createAnswersId: false,
     contextNotAvailableStatus: 504,
+    mapMadeStatus: 200,
   },
   '1.9': {
     coreVersion: '1.9',
     updateAppendsMissing: true,
     createAnswersId: false,
     contextNotAvailableStatus: 504,
+    mapMadeStatus: 201,
   },
 }

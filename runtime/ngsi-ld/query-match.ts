@@ -83,9 +83,16 @@ export function valuesAt(path: QueryPath, entity: Entity, times?: QueryTimes): r
   return targetsOf(path, entity, times).flatMap(({ items }) => items)
 }
 
+/** What a path leads to, arrays and objects as they are; of a LanguageProperty its texts one by one. */
+export function contentsAt(path: QueryPath, entity: Entity, times?: QueryTimes): readonly Json[] {
+  return targetsOf(path, entity, times).flatMap(({ items, whole }) => (whole === undefined ? items : [whole]))
+}
+
 /** What a path leads to in one attribute instance. */
 interface Target {
   readonly items: readonly Json[]
+  /** What the items are taken from, where that is more than each of them. */
+  readonly whole?: Json
   readonly isRelationship: boolean
   /** Of a VocabProperty: its values are names, and are compared as such. */
   readonly isVocab?: boolean
@@ -187,7 +194,15 @@ function valueTarget(instance: AttributeInstance, member: readonly string[] | un
   const items = member === undefined ? comparedOf(instance) : itemsOf(value)
   const isRelationship = instance.type === 'Relationship' || instance.type === 'ListRelationship'
   const isVocab = instance.type === 'VocabProperty' && member === undefined
-  return [{ items, isRelationship: isRelationship && member === undefined, isVocab }]
+  const isTexts = instance.type === 'LanguageProperty'
+  return [
+    {
+      items,
+      isRelationship: isRelationship && member === undefined,
+      isVocab,
+      ...(isTexts ? {} : { whole: value }),
+    },
+  ]
 }
 
 function memberOf(instance: AttributeInstance, member: readonly string[] | undefined): Json | undefined {

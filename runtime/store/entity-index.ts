@@ -4,18 +4,19 @@
  * and members within JSON values are not indexed.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { boundingBoxOf } from '#ngsi-ld/geo.ts'
-import { isObject, listOf } from '#ngsi-ld/json.ts'
-import { comparedOf } from '#ngsi-ld/query-match.ts'
+import { isList, isObject, listOf } from '#ngsi-ld/json.ts'
+import { comparedOf, contentOf } from '#ngsi-ld/query-match.ts'
 import { cellOf } from './place-cell.ts'
 
 /**
  * The column `kind` of a scalar: values of unlike kinds never meet in a range. A point on the globe is kept as the
  * number of its cell; every other geometry is a box in the R-tree. `several` marks an attribute with more than one
- * value or instance: two comparisons may hold for different ones of them.
+ * value or instance: two comparisons may hold for different ones of them. `whole` marks one that has an array or an
+ * object, which an order compares as such.
  */
-export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4, several: 5 } as const
+export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4, several: 5, whole: 6 } as const
 
 /** Scopes are kept as the texts of an attribute of this name, which no attribute can have. */
 export const scopeName = '@scope'
@@ -95,16 +96,24 @@ function keyOf([name, kind, value]: ScalarRow): string {
 function scalarsOf(entity: Entity, name: string): readonly ScalarRow[] {
   const rows = new Map<string, ScalarRow>()
   const instances = instancesOf(entity, name)
+  let hasWhole = false
   for (const instance of instances) {
     const cell = instance.type === 'GeoProperty' ? pointCell(instance.value) : undefined
     if (cell !== undefined) rows.set(`cell ${cell}`, [name, scalarKinds.cell, cell])
+    else if (isWhole(instance)) hasWhole = true
     for (const item of comparedOf(instance)) {
       const row = scalarOf(name, item)
       if (row !== undefined) rows.set(keyOf(row), row)
     }
   }
   if (rows.size > 1 || instances.length > 1) rows.set('several', [name, scalarKinds.several, 1])
+  if (hasWhole) rows.set('whole', [name, scalarKinds.whole, 1])
   return [...rows.values()]
+}
+
+function isWhole(instance: AttributeInstance): boolean {
+  const content = instance.type === 'LanguageProperty' ? undefined : contentOf(instance)
+  return isObject(content) || isList(content)
 }
 
 function scopesOf({ scope }: Entity): readonly ScalarRow[] {

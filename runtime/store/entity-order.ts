@@ -2,7 +2,8 @@
  * Keys of entities in an order, taken from the scalar index where it knows them, so that tens of thousands of entities
  * are ordered without reading one; and the few places that a page needs, kept out of all that are offered.
  */
-import type { CompiledOrder, EntityOrder, OrderKey } from '#ngsi-ld/order.ts'
+import type { CompiledOrder, EntityOrder } from '#ngsi-ld/order.ts'
+import type { OrderKey } from '#ngsi-ld/order-key.ts'
 import { isPlain } from '#ngsi-ld/query.ts'
 import { indexedTextMax, scalarKinds } from './entity-index.ts'
 import type { SqlPorts } from './query-sql.ts'
@@ -60,7 +61,7 @@ export function indexedKeys(
 /** It matters only which entities have newer values. */
 const noneFits = { fits: () => false, low: Infinity, high: -Infinity }
 
-/** The index has more values than one of it, or not all of a text. */
+/** The index has more values than one of it, not all of a text, or no scalar but a place, an array or an object. */
 const doubt = Symbol('doubt')
 
 function keysOf(
@@ -68,11 +69,11 @@ function keysOf(
   rowsOf: (sql: Sql) => readonly ScalarRow[],
 ): ReadonlyMap<number, OrderKey | typeof doubt> {
   const keys = new Map<number, OrderKey | typeof doubt>()
-  const { number, text, boolean, several } = scalarKinds
-  const sql = `SELECT rid, kind, value FROM scalar WHERE name = ? AND kind IN (${number}, ${text}, ${boolean}, ${several})`
+  const { boolean, cell } = scalarKinds
+  const sql = 'SELECT rid, kind, value FROM scalar WHERE name = ?'
   for (const [rid, kind, value] of rowsOf({ text: sql, params: [name] })) {
     const isCut = typeof value === 'string' && value.length >= indexedTextMax - 1
-    if (keys.has(rid) || kind === several || isCut) keys.set(rid, doubt)
+    if (keys.has(rid) || kind >= cell || isCut) keys.set(rid, doubt)
     else keys.set(rid, kind === boolean ? value === 1 : value)
   }
   return keys

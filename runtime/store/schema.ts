@@ -264,6 +264,21 @@ CREATE TABLE entity_copy (id TEXT PRIMARY KEY, source TEXT NOT NULL) STRICT, WIT
 CREATE INDEX log_unsettled ON log (n) WHERE kind > 4;
 `,
   },
+  {
+    version: 45,
+    title: 'which attributes have arrays or objects, in the scalar index',
+    sql: `
+-- kind 6 marks an array or an object, which an order compares as such; a point has its cell.
+INSERT OR IGNORE INTO scalar (name, kind, value, rid)
+  SELECT h.name, 6, 1, h.rid
+  FROM has_attribute h JOIN name n ON n.i = h.name JOIN entity e ON e.rid = h.rid
+  JOIN json_each(e.doc) a ON a.key = n.text
+  JOIN json_each(CASE a.type WHEN 'array' THEN a.value ELSE json_array(json(a.value)) END) i
+  JOIN json_each(i.value) m ON m.key IN ('value', 'object', 'vocab', 'json', 'valueList', 'objectList')
+  WHERE m.type IN ('array', 'object') AND json_extract(i.value, '$.type') <> 'LanguageProperty'
+    AND NOT (json_extract(i.value, '$.type') = 'GeoProperty' AND json_extract(i.value, '$.value.type') = 'Point');
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

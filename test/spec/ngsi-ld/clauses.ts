@@ -65,7 +65,12 @@ export const clauses: readonly Clause[] = [
   done('4.17', 'Selection of entity types', [consumption('02-query-entities')]),
   done('4.19', 'Queries on scopes', [consumption('06-query-by-post')]),
   done('4.21', 'pick, omit and attrs', [consumption('01-retrieve-entity'), consumption('06-query-by-post')]),
-  done('1.9', 'Order of entities', [consumption('06-query-by-post')]),
+  done(
+    '1.9',
+    'Order of entities',
+    [consumption('06-query-by-post')],
+    'orderBy without local=true is 400 only where context sources are registered; 5.7.2.4 wants it everywhere, and the ETSI suite an answer.',
+  ),
   done('5.5.2, 6.3.2', 'Error types', [binding('03-02-errors')]),
   done('5.5.9, 6.3.10', 'Pages, counts, links to neighbours', [
     consumption('02-query-entities'),
@@ -131,7 +136,7 @@ export const clauses: readonly Clause[] = [
     '5.14',
     'Entity maps: of entities and histories, one or many, by GET and by POST',
     [distribution('03-entity-maps')],
-    'They live in memory. Maps of sources that offer to make them are linked; pages are asked of these by id.',
+    'They live in memory, as 5.14 allows. Maps of sources that offer to make them are linked; pages are asked of these by id.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
   done(

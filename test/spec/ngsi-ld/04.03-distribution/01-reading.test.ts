@@ -109,6 +109,30 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await page('local=true'))[1]).toEqual(['urn:q:1', 'urn:q:2', 'urn:q:3'])
   })
 
+  test('what several answer is in no order: orderBy goes only with local=true then', async () => {
+    await hold(here, 'urn:o:1', { flow: at(1) })
+    await register({})
+    const body = { type: 'Query', entities: [{ type: 'Pump' }], ordering: { orderBy: ['flow'] } }
+    const query = '/ngsi-ld/v1/entityOperations/query'
+    expect((await here.get(`${entities}?type=Pump&orderBy=flow`)).status).toBe(400)
+    expect((await here.get(`${entities}?type=Pump&orderBy=flow&local=true`)).status).toBe(200)
+    expect((await here.send('POST', query, body)).status).toBe(400)
+    expect((await here.send('POST', `${query}?local=true`, body)).status).toBe(200)
+  })
+
+  test('what has expired at a source is not shown, although it still tells it', async () => {
+    const old = await startHttpGateway({ alias: 'old' })
+    await register({ endpoint: old.url, management: { cacheDuration: 'PT1H' } })
+    const expiresAt = new Date(Date.now() + 400).toISOString()
+    await old.send('POST', entities, { id: 'urn:x:1', type: 'Pump', flow: at(1), expiresAt })
+    const ids = async (): Promise<unknown> =>
+      ((await here.get(`${entities}?type=Pump`)).json() as { id: string }[]).map(({ id }) => id)
+    expect(await ids()).toEqual(['urn:x:1'])
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(await ids()).toEqual([])
+    await old.close()
+  })
+
   test('a source that offers only queryEntity is asked by query, one that offers nothing of it not at all', async () => {
     await hold(there, 'urn:p:5', { flow: at(2) })
     await register({ operations: ['updateOps'] })

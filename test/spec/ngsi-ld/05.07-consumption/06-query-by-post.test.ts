@@ -180,6 +180,40 @@ describe('orderBy', () => {
     await gateway.ask('DELETE', `${path}?type=Word`)
   })
 
+  it('shall compare values of unlike kinds in the order of 4.23.2, whatever the direction what is missing last', async () => {
+    const typed = (type: string, text: string) => ({ '@type': type, '@value': text })
+    const inOrder = [
+      ...[-1, 10, 'a', 'b', { a: 1 }, { a: 1, b: 0 }, { a: 2 }, { b: 0 }, [], [1, 'x'], [1, 'y'], [2], ['a']],
+      ...[false, true, typed('Time', '08:00:00Z'), typed('Date', '2024-01-01')],
+      ...[typed('DateTime', '2023-01-01T00:00:00Z'), typed('DateTime', '2024-01-01T00:00:00Z')],
+    ]
+    const shuffled = inOrder
+      .map((value, n) => ({ value, n }))
+      .sort((a, b) => ((a.n * 7) % 19) - ((b.n * 7) % 19))
+    await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+      { id: 'urn:ngsi-ld:Thing:none', type: 'Thing' },
+      ...shuffled.map(({ value, n }) => ({
+        id: `urn:ngsi-ld:Thing:${n}`,
+        type: 'Thing',
+        is: property(value),
+      })),
+    ])
+    const read = async (orderBy: string): Promise<unknown[]> => {
+      const seen: unknown[] = []
+      let next: string | undefined = `${path}?type=Thing&orderBy=${orderBy}&limit=3&format=simplified`
+      while (next !== undefined) {
+        const answer = await gateway.get(next)
+        expect(answer.status).toBe(200)
+        seen.push(...(answer.json() as { is?: unknown }[]).map(({ is }) => is))
+        next = /<([^>]*)>;rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+      }
+      return seen
+    }
+    expect(await read('is')).toEqual([...inOrder, undefined])
+    expect(await read('is;desc')).toEqual([...inOrder.toReversed(), undefined])
+    await gateway.ask('DELETE', `${path}?type=Thing`)
+  })
+
   it('shall be the member ordering of a Query, under the names of OrderingParams', async () => {
     const entities = [{ type: 'Lamp' }, { type: 'Pole' }]
     const near = { orderBy: ['location;dist-desc'], coordinates: [0, 0], geometry: 'Point' }
