@@ -19,6 +19,7 @@ export const pluginLimits = {
   pluginRetryMs: limit(10_000, 'ms', 'Between two attempts, doubling up to this', 'the next attempt'),
   pluginDrainMs: limit(2000, 'ms', 'What a plugin that ends still works on', 'ended without an answer'),
   pluginStartMs: limit(30_000, 'ms', 'What a plugin takes to start', 'told, and waited for'),
+  pluginWaitMs: limit(5000, 'ms', 'A request for a plugin that starts', '503'),
   identitySlackMs: limit(30_000, 'ms', 'A token is not used to its last moment', 'the next token'),
   pluginTimetableMs: limit(15_000, 'ms', 'A timetable goes by the minute', 'the next look'),
   ...indexingLimits,

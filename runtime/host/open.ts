@@ -46,7 +46,7 @@ export interface PluginHost extends Components {
   isOpen(path: string, method: string): boolean
   /** Whether pages of any origin may read what the main listener answers at a path. */
   isShared(path: string): boolean
-  /** Opens listeners, and starts what runs there. @param httpPort of the main listener, where it is open. */
+  /** Opens listeners, and lets what runs there start. Whoever asks it before that waits for it. @param httpPort of the main listener, where it is open. */
   listen(httpPort: number | undefined): Promise<void>
   status(): object
   complaints(): readonly string[]

@@ -1,6 +1,7 @@
 /**
- * The life of plugins: each is loaded, given what its manifest names, and started beside the others. One that cannot be started, or
- * fails too often, is quarantined: its routes answer 503, health says why, and the gateway lives.
+ * The life of plugins: each is loaded, given what its manifest names, and started beside the others, while the gateway serves
+ * already; who asks one that starts waits for it. One that cannot be started, or fails too often, is quarantined: its routes
+ * answer 503, health says why, and the gateway lives.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -56,10 +57,16 @@ export interface Wanted {
 export type PluginState = 'starting' | 'running' | 'quarantined' | 'closed'
 
 export interface Plugins {
-  /** Starts all, beside whatever else happens. Settles when each runs or is quarantined. */
+  /**
+   * Starts all, beside whatever else happens, the first one when what is under way in this turn of the event loop is done:
+   * 10 to 20 ms of work each. Settles when each runs or is quarantined.
+   */
   start(): Promise<void>
   has(name: string): boolean
-  /** The answer of a plugin to a request of a path of its own. @throws plugin.unavailable while it does not run. */
+  /**
+   * The answer of a plugin to a request of a path of its own, once it has started, for which it waits as long as
+   * `limits.pluginWaitMs`. @throws plugin.unavailable while it does not run.
+   */
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /** Whether a path of a plugin needs no token. */
   isOpen(name: string, path: string, method: string): boolean
@@ -83,6 +90,8 @@ interface Kept {
   /** Ends what it was given. */
   readonly given: AsyncDisposableStack
   readonly abort: AbortController
+  /** Settles when it runs or will not. */
+  readonly start: PromiseWithResolvers<void>
 }
 
 export function createPlugins(
@@ -135,7 +144,18 @@ export function createPlugins(
       await quarantine(one, error)
     } finally {
       clearTimeout(late)
+      one.start.resolve()
     }
+  }
+
+  async function startAll(): Promise<void> {
+    const starts: Promise<void>[] = []
+    for (const one of all.values()) {
+      // Each has a turn of its own.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (one.state === 'starting') starts.push(startOne(one))
+    }
+    await Promise.all(starts)
   }
 
   /** Another plugin as a broker. */
@@ -164,6 +184,30 @@ export function createPlugins(
     environment: RouteEnvironment,
   ): Response | Promise<Response> {
     const one = all.get(name)
+    if (one?.state === 'starting') return answerLater(one, request, environment)
+    return answerNow(name, one, request, environment)
+  }
+
+  async function answerLater(one: Kept, request: Request, environment: RouteEnvironment): Promise<Response> {
+    // Read before anything is waited for: what nobody takes does not stay. What asks for WebSocket has none.
+    const body = environment.upgrade === undefined ? environment.body() : undefined
+    body?.catch(() => undefined)
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(late.resolve, limits.pluginWaitMs.value)
+    await Promise.race([one.start.promise, late.promise])
+    clearTimeout(timer)
+    return answerNow(one.wanted.name, one, request, {
+      ...environment,
+      ...(body !== undefined && { body: () => body }),
+    })
+  }
+
+  function answerNow(
+    name: string,
+    one: Kept | undefined,
+    request: Request,
+    environment: RouteEnvironment,
+  ): Response | Promise<Response> {
     const { description, fetch } = (one?.state === 'running' ? one.running : undefined) ?? {}
     if (description !== undefined && /^[^?]*:\/\/[^/]*\/openapi\.json(?:\?|$)/.test(request.url))
       return descriptionFor(request, description)
@@ -175,7 +219,7 @@ export function createPlugins(
   }
 
   return Object.freeze({
-    start: async () => void (await Promise.all([...all.values()].map(startOne))),
+    start: startAll,
     has: (name) => all.has(name),
     fetch: answer,
     isOpen(name, path, method) {
@@ -250,6 +294,7 @@ const keep = (wanted: Wanted): Kept => ({
   rests: undefined,
   given: new AsyncDisposableStack(),
   abort: new AbortController(),
+  start: Promise.withResolvers(),
 })
 
 interface Whole {

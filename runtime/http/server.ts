@@ -7,7 +7,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { getRequestListener } from '@hono/node-server'
 import type { WebSocket } from 'ws'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
@@ -100,11 +99,7 @@ const drainStepMs = 20
  */
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
-  const listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
-    // Only HTTP/1.0 may leave the host out; nothing here depends on which it is.
-    hostname: 'localhost',
-    errorHandler: (error) => ports.refuse(isRequestError(error) ? malformedRequest(error) : error),
-  })
+  const listener = createListener(ports)
   const server = createServer(
     {
       maxHeaderSize: limits.httpHeaderBytesMax.value,
@@ -117,7 +112,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (state.closing) outgoing.shouldKeepAlive = false
       outgoing.end = endPlainly
-      void listener(incoming, outgoing)
+      listener(incoming, outgoing)
     },
   )
   server.maxConnections = limits.httpConnectionsMax.value
@@ -127,7 +122,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
     if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
       outgoing.writeContinue()
-    void listener(incoming, outgoing)
+    listener(incoming, outgoing)
   })
   const port = await listen(server, address)
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`
@@ -141,6 +136,34 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       return drain(server)
     },
   })
+}
+
+type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
+
+/**
+ * The library that makes a Request of what comes is loaded with the first one, which waits for it. It needs the classes of
+ * fetch, and Node makes those at first sight: together 20 ms that no start has to wait for.
+ */
+function createListener(ports: HttpServerPorts): Listener {
+  let listener: Listener | undefined
+  let loading: Promise<Listener> | undefined
+  const load = async (): Promise<Listener> => {
+    const { getRequestListener } = await import('@hono/node-server')
+    listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
+      // Only HTTP/1.0 may leave the host out; nothing here depends on which it is.
+      hostname: 'localhost',
+      errorHandler: (error) => ports.refuse(isRequestError(error) ? malformedRequest(error) : error),
+    })
+    return listener
+  }
+  return (incoming, outgoing) => {
+    if (listener !== undefined) {
+      void listener(incoming, outgoing)
+      return
+    }
+    loading ??= load()
+    void loading.then((loaded) => loaded(incoming, outgoing))
+  }
 }
 
 const endWith = ServerResponse.prototype.end as (this: ServerResponse, ...rest: unknown[]) => ServerResponse

@@ -8,12 +8,24 @@ import type { OpenBroker } from './broker.ts'
 
 /** Starts plugins with these settings, of each the same; their files are in `folder`. */
 export async function startPlugins(
-  { main, clock, metrics, logged }: OpenBroker,
+  open: OpenBroker,
   folder: string,
   plugins: readonly Plugin<never, Capability>[],
   settings: object = {},
 ): Promise<Plugins> {
-  const host = createPlugins(
+  const host = openPlugins(open, folder, plugins, settings)
+  await host.start()
+  return host
+}
+
+/** The same, to be started. */
+export function openPlugins(
+  { main, clock, metrics, logged }: OpenBroker,
+  folder: string,
+  plugins: readonly Plugin<never, Capability>[],
+  settings: object = {},
+): Plugins {
+  return createPlugins(
     {
       ...main,
       onCommit: main.door.onCommit,
@@ -32,8 +44,6 @@ export async function startPlugins(
       settings,
     })),
   )
-  await host.start()
-  return host
 }
 
 /** A request without a socket. */
