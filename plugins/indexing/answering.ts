@@ -30,6 +30,8 @@ export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
   readonly asked: () => readonly BrokerPort[]
   /** Warnings of brokers whose entries are aged. */
   readonly aged: () => readonly string[]
+  /** Warnings of brokers of whom is not known as of now when streams were last seen. */
+  readonly seenLast: () => readonly string[]
 }
 
 /** Who asks. */
@@ -106,6 +108,9 @@ export function createAnswering(ports: AnsweringPorts) {
       const { deduce } = ports.selecting
       const how = isDerivedWanted(asker.headers) ? { deduce, format: wish.shown.format } : undefined
       const foreign = isForeign(asker)
+      const { window, isLocal } = wish.question
+      if ((how !== undefined || window !== undefined) && !foreign && !isLocal)
+        warnings.push(...ports.seenLast())
       if (foreign) checkForwarded(parameters, wish.question, 'entities of another tenant')
       if (accept === undefined) checkForwarded(parameters, wish.question, 'only a broker has this media type')
       if (foreign || wish.forward !== undefined || accept === undefined) {

@@ -20,6 +20,15 @@ export function warningsOf(rows: readonly BrokerRow[]): string[] {
   })
 }
 
+/** Values of NGSILD-Warning: of registered brokers, when streams were last seen is told by readings alone. */
+export function seenWarningsOf(rows: readonly BrokerRow[]): string[] {
+  return rows.flatMap((row) => {
+    const { lastCrawl } = factsOf(row)
+    if (row.b === ownBroker || lastCrawl === undefined) return []
+    return [warning(110, row.host, `when streams of ${row.host} were last seen is of ${lastCrawl.began}`)]
+  })
+}
+
 /** What an operator should look at. */
 export function complaintsOf(rows: readonly BrokerRow[]): string[] {
   return rows.flatMap((row) => {

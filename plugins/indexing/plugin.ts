@@ -73,6 +73,7 @@ function start(host: IndexingHost): Running {
     context: host.context,
     asked: () => [mdr, ...remotes.asked()],
     aged: remotes.warnings,
+    seenLast: remotes.seenWarnings,
     async rebuild() {
       await remotes.stop()
       if (await empty()) begin()

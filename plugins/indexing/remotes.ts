@@ -12,7 +12,7 @@ import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.
 import type { Catalogue } from './catalogue.ts'
 import { indexedTypes } from './kinds.ts'
 import { leave } from './leaving.ts'
-import { complaintsOf, warningsOf } from './outlook.ts'
+import { complaintsOf, seenWarningsOf, warningsOf } from './outlook.ts'
 import { placeOf } from './place.ts'
 import { addressOf, createReach, type Reach, type ReachSettings, signatureOf } from './reach.ts'
 import { readSources } from './reading.ts'
@@ -218,6 +218,9 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
       ),
 
     warnings: () => warningsOf(standing()),
+    /** Of brokers that tell of observations. */
+    seenWarnings: () =>
+      seenWarningsOf(standing().filter(({ b }) => catalogue.countsOf(b)['observation'] !== 0)),
     complaints: () => complaintsOf(standing()),
     counts: (b: number) => running.get(b)?.remote.counts(),
 

@@ -41,6 +41,12 @@ const named = (i: number, name: string): object => ({
   [iri.label]: { type: 'Property', value: name },
 })
 
+const observation = {
+  id: 'urn:ngsi-ld:StreamObservation:3',
+  type: iri.StreamObservation,
+  [iri.hasSimpleResult]: { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' },
+}
+
 beforeAll(async () => {
   elsewhere = await startGatewayInside(join(folder, 'elsewhere'), noPlugins)
   door = openDoor(elsewhere.httpPort!)
@@ -55,7 +61,7 @@ beforeAll(async () => {
   const create = '/ngsi-ld/v1/entityOperations/create'
   const own = [named(1, 'b'), named(2, 'd'), property('temperature')]
   expect((await index.send('POST', create, own)).status).toBe(201)
-  const theirs = await elsewhere.send('POST', create, [named(3, 'a'), named(4, 'c')], {
+  const theirs = await elsewhere.send('POST', create, [named(3, 'a'), named(4, 'c'), observation], {
     'NGSILD-Tenant': 'site7',
   })
   expect(theirs.status).toBe(201)
@@ -116,6 +122,17 @@ it('times of writing are those that each broker has', async () => {
   const entities = answer.json() as Entity[]
   expect(numbers(entities).toSorted()).toEqual([1, 2, 3, 4])
   for (const one of entities) expect(one).toMatchObject({ createdAt: expect.any(String) })
+})
+
+it('when streams of others were last seen is told with the time of the reading', async () => {
+  const warning = async (parameters: Record<string, string>, headers = {}): Promise<unknown> =>
+    (await ask(parameters, headers)).headers['ngsild-warning']
+  const seen = { type: 'Sensor', timerel: 'after', timeAt: '2020-01-01T00:00:00Z' }
+  const told = expect.stringMatching(/^110 localhost:\d+ "when streams of .* last seen is of 20/)
+  expect(await warning(seen)).toEqual(told)
+  expect(await warning({ type: 'Sensor' }, { 'Selvedge-Index-Derived': 'true' })).toEqual(told)
+  expect(await warning({ ...seen, local: 'true' })).toBeUndefined()
+  expect(await warning({ type: 'Sensor' })).toBeUndefined()
 })
 
 it('features of both are one collection', async () => {
