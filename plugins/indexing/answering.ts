@@ -15,7 +15,7 @@ import { readingBareNames } from './bare-names.ts'
 import type { Catalogue } from './catalogue.ts'
 import { derivedName, isDerivedWanted, textWithDerived, withDerived } from './deduced.ts'
 import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
-import { kinds, searchable } from './kinds.ts'
+import { searchable } from './kinds.ts'
 import type { OwnBroker } from './own-broker.ts'
 import { checkForwarded, type Known, type Parameters, type Shown, wishOf } from './question.ts'
 import type { Selecting } from './selecting.ts'
@@ -53,7 +53,7 @@ export function createAnswering(ports: AnsweringPorts) {
 
   const known: Known = {
     isName: (name) => catalogue.nameOf(name) !== undefined,
-    isBare: (id) => catalogue.kindsOf(id) === kinds.observation,
+    hasBare: catalogue.hasBare,
   }
   const expand = () => readingBareNames(ports.context(), known.isName)
 

@@ -161,8 +161,9 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
       return row === undefined ? undefined : { n: n!, doc: row.doc, kinds: row.kinds }
     },
 
-    /** Bits of the kinds of an id; undefined for one that nothing has. */
-    kindsOf: (id: string) => parts.sql.kinds.get(id) as number | undefined,
+    /** Whether one of these ids is an observation and nothing else. */
+    hasBare: (ids: readonly string[]): boolean =>
+      parts.sql.hasKinds.get(JSON.stringify(ids), kinds.observation) === 1,
 
     /** Notes when observations were made of which nothing else was told. */
     async see(times: readonly (readonly [n: number, seen: number])[]): Promise<void> {

@@ -70,8 +70,8 @@ export type Parameters = ReadonlyMap<string, string>
 export interface Known {
   /** Whether it has ever seen an attribute of this name, or one below others of this path. */
   isName(name: string): boolean
-  /** Whether of an entity it keeps no more than whose it is and when it was made. */
-  isBare(id: string): boolean
+  /** Whether of one of these entities it keeps no more than whose it is and when it was made. */
+  hasBare(ids: readonly string[]): boolean
 }
 
 /** Parameters that the index understands. */
@@ -298,7 +298,8 @@ function reasonOf(parameters: Parameters, question: Question, known: Known): str
     selection &&
     typeNamesOf(selection).find((name) => kindOf(name) === 0 || kindOf(name) === kinds.observation)
   if (alien !== undefined) return `${alien} is not indexed`
-  if (selection === undefined && ids?.some(known.isBare) === true) return 'observations are not indexed'
+  if (selection === undefined && ids !== undefined && known.hasBare(ids))
+    return 'observations are not indexed'
   return q === undefined ? undefined : reasonOfQuery(q, known.isName)
 }
 

@@ -19,7 +19,9 @@ function entries(sql: PluginDatabase['prepare']) {
     addName: sql('INSERT INTO name (text) VALUES (?)'),
     node: sql('SELECT n FROM node WHERE id = ?').pluck(),
     addNode: sql('INSERT INTO node (id) VALUES (?)'),
-    kinds: sql('SELECT kinds FROM node WHERE id = ?').pluck(),
+    hasKinds: sql(
+      'SELECT EXISTS (SELECT 1 FROM json_each(?) AS slice CROSS JOIN node ON node.id = slice.value WHERE kinds = ?)',
+    ).pluck(),
     nodeRow: sql('SELECT n, id, prime, kinds FROM node WHERE n = ?'),
     speak: sql('UPDATE node SET prime = ?, kinds = ? WHERE n = ?'),
     dropNode: sql(

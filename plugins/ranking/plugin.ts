@@ -52,6 +52,7 @@ function backendOf(host: RankingHost): BrokerPort & { close(): void } {
       return port.address
     },
     exchange: port.exchange,
+    ...(port.list !== undefined && { list: port.list }),
     close: () => {},
   }
 }
