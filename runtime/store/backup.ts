@@ -137,9 +137,24 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function assertRoom({ folder, sparedBytes }: BackupOptions, bytes: number): void {
+function freeIn(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
-  const free = bavail * bsize
+  return bavail * bsize
+}
+
+/** The disk may fill while a copy is made; what it lacks then is what the gateway needs. */
+function assertSpared({ folder, sparedBytes }: BackupOptions): void {
+  const free = freeIn(folder)
+  if (free >= sparedBytes) return
+  throw new GatewayError(
+    'store.full',
+    `the backup was ended, and what there was of it removed: ${folder} has ${free} bytes free, and ${sparedBytes} are to stay so`,
+    { free, sparedBytes },
+  )
+}
+
+function assertRoom({ folder, sparedBytes }: BackupOptions, bytes: number): void {
+  const free = freeIn(folder)
   if (free >= bytes + sparedBytes) return
   throw new GatewayError('store.full', `${folder} has ${free} bytes free; the backup takes ${bytes}`, {
     free,
@@ -151,9 +166,10 @@ function assertRoom({ folder, sparedBytes }: BackupOptions, bytes: number): void
 async function copyTenant(
   { name, file }: { readonly name: string; readonly file: string },
   target: string,
-  { verify, isGentle }: BackupOptions,
+  options: BackupOptions,
   onProgress: (bytes: number) => void,
 ): Promise<Omit<BackedUpTenant, 'file'>> {
+  const { verify, isGentle } = options
   const source = openReader(file)
   let facts: TenantFacts
   let number: number
@@ -167,6 +183,7 @@ async function copyTenant(
       progress({ totalPages, remainingPages }) {
         onProgress((totalPages - remainingPages) * pageBytes)
         failpoint('backup:mid-copy')
+        assertSpared(options)
         if (isGentle) rest(Math.min(performance.now() - stepAt, limits.backupRestMsMax.value))
         stepAt = performance.now()
         return limits.backupPagesPerStep.value

@@ -3,10 +3,12 @@
  * when nothing else does, the process lives, and all is as before when the disk is well again.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, expect, it, vi } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { makeBackup } from '#store/backup.ts'
 import { failingDiskObstacle, makeFailingDisk } from '#test/kit/failing-disk.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
@@ -127,6 +129,37 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     await vi.waitFor(async () => expect(await create(client, 'c')).toBe(201), within)
     await vi.waitFor(() => expect(existsSync(reserve)).toBe(true), within)
     await vi.waitFor(async () => expect((await bodyOf(client)).status).toBe('ready'), within)
+  }, 60_000)
+
+  it('ends a backup that is being made, and nothing of it stays', async () => {
+    const disk = openDisk(24)
+    const data = join(disk.folder, 'data')
+    const { gateway, client } = await start(data)
+    const text = { type: 'Property', value: randomBytes(400_000).toString('base64') }
+    for (let i = 0; i < 8; i++)
+      expect((await client.send('POST', path, { ...note(String(i)), text })).status).toBe(201)
+    await gateway.stop()
+    const folder = join(disk.folder, 'backups')
+    const options = {
+      ...{ dataFolder: data, folder, verify: true, version: '0' },
+      ...{ sparedBytes: 1_000_000, isGentle: false },
+    }
+    let looks = 0
+    const backup = makeBackup(options, {
+      clock: systemClock,
+      onProgress: () => {
+        if (++looks === 2) disk.fill()
+      },
+    })
+    await expect(backup).rejects.toMatchObject({
+      code: 'store.full',
+      message: expect.stringContaining('was ended'),
+    })
+    expect(readdirSync(folder)).toEqual([])
+    disk.free()
+    expect(await makeBackup(options, { clock: systemClock, onProgress: () => undefined })).toMatchObject({
+      path: expect.stringContaining(folder),
+    })
   }, 60_000)
 
   it('also when it was full at the start, or the process was killed as it gave up its reserve', async () => {
