@@ -13,7 +13,8 @@ import {
   plus,
   stateHash,
 } from '#ngsi-ld/digest.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { chainOf } from '#ngsi-ld/via.ts'
 import type { Records } from '#store/records.ts'
 import type { Restored } from '#store/restore.ts'
 import type { Following, Span } from './following.ts'
@@ -36,6 +37,8 @@ export interface Digests {
   buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
+  /** Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one. */
+  others(id: string, through: string): readonly string[]
   /** What was observed of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
   /** What was observed of one attribute instance, in parts. */
@@ -141,6 +144,15 @@ export function createDigests({ following, history, records }: DigestsPorts): Di
           hashes.set(view.id, stateHash(seen(view.entity())))
         return hashes
       }),
+    others(id, through) {
+      const view = following.entity(id)
+      if (view === undefined) return []
+      const { attributes } = view.times()
+      const entity = view.entity()
+      return attributeNames(entity)
+        .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => timesKey(name, datasetId)))
+        .filter((key) => !chainOf(attributes[key]?.[2]).includes(through))
+    },
     history: (id, span) => alone(() => historyOf(id, span)),
     async *observed(id, key, span) {
       const [name = '', dataset = ''] = key.split(' ')

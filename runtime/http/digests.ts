@@ -14,7 +14,9 @@ import type { HttpContext } from './body.ts'
 
 export const digestsPath = '/selvedge/v1/digests'
 
-const known: ReadonlySet<string> = new Set(['type', 'through', 'bucket', 'id', 'from', 'to', 'position'])
+const known: ReadonlySet<string> = new Set([
+  ...['type', 'through', 'bucket', 'id', 'from', 'to', 'position', 'others'],
+])
 
 export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; readonly answers: Answers }) {
   return Object.freeze({
@@ -25,6 +27,9 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
       const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
       if (ask.parameters.has('position'))
         return answers.data(ask, { position, restoredAt: digests.restoredAt })
+      const others = ask.parameters.get('others')
+      if (others !== undefined)
+        return answers.data(ask, { position, others: othersOf(ask, others.split(',')) })
       if (ids !== undefined) {
         if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
         return answers.data(ask, { position, histories: await historiesOf(ask, ids.split(',')) })
@@ -37,9 +42,21 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
   })
 }
 
-async function historiesOf(ask: Ask, ids: readonly string[]): Promise<Record<string, HistoryDigests>> {
+/** Which of their attribute instances somebody else wrote last than the gateway that asks. */
+function othersOf({ broker, parameters }: Ask, ids: readonly string[]): Record<string, readonly string[]> {
+  const through = parameters.get('through')
+  if (through === undefined) throw badRequestData('is needed with others', 'through')
+  assertFew(ids, 'others')
+  return Object.fromEntries(ids.map((id) => [id, broker.digests.others(id, through)]))
+}
+
+function assertFew(ids: readonly string[], parameter: string): void {
   if (ids.length > limits.digestIdsMax.value)
-    throw badRequestData(`names at most ${limits.digestIdsMax.value} entities`, 'id')
+    throw badRequestData(`names at most ${limits.digestIdsMax.value} entities`, parameter)
+}
+
+async function historiesOf(ask: Ask, ids: readonly string[]): Promise<Record<string, HistoryDigests>> {
+  assertFew(ids, 'id')
   const from = numberOf(ask, 'from') ?? Number.MIN_SAFE_INTEGER
   const to = numberOf(ask, 'to') ?? Number.MAX_SAFE_INTEGER
   const histories: Record<string, HistoryDigests> = {}

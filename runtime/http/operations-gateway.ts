@@ -35,7 +35,7 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
     'Uplinks',
     'Counts and hashes of what is held, to compare: of entities by buckets, of one bucket by ids, of histories by days',
     { 200: 'Object' },
-    { parameters: ['type', 'through', 'bucket', 'id', 'from', 'to', 'position'] },
+    { parameters: ['type', 'through', 'bucket', 'id', 'from', 'to', 'position', 'others'] },
   ),
   'POST /selvedge/v1/uplinks/:id/reconcile': op(
     'Uplinks',

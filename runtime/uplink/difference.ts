@@ -11,6 +11,12 @@ import { isBelow, isSameScope } from './placing.ts'
 import type { Step } from './plan.ts'
 import { instanceKeys, keyOf, type LeavingPorts } from './reading.ts'
 
+/**
+ * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
+ * newer there, whatever the clocks of both say.
+ */
+export type IsOthers = (key: string) => boolean
+
 /** Drops of what is over there and went here, where nobody wrote it since. */
 export function surplusOf(
   view: EntityView,
@@ -18,10 +24,12 @@ export function surplusOf(
   {
     following,
     reading,
+    isOthers,
     onNewer,
   }: {
     readonly following: Pick<Following, 'droppedOf'>
     readonly reading: Pick<LeavingPorts, 'selection' | 'isFromThere'>
+    readonly isOthers: IsOthers
     readonly onNewer: () => void
   },
 ): readonly Step[] {
@@ -37,7 +45,7 @@ export function surplusOf(
     const { name, dataset, at } = gone
     if (!reading.selection.takesAttribute(name)) return []
     const known = instancesOf(there, name).find(({ datasetId = '' }) => datasetId === dataset)
-    if (known === undefined || !isWrittenAfter(known, at))
+    if (known === undefined || !isOthers(key) || !isWrittenAfter(known, at))
       return [{ kind: 'drop', entity: { id, type }, name, dataset }]
     onNewer()
     return []
@@ -51,10 +59,12 @@ export function differenceOf(
   {
     times,
     placedBefore,
+    isOthers,
     onNewer,
   }: {
     readonly times: SystemTimes
     readonly placedBefore: string | undefined
+    readonly isOthers: IsOthers
     readonly onNewer: () => void
   },
 ): readonly Step[] {
@@ -69,7 +79,14 @@ export function differenceOf(
         const known = theirs.get(key)
         if (known === undefined) return true
         if (covers(known, one)) return false
-        if (!isNewer(known, one, times.attributes[key]?.[1] ?? times.modified)) return true
+        if (
+          !isNewer(
+            known,
+            one,
+            isOthers(key) ? (times.attributes[key]?.[1] ?? times.modified) : Number.POSITIVE_INFINITY,
+          )
+        )
+          return true
         onNewer()
         return false
       })

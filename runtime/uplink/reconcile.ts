@@ -12,13 +12,13 @@ import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
-import { differenceOf, surplusOf } from './difference.ts'
+import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
 import type { Outcome } from './outcome.ts'
 import { type Head, type Layer, layersOf, type Step } from './plan.ts'
 import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
-import { areBuckets, areEntities, areHistories, isBucket, type Told, toldBy } from './told.ts'
+import { areBuckets, areEntities, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
@@ -180,21 +180,45 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       return (await comparePart(task, part.slice(0, half))) && (await comparePart(task, part.slice(half)))
     }
     const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
+    const others = await othersOf([...there.keys()])
+    if (others === undefined) return false
     const steps = part.flatMap((view) => {
       const one = there.get(view.id)
       const onNewer = (): void => {
         task.newer = (task.newer ?? 0) + 1
       }
+      const isOthers = others.get(view.id) ?? (() => true)
       const told = stepsOfEntity(view, 0, reading)
       const all = [
-        ...(one === undefined ? [] : surplusOf(view, one, { ...ports, onNewer })),
-        ...differenceOf(told, one, { times: view.times(), placedBefore: task.placedBefore, onNewer }),
+        ...(one === undefined ? [] : surplusOf(view, one, { ...ports, isOthers, onNewer })),
+        ...differenceOf(told, one, {
+          times: view.times(),
+          placedBefore: task.placedBefore,
+          isOthers,
+          onNewer,
+        }),
       ]
       if (one === undefined) task.missing++
       else if (all.length > 0) task.different++
       return all
     })
     return send(task, steps)
+  }
+
+  /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
+  async function othersOf(ids: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
+    const found = new Map<string, IsOthers>()
+    if ((await centre.isSelvedge()) !== true) return found
+    for (let i = 0; i < ids.length; i += limits.digestIdsMax.value) {
+      const some = ids.slice(i, i + limits.digestIdsMax.value).map(encodeURIComponent)
+      const through = encodeURIComponent(ports.alias)
+      const question = `/selvedge/v1/digests?others=${some.join(',')}&through=${through}`
+      const answer = await told(areOthers, () => centre.look(question))
+      if (answer === undefined) return undefined
+      for (const [id, keys] of Object.entries(answer.json?.others ?? {}))
+        found.set(id, (key) => keys.includes(key))
+    }
+    return found
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {

@@ -48,5 +48,10 @@ export const areHistories = (
 ): json is { readonly histories: Readonly<Record<string, HistoryDigests>> } =>
   isObject(json) && isObject(json['histories']) && Object.values(json['histories']).every(isObject)
 
+export const areOthers = (
+  json: unknown,
+): json is { readonly others: Readonly<Record<string, readonly string[]>> } =>
+  isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
+
 export const areEntities = (json: unknown): json is readonly Entity[] =>
   Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')

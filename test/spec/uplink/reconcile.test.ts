@@ -137,6 +137,20 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ compared: 12 })
   }, 60_000)
 
+  it('asks who wrote last over there, and by what came from here goes no clock', async () => {
+    const told = await centre.get(`/selvedge/v1/digests?others=urn:tank:7,urn:none&through=nobody`)
+    expect(told.json()).toMatchObject({ others: { 'urn:tank:7': ['name', 'level'], 'urn:none': [] } })
+    expect((await centre.get('/selvedge/v1/digests?others=urn:tank:7')).status).toBe(400)
+    const { contextSourceAlias: alias }: { contextSourceAlias: string } = (
+      await site.get('/ngsi-ld/v1/info/sourceIdentity')
+    ).json()
+    const mine = async (): Promise<unknown> =>
+      (await centre.get(`/selvedge/v1/digests?others=urn:tank:7&through=${alias}`)).json()
+    expect(await mine()).toMatchObject({ others: { 'urn:tank:7': [] } })
+    await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, { name: { type: 'Property', value: 'x' } })
+    expect(await mine()).toMatchObject({ others: { 'urn:tank:7': ['name'] } })
+  }, 60_000)
+
   it('leaves what somebody wrote over there since then', async () => {
     const mine = { name: { type: 'Property', value: 'of the centre' } }
     await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, mine)
