@@ -219,6 +219,7 @@ export function createDocuments(ports: DocumentsPorts) {
       stage.at,
       JSON.stringify(draft.entity),
       draft.times['']?.[2] ?? null,
+      draft.created,
     )
     stage.write('entity.delete', draft.rid)
     stage.published(() => entities.forget(draft.id))

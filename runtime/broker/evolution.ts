@@ -52,7 +52,7 @@ export function livesOf(ports: EvolutionPorts, id: string): Lives | undefined {
   return {
     rids,
     entity: JSON.parse(current?.doc ?? grave!.doc) as Entity,
-    created: current?.created,
+    created: current?.created ?? grave?.created ?? undefined,
     modified: current === undefined ? grave!.at : latestOf(ports, current, 'modified'),
     deleted: current === undefined ? grave!.at : undefined,
   }

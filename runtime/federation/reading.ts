@@ -153,7 +153,7 @@ function overlay(
     retrieve: (id) => merged(id, broker.retrieve(id)),
     query(query: EntityQuery): QueryPage {
       const { limit, offset, count, ...search } = query
-      const matches = compileSearch(search)
+      const matches = compileSearch(search, (id) => merged(id, broker.retrieve(id)))
       const fits = (view: EntityView): boolean => matches(view.entity(), view.times())
       const first = broker.query({ ...query, limit: offset + limit, offset: 0, count: true })
       const held = first.entities.flatMap((view) => {

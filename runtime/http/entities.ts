@@ -3,15 +3,17 @@
  * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest
  * path of the interface: it awaits nothing and sends the stored text.
  */
-import type { EntityView } from '#broker/types.ts'
+import type { EntityQuery, EntityView } from '#broker/types.ts'
 import { parseEntity } from '#ngsi-ld/entity.ts'
-import { notFound } from '#ngsi-ld/problem.ts'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
+import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
+import { wholeNumber } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 import { readQueryBody } from './query-body.ts'
@@ -71,6 +73,8 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
     // What goes by a map is chosen already.
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
     const query = entityQueryOf(ask, rendering.attrs, selectors)
+    // Components find by what entities are linked to, and have no use for those.
+    if (c.env.isWithin !== true) checkLinks(query, ask)
     const { entities, count, more, next } = ask.broker.query(query)
     const texts = entities.flatMap((view: EntityView) => rendering.text(view) ?? [])
     const linked = rendering.linked?.(entities) ?? []
@@ -110,4 +114,14 @@ export function createEntityRoutes({ asks, answers, rules }: EntityRoutePorts) {
       return list(c, { ...ask, parameters: new Map([...ask.parameters, ...parameters]) }, entities)
     },
   })
+}
+
+/** Conditions on linked entities go only with these (5.7.2.4). @throws ngsi-ld.bad-request-data */
+function checkLinks({ q }: EntityQuery, { parameters }: Ask): void {
+  const depth = q === undefined ? 0 : linkedDepthOf(q)
+  if (depth === 0) return
+  if ((parameters.get('join') ?? '@none') === '@none')
+    throw badRequestData('conditions on linked entities go only with join', 'q')
+  if (depth > (wholeNumber(parameters, 'joinLevel') ?? 1))
+    throw badRequestData('reaches further than joinLevel', 'q')
 }

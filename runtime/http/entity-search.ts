@@ -9,6 +9,7 @@ import { parseOrder } from '#ngsi-ld/order.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { attributesOf } from '#ngsi-ld/registration-match.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
@@ -38,6 +39,10 @@ export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 /** Parameters that select entities and order them. */
 export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
 
+/** Every entity has these, so that they select nothing (5.7.2.4). */
+const systemNames: ReadonlySet<string> = new Set(['createdAt', 'modifiedAt', 'deletedAt'])
+const isNoSystemName = (name: string): boolean => !systemNames.has(name)
+
 /** The type selection of a request. */
 export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {
   const type = parameters.get('type')
@@ -64,13 +69,16 @@ export function entityQueryOf(
   truthOf(parameters, 'splitEntities')
   if (given('type')?.trim() === '*' && isLocal === false)
     throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
-  const selects = chosen !== undefined || sufficient.some((name) => parameters.has(name))
-  if (!selects && isLocal !== true)
+  const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, valuesOf(ask))
+  const selects = (name: string): boolean => {
+    if (name === 'attrs') return listOf(parameters, name)?.some(isNoSystemName) === true
+    return name === 'q' ? q !== undefined && attributesOf(q).some(isNoSystemName) : parameters.has(name)
+  }
+  if (chosen === undefined && !sufficient.some(selects) && isLocal !== true)
     throw badRequestData(`one of ${sufficient.join(', ')} is needed, or local=true`)
   const [selector, ...more] = chosen ?? []
   const alone = more.length === 0 ? selector : undefined
   const idPattern = given('idPattern') ?? alone?.idPattern
-  const q = given('q')
   const scopeQ = given('scopeQ')
   // Which sources are asked is decided before; here it only has to be a filter.
   const csf = given('csf')
@@ -86,7 +94,7 @@ export function entityQueryOf(
     selectors: more.length > 0 ? chosen : undefined,
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     attrs: attrs === undefined ? undefined : [...attrs],
-    q: q === undefined ? undefined : parseQuery(q, context.expand, valuesOf(ask)),
+    q,
     geo: parseGeoQuery(
       {
         georel: given('georel'),

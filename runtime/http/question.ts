@@ -6,6 +6,7 @@ import type { Question } from '#federation/requests.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
@@ -30,7 +31,10 @@ export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead
   const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
   const types = type === undefined ? undefined : parseTypeSelection(type, expand)
   const geo = parseGeoQuery({ georel, geometry, coordinates, geoproperty }, expand)
-  const q = given['q'] === undefined ? [] : attributesOf(parseQuery(given['q'], expand))
+  const tree = given['q'] === undefined ? undefined : parseQuery(given['q'], expand)
+  const q = tree === undefined ? [] : attributesOf(tree)
+  // Entities that these are linked to may be anywhere, so that is judged here.
+  const isOurs = (name: string): boolean => name === 'q' && tree !== undefined && linkedDepthOf(tree) > 0
   const looksAt = [...q, ...(geo === undefined ? [] : [geo.property])]
   const shown = attrsWanted(ask)
   // What is not shown may still decide who is found.
@@ -38,7 +42,9 @@ export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead
   const interest: Interest = { ids: id?.split(','), idPattern, types, attrs }
   return {
     interests: [interest],
-    parameters: Object.fromEntries(Object.entries(given).filter(([name]) => passedOn.has(name))),
+    parameters: Object.fromEntries(
+      Object.entries(given).filter(([name]) => passedOn.has(name) && !isOurs(name)),
+    ),
     looksAt,
     splits: splitsOf(given['splitEntities']),
   }

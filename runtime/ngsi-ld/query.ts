@@ -156,6 +156,12 @@ export function hasLinked(tree: QueryTree): boolean {
   return termsOf(tree).some((term) => term.path.linked !== undefined)
 }
 
+/** Through how many relationships, one behind the other, a query leads at most. */
+export function linkedDepthOf(tree: QueryTree): number {
+  const depthOf = ({ linked }: QueryPath): number => (linked === undefined ? 0 : 1 + depthOf(linked.path))
+  return Math.max(0, ...termsOf(tree).map(({ path }) => depthOf(path)))
+}
+
 /** Values from `low` to `high` of one type; times are milliseconds UTC, dates their text. */
 export interface Interval {
   readonly type: 'number' | 'boolean' | 'string' | 'dateTime' | 'date' | 'time'

@@ -11,7 +11,8 @@ export const entityWrites = {
   'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
   'entity.times': 'UPDATE entity SET created = ?, modified = ?, sys = ? WHERE id = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
-  'tombstone.insert': 'INSERT INTO tombstone (n, id, rid, at, doc, heard) VALUES (?, ?, ?, ?, ?, ?)',
+  'tombstone.insert':
+    'INSERT INTO tombstone (n, id, rid, at, doc, heard, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',
   'expiry.delete': 'DELETE FROM expiry WHERE at = ? AND rid = ?',
   'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
@@ -47,6 +48,8 @@ export interface TombstoneRow {
   readonly doc: string
   /** Through which other brokers it had been created; null where it began here. */
   readonly heard: string | null
+  /** ms; null where that was not kept. */
+  readonly created: number | null
 }
 
 /** A row kept in memory, and whether it was read since the hand came by. */
@@ -190,16 +193,16 @@ function createRecentRows() {
 /** What is left of deleted entities. */
 function createGraves(database: Database) {
   const gravesWithin = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
   )
   const graveOf = database.prepare<[number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE rid = ?',
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE rid = ?',
   )
   const graves = database.prepare<[string], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE id = ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE id = ? ORDER BY n',
   )
   const gravesBehind = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return {
     tombstones: (id: string) => graves.all(id),

@@ -279,6 +279,14 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
     AND NOT (json_extract(i.value, '$.type') = 'GeoProperty' AND json_extract(i.value, '$.value.type') = 'Point');
 `,
   },
+  {
+    version: 46,
+    title: 'when deleted entities had been created',
+    sql: `
+-- ms; null where that was not kept.
+ALTER TABLE tombstone ADD COLUMN created INTEGER;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -180,6 +180,12 @@ export interface AnsweredOtherwise {
 
 export const answeredOtherwise: readonly AnsweredOtherwise[] = [
   {
+    test: '018_14_02',
+    kind: 'standard',
+    clause: '4.5.23.3',
+    why: 'Expects one entity for join=flat where nothing is linked; a flat answer is always a list.',
+  },
+  {
     test: '054_02_02',
     kind: 'choice',
     clause: '5.6.18, 6.3.2',

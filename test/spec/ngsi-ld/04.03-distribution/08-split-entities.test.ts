@@ -70,6 +70,14 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     })
   })
 
+  test('what q asks of linked entities is judged here, whoever holds what', async () => {
+    const link = { type: 'Relationship', object: 'urn:p:3' }
+    await one.send('POST', entities, { id: 'urn:p:4', type: 'Pump', feeds: link })
+    const q = encodeURIComponent('feeds{flow}==1')
+    expect(await found(`q=${q}&join=inline`)).toEqual({ 'urn:p:4': [] })
+    await one.ask('DELETE', `${entities}/urn:p:4`)
+  })
+
   test('a Query in a body says the same', async () => {
     const body = { type: 'Query', entities: [{ type: 'Pump' }], q: 'flow==1;heat==2', splitEntities: true }
     const path = '/ngsi-ld/v1/entityOperations/query'

@@ -151,6 +151,8 @@ describe('a query that is refused', () => {
   it.each([
     ['', /type, attrs, q/],
     ['idPattern=x', /type, attrs, q/],
+    ['attrs=createdAt,modifiedAt', /type, attrs, q/],
+    ['q=modifiedAt>2020-01-01T00:00:00Z', /type, attrs, q/],
     ['colour=red', /colour/],
     ['type=Car&type=Plane', /type is given twice/],
     ['type=', /type/],

@@ -121,11 +121,17 @@ it('shall outlive the entity', async () => {
     type: 'Sensor',
     speed: property(1, { observedAt: at(0) }),
   })
+  const { createdAt } = (await gateway.get(`/ngsi-ld/v1/entities/${gone}?options=sysAttrs`)).json() as {
+    createdAt: string
+  }
   await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${gone}`)
-  const evolution = (await gateway.get(`/ngsi-ld/v1/temporal/entities/${gone}`)).json() as {
+  const evolution = (await gateway.get(`/ngsi-ld/v1/temporal/entities/${gone}?options=sysAttrs`)).json() as {
     speed: Instance[]
+    deletedAt: string
   }
   expect(evolution.speed[0]).toMatchObject({ value: 1, observedAt: at(0) })
+  expect(evolution).toMatchObject({ createdAt })
+  expect(evolution.deletedAt >= createdAt).toBe(true)
 })
 
 it('more instances than an answer holds shall come in parts that join without a gap', async () => {

@@ -127,7 +127,7 @@ describe('q through a relationship', () => {
     ['houses{name}=="b"', ['Road:1']],
     ['name=="b"|on{lanes}==2', ['House:1', 'House:2']],
   ])('%s shall find %j', async (q, expected) => {
-    const found = (await json(`?q=${encoded(q)}`)) as { id: string }[]
+    const found = (await json(`?q=${encoded(q)}&join=inline&joinLevel=2`)) as { id: string }[]
     expect(found.map(({ id }) => id)).toEqual(expected.map(urn))
   })
 })
@@ -140,6 +140,9 @@ describe('a join that cannot be meant', () => {
     ['join=flat&joinLevel=x', /^joinLevel/],
     ['pick=on{name}', /join/],
     ['join=inline&pick=on{in{name}}', /^joinLevel/],
+    ['q=on{name}==1', /^q: .*only with join/],
+    ['q=on{name}==1&join=@none', /^q: .*only with join/],
+    ['q=on{in{name}}==1&join=flat', /^q: .*joinLevel/],
     ['join=inline&pick=on{name', /^pick.*}/],
     ['join=inline&pick=on{}', /^pick/],
     ['pick=name&omit=name', /^omit/],
