@@ -115,6 +115,12 @@ export const uplinkLimits = {
   ),
   uplinkSetbacksMax: limit(10_000, 'entities', 'Known to fail', 'the oldest begins anew'),
   uplinkRefusalBytesMax: limit(32 * 1024 * 1024, 'bytes', 'Of an uplink, on disk', 'the oldest goes, told'),
+  uplinkForgoneMax: limit(
+    1000,
+    'attributes',
+    'Of what was refused and went, to be told as gaps',
+    'one gap for the rest',
+  ),
   uplinksLookMs: limit(1000, 'ms', 'How soon a new uplink begins', 'the next look'),
   uplinkFaultMs: limit(5000, 'ms', 'A lane that failed for a fault of ours rests', 'it begins again'),
 } as const satisfies Record<string, Limit>

@@ -55,7 +55,18 @@ export interface Centre {
 
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
+/** Packs one after the other: many at once would take the core of a small board from who decides. */
+function createPacking(): (text: string) => Promise<Buffer> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (text) => {
+    const next = last.then(() => pack(text, { level: 1 }))
+    last = next.catch(() => undefined)
+    return next
+  }
+}
+
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
+  const packed = createPacking()
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
@@ -78,7 +89,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
     // Who does not know of it may answer anything at all, to all that was sent before that was known.
     const isOpen = packs === undefined
-    const sent = isPacked ? await pack(text, { level: 1 }) : text
+    const sent = isPacked ? await packed(text) : text
     if (isPacked) headers['content-encoding'] = 'gzip'
     bytes += sent === undefined ? 0 : sent.length
     const url = settings.base + path

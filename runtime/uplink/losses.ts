@@ -170,14 +170,20 @@ interface Gap {
   readonly atMost?: boolean
 }
 
-function gapStep(
+/** The entity by which the other broker is told of a gap. */
+export function gapStep(
   id: string,
   {
     id: entity,
     stream,
     alias,
     placing,
-  }: { id: string | undefined; stream: FollowedStream | undefined; alias: string; placing: Placing },
+  }: {
+    id: string | undefined
+    stream: Pick<FollowedStream, 'name' | 'dataset'> | undefined
+    alias: string
+    placing: Placing
+  },
   { from, to, count, reason, atMost }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })

@@ -1,30 +1,49 @@
 /**
  * What the other brokers will not take, kept for people: per uplink so many steps and bytes, so that one that is refused
- * all the time takes nothing from the others. What goes beyond is the oldest; that is told and counted.
+ * all the time takes nothing from the others. What goes beyond is the oldest; that is told here,
+ * counted, and becomes a gap over there.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Door } from '#broker/door.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { UplinkStates } from '#store/uplink-states.ts'
 import { printStep } from './anew.ts'
 import type { Refusal } from './outcome.ts'
+import type { Step } from './plan.ts'
+import type { UplinkState } from './state.ts'
 
 export interface RefusalsPorts {
-  readonly states: Pick<UplinkStates, 'lastRefusal' | 'refusalSizes'>
+  readonly states: Pick<UplinkStates, 'lastRefusal' | 'refusalSizes' | 'refusal'>
   readonly door: Pick<Door, 'commit'>
+  readonly clock: Pick<Clock, 'now'>
   readonly log: Log
 }
 
 export interface Refusals {
-  /** Settles when they are on disk. */
-  bury(uplink: string, refusals: readonly Refusal[]): Promise<void>
+  /**
+   * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns the state of the uplink with
+   * what is to be told of that; both are one commit.
+   */
+  bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
   /** Settles when it is gone from disk. */
   remove(q: number): Promise<void>
   /** How many of an uplink went beyond its room since start. */
   letGo(uplink: string): number
 }
 
-export function createRefusals({ states, door, log }: RefusalsPorts): Refusals {
+/** Something that was refused and goes, and when (ms) it was refused. */
+export interface LetGo {
+  readonly entity: Step['entity']
+  /** What it told; left out where something was to go. */
+  readonly attributes?: Readonly<Record<string, readonly AttributeInstance[]>>
+  readonly at: number
+}
+
+export type OnLetGo = (gone: readonly LetGo[]) => UplinkState
+
+export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
   let last = states.lastRefusal()
   /** Bytes by number, the oldest first, by uplink. */
   const kept = new Map<string, Map<number, number>>()
@@ -37,16 +56,25 @@ export function createRefusals({ states, door, log }: RefusalsPorts): Refusals {
   const gone = new Map<string, number>()
 
   return Object.freeze({
-    async bury(uplink, refusals) {
+    async bury(uplink, refusals, onLetGo) {
       const mine = keptOf(uplink)
       const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
       for (const { q, text } of rows) mine.set(q, text.length)
       const old = beyond(mine)
       for (const q of old) mine.delete(q)
+      const lost = old.map((q): LetGo => {
+        const { step, at } = states.refusal(q) ?? {
+          step: rows.find((row) => row.q === q)!.text,
+          at: clock.now(),
+        }
+        return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at }
+      })
+      const state = lost.length === 0 ? undefined : JSON.stringify(onLetGo(lost))
       await door.commit((stage) => {
         for (const { q, step, reason, text } of rows)
           stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
         for (const q of old) stage.write('uplink-refusal.delete', q)
+        if (state !== undefined) stage.write('uplink.put', uplink, state)
       })
       for (const { step, reason } of rows)
         log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })

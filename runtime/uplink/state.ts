@@ -5,6 +5,7 @@
  */
 import type { Position } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
+import type { Forgone } from './forgone.ts'
 import type { Loss } from './losses.ts'
 import type { ReconcileTask } from './reconcile.ts'
 
@@ -29,6 +30,8 @@ export interface UplinkState {
   ahead: readonly Portion[]
   /** What of these did not go up and is still to be told, by stream and reason. */
   losses: { [of: string]: Loss }
+  /** What was refused, is not kept any more, and is still to be told, by what it is of. */
+  readonly forgone: { [of: string]: Forgone }
   /** The last record of what the history let go that was told, or need not be. */
   gap: number
   /** By a person, who alone ends it. */
@@ -63,6 +66,7 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     spans: [],
     ahead: [],
     losses: {},
+    forgone: {},
     gap: 0,
     isPaused: false,
     day: { date: '', bytes: 0 },

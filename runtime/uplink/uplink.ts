@@ -15,6 +15,7 @@ import { fillSpan } from './backfill.ts'
 import { budgetLane } from './budget-lane.ts'
 import type { Centre } from './centre.ts'
 import { createComparing } from './comparing.ts'
+import { forgoneGaps } from './forgone.ts'
 import type { Gate } from './gate.ts'
 import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
@@ -93,9 +94,8 @@ export function createUplink(
   const { counts, restored } = state
   /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
   const toldAs = new Map<string, number>()
-  let toldMost = 0
+  let [toldMost, savedAt] = [0, Number.NEGATIVE_INFINITY]
   let [isClosed, knowsCentre, isFilling, isUnsaved] = [false, false, false, true]
-  let savedAt = Number.NEGATIVE_INFINITY
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
@@ -247,6 +247,14 @@ export function createUplink(
     isUnsaved = true
   }
 
+  /** Tells what is missing there for good, because it was refused and is not kept any more. */
+  async function confess(): Promise<void> {
+    const { steps, told } = forgoneGaps(state, { uplink: id, alias: ports.alias, placing })
+    if (steps.length === 0 || !(await deliverAll(steps))) return
+    told()
+    isUnsaved = true
+  }
+
   async function liveLane(): Promise<void> {
     while (!isClosed) {
       let isIdle = true
@@ -259,6 +267,7 @@ export function createUplink(
           isIdle = false
         }
         await ghosts.lay(deliverAll)
+        await confess()
         if (await comparing.look()) isUnsaved = true
       }
       await keep()

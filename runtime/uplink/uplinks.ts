@@ -15,6 +15,7 @@ import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
 import { type Centre, type CentreSettings, createCentre } from './centre.ts'
+import { forgo } from './forgone.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
 import { createLosses } from './losses.ts'
@@ -71,7 +72,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   const running = new Map<string, Running>()
   /** Those that have a state on disk. */
   const kept = new Set(uplinkStates.ids())
-  const refusals = createRefusals({ states: uplinkStates, door, log })
+  const refusals = createRefusals({ states: uplinkStates, door, clock, log })
   let isClosed = false
   let looking = Promise.resolve()
 
@@ -137,7 +138,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
         save: (saved) => save(one, saved),
-        bury: (some) => refusals.bury(id, some),
+        bury: (some) => refusals.bury(id, some, (gone) => forgo(state, gone)),
       },
     )
   }

@@ -5,8 +5,11 @@ import { createLog } from '#base/log.ts'
 import { createUplinkStates } from '#store/uplink-states.ts'
 import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
+import { forgo, forgoneGaps } from '#uplink/forgone.ts'
 import type { Refusal } from '#uplink/outcome.ts'
-import { createRefusals } from '#uplink/refusals.ts'
+import { createPlacing } from '#uplink/placing.ts'
+import { createRefusals, type OnLetGo } from '#uplink/refusals.ts'
+import { newState, readState, type UplinkState } from '#uplink/state.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
@@ -15,6 +18,7 @@ let events: string[]
 beforeEach(async () => {
   bare = await openBareDoor(writer)
   events = []
+  state = newState({ n: 0, at: 0 }, undefined)
 })
 afterEach(() => bare.close())
 
@@ -24,7 +28,7 @@ const open = () => {
     ...{ level: 'info', clock: bare.clock },
     write: (line) => events.push((JSON.parse(line) as { event: string }).event),
   })
-  return { states, refusals: createRefusals({ states, door: bare.door, log }) }
+  return { states, refusals: createRefusals({ states, door: bare.door, clock: bare.clock, log }) }
 }
 const refused = (count: number, value = ''): readonly Refusal[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -35,20 +39,22 @@ const refused = (count: number, value = ''): readonly Refusal[] =>
       attributes: new Map([['v', [{ type: 'Property', value }]]]),
     },
   }))
+let state: UplinkState
+const letGo: OnLetGo = (gone) => forgo(state, gone)
 const toldLetGo = (): number => events.filter((event) => event === 'uplink.refused-let-go').length
 
 it('keeps so many of each uplink, over a restart, too', async () => {
   const most = limits.uplinkRefusalsMax.value
   const first = open()
-  await first.refusals.bury('quiet', refused(1))
-  await first.refusals.bury('busy', refused(most))
+  await first.refusals.bury('quiet', refused(1), letGo)
+  await first.refusals.bury('busy', refused(most), letGo)
   expect(first.refusals.letGo('busy')).toBe(0)
   await first.refusals.remove(5)
-  await first.refusals.bury('busy', refused(1))
+  await first.refusals.bury('busy', refused(1), letGo)
   expect(toldLetGo()).toBe(0)
 
   const { refusals, states } = open()
-  await refusals.bury('busy', refused(2))
+  await refusals.bury('busy', refused(2), letGo)
   expect([refusals.letGo('busy'), refusals.letGo('quiet'), toldLetGo()]).toEqual([2, 0, 1])
   expect(states.refusalCount()).toBe(most + 1)
   // The only one of the other is older than all, and stays.
@@ -58,9 +64,22 @@ it('keeps so many of each uplink, over a restart, too', async () => {
 it('keeps so many bytes of each uplink', async () => {
   const { refusals, states } = open()
   const part = limits.uplinkRefusalBytesMax.value / 4
-  for (let i = 0; i < 3; i++) await refusals.bury('big', refused(1, 'x'.repeat(part)))
-  await refusals.bury('small', refused(1))
+  for (let i = 0; i < 3; i++) await refusals.bury('big', refused(1, 'x'.repeat(part)), letGo)
+  await refusals.bury('small', refused(1), letGo)
   expect(refusals.letGo('big')).toBe(0)
-  await refusals.bury('big', refused(1, 'x'.repeat(part)))
+  await refusals.bury('big', refused(1, 'x'.repeat(part)), letGo)
   expect([refusals.letGo('big'), states.refusalCount(), states.refusal(1)]).toEqual([1, 4, undefined])
+  // What went is told over there, also after a crash.
+  const kept = readState(states.get('big')!)
+  const { steps, told } = forgoneGaps(kept, { uplink: 'big', alias: 'a', placing: createPlacing(undefined) })
+  expect(steps).toMatchObject([{ kind: 'put', entity: { type: ['HistoryGap'] } }])
+  const gap = Object.fromEntries((steps[0] as unknown as { attributes: Map<string, unknown> }).attributes)
+  expect(gap).toMatchObject({
+    gapOf: [{ object: 'urn:a:0' }],
+    gapAttribute: [{ value: 'v' }],
+    lostAtMost: [{ value: 1 }],
+    reason: [{ value: 'refused' }],
+  })
+  told()
+  expect(kept.forgone).toEqual({})
 }, 60_000)

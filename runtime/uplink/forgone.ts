@@ -1,0 +1,84 @@
+/**
+ * What the other broker refused and is not kept any more: an entity of type HistoryGap tells it which attribute of which entity
+ * is missing, from when to when, and how much at most. What is still to be told is part of the state, bounded; beyond, one gap
+ * without an entity counts all the rest. Nothing is told of gaps that are refused themselves.
+ */
+import { hash } from 'node:crypto'
+import { limits } from '#base/limits.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { gapStep, gapType } from './losses.ts'
+import type { Placing } from './placing.ts'
+import type { Step } from './plan.ts'
+import type { LetGo } from './refusals.ts'
+import type { UplinkState } from './state.ts'
+
+/** What is missing of an attribute instance, or of an entity where none is named; times are ms. */
+export interface Forgone {
+  readonly id?: string
+  readonly name?: string
+  readonly dataset?: string
+  readonly from: number
+  readonly to: number
+  readonly count: number
+}
+
+export interface ForgoneRule {
+  readonly uplink: string
+  readonly alias: string
+  readonly placing: Placing
+}
+
+/** Adds what goes to what is to be told. */
+export function forgo(state: UplinkState, gone: readonly LetGo[]): UplinkState {
+  for (const one of gone) {
+    if ([one.entity.type].flat().includes(gapType)) continue
+    for (const lost of forgoneOf(one)) {
+      const named = JSON.stringify([lost.id, lost.name, lost.dataset])
+      const hasRoom =
+        named in state.forgone || Object.keys(state.forgone).length < limits.uplinkForgoneMax.value
+      const key = hasRoom ? named : ''
+      const { from, to, count } = lost
+      const known = state.forgone[key] ?? (hasRoom ? { ...lost, count: 0 } : { from, to, count: 0 })
+      state.forgone[key] = {
+        ...known,
+        ...{ from: Math.min(known.from, from), to: Math.max(known.to, to), count: known.count + count },
+      }
+    }
+  }
+  return state
+}
+
+function forgoneOf({ entity: { id }, attributes, at }: LetGo): readonly Forgone[] {
+  if (attributes === undefined) return [{ id, from: at, to: at, count: 1 }]
+  return Object.entries(attributes).flatMap(([name, instances]) =>
+    instances.map(({ observedAt = '', datasetId: dataset = '' }): Forgone => {
+      const time = dateTimeToMs(observedAt) ?? at
+      return { id, name, dataset, from: time, to: time, count: 1 }
+    }),
+  )
+}
+
+/** What is to be told now; `told` is to be called then. */
+export function forgoneGaps(
+  state: UplinkState,
+  { uplink, alias, placing }: ForgoneRule,
+): { readonly steps: readonly Step[]; told(): void } {
+  const open = Object.entries(state.forgone)
+  const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+  const steps = open.map(([key, { id, name, dataset = '', from, to, count }]) => {
+    const stream = name === undefined ? undefined : { name, dataset }
+    const gap = { from, to, count, reason: 'refused', atMost: true }
+    return gapStep(
+      `${prefix}:refused-${hash('sha1', key).slice(0, 12)}-${from}`,
+      { id, stream, alias, placing },
+      gap,
+    )
+  })
+  return {
+    steps,
+    told() {
+      // What grew while it was told is told again, by the same gap where it began at the same time.
+      for (const [key, one] of open) if (state.forgone[key] === one) delete state.forgone[key]
+    },
+  }
+}
