@@ -68,7 +68,9 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         ? []
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
     const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
-    return [{ owed: { ...owed, entity }, judged: mergeCopies([...local, copy, ...others]) }]
+    const judged = mergeCopies([...local, copy, ...others])
+    // Of entities that several hold parts of, all parts are told (5.8.6).
+    return [{ owed: isSplit ? { ...owed, ...judged } : { ...owed, entity }, judged }]
   }
 
   return {

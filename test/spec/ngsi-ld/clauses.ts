@@ -39,7 +39,7 @@ export const clauses: readonly Clause[] = [
       property('distribution'),
       property('history-merge'),
     ],
-    'What a source tells of a subscription is told as it came, without what is held of the same entity here or elsewhere.',
+    'What a source tells of a subscription is told as it came; with splitEntities, with what is held of the same entity here and elsewhere.',
   ),
   done(
     '1.9',

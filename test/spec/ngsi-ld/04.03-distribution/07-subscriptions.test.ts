@@ -254,7 +254,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await make(there, 'urn:p:8', { flow: at(1), scope: '/plant' })
     await make(there, 'urn:p:9', { flow: at(1), scope: '/plant' })
     const [told, ...more] = await bodies(1)
-    expect([told!.data, more]).toMatchObject([[{ id: 'urn:p:9', flow: at(1) }], []])
+    expect([told!.data, more]).toMatchObject([[{ id: 'urn:p:9', flow: at(1), heat: at(2) }], []])
     await third.close()
   })
 
