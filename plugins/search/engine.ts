@@ -82,29 +82,31 @@ export function createEngine(
       if (isErrors(admitted)) return admitted
       const { document, operationName, variableValues, operation: kind } = admitted
       // A subscription lasts; its reads are bounded one by one.
-      const patience = AbortSignal.timeout(limits.searchOperationMs.value)
-      const until = kind.operation === 'subscription' ? signal : AbortSignal.any([signal, patience])
+      const isLasting = kind.operation === 'subscription'
+      const until = isLasting ? { signal, end: () => {} } : patienceWith(signal)
       return {
         ...{ schema, document, variableValues },
         operationName: operationName ?? null,
-        contextValue: operation(until),
+        contextValue: Object.assign(operation(until.signal), { end: until.end }) satisfies Bounded,
         hideSuggestions: !settings.introspection,
       }
     },
     async run(args) {
+      const { reads, end } = args.contextValue as Bounded & { reads: Reads }
       if (running >= limits.searchOperationsMax.value) {
+        end()
         const message = `${running} operations are being answered, which is the most; repeat in a moment`
         return { errors: [new GraphQLError(message, { extensions: { code: 'BUSY' } })] }
       }
       running++
       try {
         const result = await execute(args)
-        const { reads } = args.contextValue as LiveOperation
         const warnings = reads.warnings()
         const told = { reads: reads.statistics(), ...(warnings.length > 0 && { warnings }) }
         return { ...result, extensions: { ...result.extensions, ...told } }
       } finally {
         running--
+        end()
       }
     },
     subscribe: (args) => subscribe(args),
@@ -122,4 +124,28 @@ export function createEngine(
       sockets.close()
     },
   } satisfies Engine)
+}
+
+/** An operation that ends. */
+interface Bounded extends LiveOperation {
+  end(): void
+}
+
+/**
+ * Aborted with a signal, or when an operation takes too long. Nothing is left of it when it ends: signals that the platform combines
+ * are held weakly, which keeps what was read for an answer in memory until a whole collection of garbage.
+ */
+function patienceWith(signal: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+  const patience = new AbortController()
+  const abort = (): void => patience.abort()
+  const timer = setTimeout(abort, limits.searchOperationMs.value).unref()
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  return {
+    signal: patience.signal,
+    end() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+    },
+  }
 }

@@ -17,7 +17,13 @@ import { within } from './patience.ts'
 /** What answers a request; it never rejects. */
 export type Serve = (
   request: Request,
-  env: { readonly incoming: IncomingMessage; readonly body: Buffer; readonly isWithin: true },
+  env: {
+    readonly incoming: IncomingMessage
+    readonly body: Buffer
+    readonly isWithin: true
+    /** Aborted when nobody waits any more. A request that has it would be kept until a whole collection of garbage. */
+    readonly signal: AbortSignal
+  },
 ) => Response | Promise<Response>
 
 /** A broker whose answers come from `serve`. */
@@ -101,9 +107,8 @@ async function answerOf(
     const request = new Request(`http://localhost${path}`, {
       method,
       headers: incoming.headers as never,
-      signal,
     })
-    return await writtenOut(await serve(request, { incoming, body: bytes, isWithin: true }))
+    return await writtenOut(await serve(request, { incoming, body: bytes, isWithin: true, signal }))
   } catch (error) {
     // Such as a path that no URL can have.
     return { failure: 'unreachable', reason: (error as Error).message }

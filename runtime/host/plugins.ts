@@ -162,8 +162,8 @@ export function createPlugins(
   const component = (name: string): BrokerPort =>
     createComponentBroker(() => ports.addresses(name)[0] ?? name, {
       refusalOf,
-      async serve(request, { body }) {
-        const environment = { body: async () => body, signal: request.signal }
+      async serve(request, { body, signal }) {
+        const environment = { body: async () => body, signal }
         const running = answer(name, request, environment)
         try {
           return await running

@@ -34,7 +34,9 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
       if (rest === undefined)
         return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
       const path = url.slice(start + name.length + 1)
-      return of(name, new Request(url.slice(0, start) + path, request), env).then((response) =>
+      // Body and signal are in the environment; a request that carries them costs as much as many an answer.
+      const { method, headers } = request
+      return of(name, new Request(url.slice(0, start) + path, { method, headers }), env).then((response) =>
         relocated(response, name),
       )
     },
