@@ -6,6 +6,7 @@
 import { clockLimits } from './clock-limits.ts'
 import { diskLimits } from './disk-limits.ts'
 import { downwardLimits } from './downward-limits.ts'
+import { httpLimits } from './http-limits.ts'
 import { type Limit, limit, underTrial } from './limit.ts'
 import { mqttLimits } from './mqtt-limits.ts'
 import { pluginLimits } from './plugin-limits.ts'
@@ -56,6 +57,12 @@ export const limits = underTrial({
     'bytes',
     'Documents read lately, per tenant',
     'least recently used leaves',
+  ),
+  knownPagesRidsMax: limit(
+    16_384,
+    'entities',
+    'On pages of lists listed lately, per tenant; 128 kB',
+    'the oldest page leaves',
   ),
   // Log, tail, chunks
   logBytesMax: limit(
@@ -293,12 +300,8 @@ export const limits = underTrial({
     'open connections are cut; what they owe is on disk',
   ),
   closeMs: limit(8000, 'ms', 'systemd kills after ten seconds', 'open work is abandoned; it is on disk'),
-  httpConnectionsMax: limit(1000, 'connections', 'File descriptors', 'refused'),
-  httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),
-  httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
-  httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
-  httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 
+  ...httpLimits,
   ...sourceLimits,
   ...clockLimits,
   ...diskLimits,

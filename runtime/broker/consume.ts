@@ -14,7 +14,7 @@ import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
-import { createEntityQuery } from '#store/entity-query.ts'
+import { createEntityQuery, type EntityPageRequest } from '#store/entity-query.ts'
 import type { Unwritten, ValueTest } from '#store/newer-values.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
@@ -43,13 +43,27 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     nameOf: names.find,
     unwritten: (attribute, test) => unwrittenOf(live, attribute, test),
   })
+  const shownOf = (rows: readonly EntityRow[]): readonly EntityView[] => {
+    const now = clock.now()
+    const views: EntityView[] = []
+    for (const row of rows) {
+      const one = shown(row, now)
+      if (one !== undefined) views.push(one)
+    }
+    return views
+  }
+  /** A page of which everything is in memory. */
+  const known = (query: EntityQuery): QueryPage | undefined => {
+    if (query.count || query.order !== undefined || query.limit === 0) return undefined
+    const page = search.knownPage(query, inOrderOfCreation(query))
+    return page && { entities: shownOf(page.rows), more: page.more, next: page.rows.at(-1)?.rid.toString() }
+  }
   // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
   const answer = database.transaction((query: EntityQuery): QueryPage => {
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } = limit === 0 ? nothing : pageOf(search, what, { limit, offset, after, order })
-    const now = clock.now()
     return {
-      entities: rows.flatMap((row) => shown(row, now) ?? []),
+      entities: shownOf(rows),
       more,
       ...(next === undefined ? {} : { next }),
       ...(count ? { count: search.count(what) } : {}),
@@ -69,7 +83,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       const entity = (): Entity => JSON.parse(grave.doc) as Entity
       return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
     },
-    query: (query: EntityQuery): QueryPage => answer(query),
+    query: (query: EntityQuery): QueryPage => known(query) ?? answer(query),
   })
 }
 
@@ -97,12 +111,11 @@ function pageOf(
   what: EntitySearch,
   { limit, offset, after, order }: Pick<EntityQuery, 'limit' | 'offset' | 'after' | 'order'>,
 ): PositionedPage {
-  const start = after === undefined ? offset : 0
   if (order === undefined) {
-    const behind = after === undefined ? undefined : ridOf(after)
-    const { rows, more } = search.page(what, { limit, offset: start, after: behind })
+    const { rows, more } = search.page(what, inOrderOfCreation({ limit, offset, after }))
     return { rows, more, next: rows.at(-1)?.rid.toString() }
   }
+  const start = after === undefined ? offset : 0
   const behind = after === undefined ? undefined : placeOf(after, order.terms.length)
   const { rows, more, last } = search.ordered(what, order, { limit, offset: start, after: behind })
   return {
@@ -111,6 +124,13 @@ function pageOf(
     next: last && Buffer.from(JSON.stringify([...last.keys, last.rid])).toString('base64url'),
   }
 }
+
+const inOrderOfCreation = ({
+  limit,
+  offset,
+  after,
+}: Pick<EntityQuery, 'limit' | 'offset' | 'after'>): EntityPageRequest =>
+  after === undefined ? { limit, offset } : { limit, offset: 0, after: ridOf(after) }
 
 function ridOf(position: string): number {
   if (!/^\d{1,15}$/.test(position)) throw unknownPosition()

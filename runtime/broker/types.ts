@@ -99,7 +99,7 @@ export interface QueryPage {
   /** True when more follow after this page. */
   readonly more: boolean
   /** Position behind the last entity. */
-  readonly next?: string
+  readonly next?: string | undefined
 }
 
 /** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */

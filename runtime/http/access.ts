@@ -3,9 +3,10 @@
  * Open are the liveness probe and the path of
  * notifications of context sources, the end of which only the source knows. It knows no callers and no rights; those come with an identity.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import type { DirectReads } from './direct-reads.ts'
 import type { HttpEnv } from './server.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
@@ -40,6 +41,17 @@ export function guard(
   }
 }
 
+/** The same for the short way: who does not know the token goes the long one, where it is refused. */
+export function guardDirect(direct: DirectReads, token: string): DirectReads {
+  const expected = digest(token)
+  return (incoming) => {
+    const { authorization, 'x-auth-token': other } = incoming.headers
+    const given = bearer.exec(authorization ?? '')?.[1] ?? other
+    if (typeof given !== 'string' || !timingSafeEqual(digest(given.trim()), expected)) return undefined
+    return direct(incoming)
+  }
+}
+
 const lets = 'Access-Control-Allow-Origin'
 
 /** Lets pages of any origin read whatever `fetch` answers at paths that are shared, refusals among it. */
@@ -56,7 +68,7 @@ export function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch 
 }
 
 function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
+  return hash('sha256', token, 'buffer')
 }
 
 function pathOf(url: string): string {

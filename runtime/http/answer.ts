@@ -11,6 +11,13 @@ import { isNamed, versionTag } from './version-tag.ts'
 
 type Headers = Readonly<Record<string, string>>
 
+/** An answer before it is a Response, for whoever writes it to the connection without one. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string | null
+}
+
 /** Entities as JSON text without @context, and the context their names are in. */
 export interface Rendered {
   readonly texts: readonly string[]
@@ -27,10 +34,14 @@ export interface Answers {
   contextFor(ask: Ask): Context
   /** 200 with one entity. */
   entity(ask: Ask, text: string, context: Context): Response
+  /** The same. */
+  whole(ask: Ask, text: string, context: Context): Reply
   /** The same of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
-  version(ask: Ask, text: string, context: Context, state: EntityState): Response
+  version(ask: Ask, text: string, context: Context, state: EntityState): Reply
   /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
   list(ask: Ask, rendered: Rendered, page?: Page): Response
+  /** The same. */
+  page(ask: Ask, rendered: Rendered, page?: Page): Reply
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
   partial(ask: Ask, text: string, context: Context, range: string): Response
   /** 201 without a body, or with `text`, where old clients want one. */
@@ -48,7 +59,7 @@ export interface EntityState {
   readonly knows: string | undefined
 }
 
-interface Page {
+export interface Page {
   readonly count?: number | undefined
   readonly links: PageLinks
   /** Value of Content-Range. */
@@ -76,35 +87,41 @@ export function createAnswers({ core }: { core: Context }): Answers {
   const plain = ({ tenant }: Pick<AskHead, 'tenant'>): Headers =>
     tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
 
+  const wholeOf = (ask: Ask, text: string, context: Context): Reply => {
+    const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
+    return { status: statusOf(ask), headers: head(ask, context), body }
+  }
+  const pageOf = (ask: Ask, { texts, context }: Rendered, page?: Page): Reply => {
+    const member = ask.type === 'application/json' ? undefined : memberText(context)
+    const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
+    const headers = head(ask, context)
+    if (page === undefined) return { status: statusOf(ask), headers, body }
+    return {
+      status: page.range === undefined ? statusOf(ask) : 206,
+      headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
+      body,
+    }
+  }
+
   return Object.freeze({
     contextFor({ type, context }) {
       if (context === core || type === 'application/ld+json') return context
       return linkOf(context) === undefined ? core : context
     },
 
-    entity(ask, text, context) {
-      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-      return new Response(body, { status: statusOf(ask), headers: head(ask, context) })
-    },
+    entity: (ask, text, context) => responseOf(wholeOf(ask, text, context)),
+    whole: wholeOf,
 
     version(ask, text, context, { version, knows }) {
       const tag = versionTag(version, representationOf(ask), context)
       if (knows !== undefined && isNamed(knows, tag))
-        return new Response(null, { status: 304, headers: { ...plain(ask), ETag: tag } })
+        return { status: 304, headers: { ...plain(ask), ETag: tag }, body: null }
       const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-      return new Response(body, { status: statusOf(ask), headers: { ...head(ask, context), ETag: tag } })
+      return { status: statusOf(ask), headers: { ...head(ask, context), ETag: tag }, body }
     },
 
-    list(ask, { texts, context }, page) {
-      const member = ask.type === 'application/json' ? undefined : memberText(context)
-      const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
-      const headers = head(ask, context)
-      if (page === undefined) return new Response(body, { status: statusOf(ask), headers })
-      return new Response(body, {
-        status: page.range === undefined ? statusOf(ask) : 206,
-        headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
-      })
-    },
+    list: (ask, rendered, page) => responseOf(pageOf(ask, rendered, page)),
+    page: pageOf,
 
     partial(ask, text, context, range) {
       const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
@@ -132,6 +149,9 @@ export function createAnswers({ core }: { core: Context }): Answers {
       }),
   } satisfies Answers)
 }
+
+export const responseOf = ({ status, headers, body }: Reply): Response =>
+  new Response(body, { status, headers })
 
 /** 203 where the answer is not what is stored, but what an earlier version would have (1.9, 6.3.21). */
 const statusOf = ({ amendment }: Ask): number => (amendment?.isAltered() === true ? 203 : 200)

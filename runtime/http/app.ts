@@ -23,19 +23,31 @@ import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
 import { createAsks } from './ask.ts'
 import { backupsPath, createBackupRoutes } from './backups.ts'
-import { createBodies, type HttpContext, headerOf } from './body.ts'
+import { createBodies, headerOf } from './body.ts'
 import { type ComponentRoutes, type Components, createComponentRoutes } from './components.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
 import { createDigestRoutes, digestsPath } from './digests.ts'
-import { attributesPath, createDiscoveryRoutes, typesPath } from './discovery.ts'
-import { createDistribution, type Distribution } from './distribution.ts'
-import { createEntityRoutes, entitiesPath } from './entities.ts'
+import { createDirectReads, type DirectReads } from './direct-reads.ts'
+import { createDiscoveryRoutes } from './discovery.ts'
+import { createDistribution } from './distribution.ts'
+import { createEntityRoutes } from './entities.ts'
 import { createEntityMapTable } from './entity-maps.ts'
-import { createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
+import { createEntityOperationRoutes } from './entity-operations.ts'
+import { createEntityReads } from './entity-reads.ts'
+import {
+  discoveryTable,
+  entityTable,
+  type Method,
+  type Methods,
+  type Route,
+  snapshotTable,
+  type Table,
+  temporalTable,
+} from './entity-table.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
 import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
-import { createMappedQueries, type MappedQueries } from './mapped-queries.ts'
+import { createMappedQueries } from './mapped-queries.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
 import { openApiOf } from './openapi.ts'
 import { withSlashesEncoded } from './path.ts'
@@ -44,12 +56,12 @@ import { createPurgeRoutes } from './purge.ts'
 import { createRouter } from './router.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from './senml.ts'
 import type { HttpEnv } from './server.ts'
-import { createSnapshotRoutes, snapshotsPath, type TellOfSnapshot } from './snapshots.ts'
+import { createSnapshotRoutes, type TellOfSnapshot } from './snapshots.ts'
 import { createSourceIdentityRoutes, sourceIdentityPath } from './source-identity.ts'
 import { createSourceNotificationTable } from './source-notifications.ts'
 import { createStreamRoutes } from './streams.ts'
 import { createSubscriptionTable, subscriptionsPath } from './subscriptions.ts'
-import { createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
+import { createTemporalRoutes } from './temporal.ts'
 import { createTemporalWriteRoutes } from './temporal-writes.ts'
 import { createTunnelled } from './tunnelled.ts'
 import { createTunnelTable } from './tunnels.ts'
@@ -95,13 +107,14 @@ export interface App {
   /** Ends streams, which would stay open. */
   end(): void
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+  /** The same for the plainest requests, without either; undefined for all others. */
+  readonly direct: DirectReads
   /** The routes of one component, as a listener of its own has them. */
   component(name: string): (request: Request, env: HttpEnv) => Promise<Response>
   /** The answer to an error from outside the routes. */
   refuse(error: unknown, tenant?: string): Response
 }
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 const methodsKnown: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -111,9 +124,6 @@ const methodsKnown: ReadonlySet<string> = new Set([
   'DELETE',
   'OPTIONS',
 ])
-type Route = (c: HttpContext) => Response | Promise<Response>
-type Methods = Readonly<Partial<Record<Method, Route>>>
-
 export function createApp(ports: AppPorts, settings: AppSettings): App {
   const { broker, contexts, takeFrame, alias, passing, tunnels, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
@@ -126,7 +136,8 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const distribution = createDistribution({ ...ports, asks, bodies, answers, problems })
   const mapped = createMappedQueries({ broker, bodies, maps, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
-  const entities = createEntityRoutes({ asks, answers, rules })
+  const reads = createEntityReads(answers)
+  const entities = createEntityRoutes({ asks, answers, reads, rules })
   const writes = createEntityWriteRoutes({ asks, answers, rules })
   const purge = createPurgeRoutes({ asks, answers, problems })
   const operations = createEntityOperationRoutes({ asks, answers, problems })
@@ -163,11 +174,9 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         mapped,
       ),
       ...discoveryTable(discovery, snapshot, distribution),
-      [hostedContextsPath]: { GET: stored.list, POST: stored.add },
-      [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
+      ...contextTable(stored),
       [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ asks, answers, clock, alias }).retrieve },
       [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
-      [platformContextPath]: { GET: createContextRoutes().platform },
       [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
       ...adminTable(admin),
@@ -180,6 +189,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
   return Object.freeze({
     ...app,
+    direct: createDirectReads({ ...ports, core: contexts.core, reads }, settings),
     component: (name: string) => async (request: Request, env: HttpEnv) => {
       try {
         return await components.of(name, request, env)
@@ -193,8 +203,6 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     },
   })
 }
-
-type Table = Readonly<Record<string, Methods>>
 
 /** The table with the description of all of it, which is written when it is asked for first. */
 function described(table: Table): Table {
@@ -211,6 +219,12 @@ function described(table: Table): Table {
   return whole
 }
 
+const contextTable = (stored: ReturnType<typeof createJsonLdContextRoutes>): Table => ({
+  [hostedContextsPath]: { GET: stored.list, POST: stored.add },
+  [`${hostedContextsPath}/:context`]: { GET: stored.serve, DELETE: stored.remove },
+  [platformContextPath]: { GET: createContextRoutes().platform },
+})
+
 const adminTable = (admin: ReturnType<typeof createAdminRoutes>): Table => ({
   '/health/live': { GET: admin.live },
   '/health/ready': { GET: admin.ready },
@@ -220,126 +234,11 @@ const adminTable = (admin: ReturnType<typeof createAdminRoutes>): Table => ({
   '/selvedge/v1/plugins': { GET: admin.plugins },
 })
 
-/** Paths of what is known of types and attributes. */
-function discoveryTable(
-  discovery: ReturnType<typeof createDiscoveryRoutes>,
-  snapshot: EntityRoutes['snapshot'],
-  shared: Distribution,
-): Table {
-  return {
-    [typesPath]: { GET: snapshot.within(discovery.types, shared.discover('types', discovery.types)) },
-    [`${typesPath}/:type`]: {
-      GET: snapshot.within(discovery.type, shared.discover('type', discovery.type)),
-    },
-    [attributesPath]: {
-      GET: snapshot.within(discovery.attributes, shared.discover('attributes', discovery.attributes)),
-    },
-    [`${attributesPath}/:attribute`]: {
-      GET: snapshot.within(discovery.attribute, shared.discover('attribute', discovery.attribute)),
-    },
-  }
-}
-
-function snapshotTable(snapshot: EntityRoutes['snapshot']): Table {
-  return {
-    [snapshotsPath]: { GET: snapshot.list, POST: snapshot.create, DELETE: snapshot.purge },
-    [`${snapshotsPath}/:id`]: { GET: snapshot.retrieve, PATCH: snapshot.patch, DELETE: snapshot.remove },
-    [`${snapshotsPath}/:id/clone`]: { POST: snapshot.clone },
-  }
-}
-
-interface TemporalRoutes {
-  readonly temporal: ReturnType<typeof createTemporalRoutes>
-  readonly history: ReturnType<typeof createTemporalWriteRoutes>
-  readonly snapshot: EntityRoutes['snapshot']
-}
-
-/** Paths of temporal entities, which context sources may have a part in. */
-function temporalTable(
-  { temporal, history, snapshot }: TemporalRoutes,
-  shared: Distribution,
-  mapped: MappedQueries,
-): Table {
-  return {
-    [temporalQueryPath]: {
-      POST: snapshot.within(
-        temporal.queryByBody,
-        mapped.aroundBody(shared.historiesByBody(temporal.queryByBody)),
-      ),
-    },
-    [temporalPath]: {
-      GET: snapshot.within(temporal.query, mapped.around(shared.histories(temporal.query))),
-      POST: shared.write('upsertTemporal', 'entity', history.create),
-    },
-    [`${temporalPath}/:id`]: {
-      GET: snapshot.within(temporal.retrieve, mapped.around(shared.history(temporal.retrieve))),
-      DELETE: shared.write('deleteTemporal', 'whole', history.remove),
-    },
-    [`${temporalPath}/:id/attrs`]: { POST: shared.write('appendAttrsTemporal', 'fragment', history.append) },
-    [`${temporalPath}/:id/attrs/:attribute`]: {
-      DELETE: shared.write('deleteAttrsTemporal', 'attribute', history.removeAttribute),
-    },
-    [`${temporalPath}/:id/attrs/:attribute/:instance`]: {
-      PATCH: shared.write('updateAttrInstanceTemporal', 'attribute', history.replaceInstance),
-      DELETE: shared.write('deleteAttrInstanceTemporal', 'attribute', history.removeInstance),
-    },
-  }
-}
-
-interface EntityRoutes {
-  readonly entities: ReturnType<typeof createEntityRoutes>
-  readonly writes: ReturnType<typeof createEntityWriteRoutes>
-  readonly operations: ReturnType<typeof createEntityOperationRoutes>
-  readonly purge: ReturnType<typeof createPurgeRoutes>
-  readonly snapshot: ReturnType<typeof createSnapshotRoutes>
-}
-
-/** Routes of entities, which context sources may have a part in. */
-function entityTable(
-  { entities, writes, operations, purge, snapshot }: EntityRoutes,
-  shared: Distribution,
-  mapped: MappedQueries,
-): Table {
-  return {
-    [entitiesPath]: {
-      GET: snapshot.within(entities.query, mapped.around(shared.query(entities.query))),
-      POST: shared.write('createEntity', 'entity', entities.create),
-      DELETE: shared.purge(purge.purge),
-    },
-    [`${entitiesPath}/:id`]: {
-      GET: snapshot.within(entities.retrieve, mapped.around(shared.retrieve(entities.retrieve))),
-      PATCH: shared.write('mergeEntity', 'fragment', writes.merge),
-      PUT: shared.write('replaceEntity', 'entity', writes.replace),
-      DELETE: shared.write('deleteEntity', 'whole', writes.remove),
-    },
-    [`${entitiesPath}/:id/attrs`]: {
-      POST: shared.write('appendAttrs', 'fragment', writes.append),
-      PATCH: shared.write('updateEntity', 'fragment', writes.update),
-    },
-    [`${entitiesPath}/:id/attrs/:attribute`]: {
-      PATCH: shared.write('updateAttrs', 'attribute', writes.updateAttribute),
-      PUT: shared.write('replaceAttrs', 'attribute', writes.replaceAttribute),
-      DELETE: shared.write('deleteAttrs', 'attribute', writes.removeAttribute),
-    },
-    [`${entityOperationsPath}/create`]: { POST: shared.batch('createBatch', operations.create) },
-    [`${entityOperationsPath}/upsert`]: { POST: shared.batch('upsertBatch', operations.upsert) },
-    [`${entityOperationsPath}/query`]: {
-      POST: snapshot.within(
-        entities.queryByBody,
-        mapped.aroundBody(shared.queryByBody(entities.queryByBody)),
-      ),
-    },
-    [`${entityOperationsPath}/update`]: { POST: shared.batch('updateBatch', operations.update) },
-    [`${entityOperationsPath}/merge`]: { POST: shared.batch('mergeBatch', operations.merge) },
-    [`${entityOperationsPath}/delete`]: { POST: shared.batch('deleteBatch', operations.remove) },
-  }
-}
-
 function serve(
   table: Table,
   { answer: refuse, under }: { readonly answer: App['refuse'] } & Pick<ComponentRoutes, 'under'>,
   metrics: Metrics,
-): Omit<App, 'end' | 'component'> {
+): Omit<App, 'end' | 'component' | 'direct'> {
   const requests = metrics.counter('selvedge_http_requests_total')
   const hono = new Hono<{ Bindings: HttpEnv }>({ getPath: rawPath, router: createRouter() })
   for (const [path, methods] of Object.entries(described(table))) hono.all(path, byMethod(methods))
@@ -363,7 +262,7 @@ function serve(
       }
       return hono.fetch(request, env)
     },
-  } satisfies Omit<App, 'end' | 'component'>)
+  } satisfies Omit<App, 'end' | 'component' | 'direct'>)
 }
 
 /** Path as it was sent, still encoded: decoding comes after the path is cut into segments. */

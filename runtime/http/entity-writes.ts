@@ -28,7 +28,7 @@ const representations = ['normalized', 'concise', 'simplified', 'keyValues'] as 
 const isSimplified = (options: ReadonlySet<string>): boolean =>
   options.has('simplified') || options.has('keyValues')
 
-export function createEntityWriteRoutes({ asks, answers, rules }: EntityRoutePorts) {
+export function createEntityWriteRoutes({ asks, answers, rules }: Omit<EntityRoutePorts, 'reads'>) {
   const updated = (ask: AskHead, result: UpdateResult): Response => {
     if (result.notUpdated.length === 0) return answers.noContent(ask)
     const notUpdated = result.notUpdated.map(({ attributeName, reason }) => ({

@@ -6,17 +6,27 @@
 import type { PageLinks } from './answer.ts'
 import type { Paging } from './negotiate.ts'
 
+/** Links around a page behind which there are `more`, from the `position` behind it where that is known. */
+export type PageLinker = (more: boolean, position?: string) => PageLinks
+
 export function pageLinks(
   url: string,
-  { limit, offset }: Pick<Paging, 'limit' | 'offset'>,
+  paging: Pick<Paging, 'limit' | 'offset'>,
   more: boolean,
   position?: string,
 ): PageLinks {
-  if (limit === 0) return {}
-  const next = more ? pageAt(url, limit, offset + limit) : undefined
-  return {
-    next: next === undefined || position === undefined ? next : `${next}&pageKey=${position}`,
-    prev: offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined,
+  return pageLinker(url, paging)(more, position)
+}
+
+/** The same for one request after the other: what does not depend on the answer is found once. */
+export function pageLinker(url: string, { limit, offset }: Pick<Paging, 'limit' | 'offset'>): PageLinker {
+  if (limit === 0) return () => ({})
+  const prev = offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined
+  let behind: string | undefined
+  return (more, position) => {
+    if (!more) return { next: undefined, prev }
+    behind ??= pageAt(url, limit, offset + limit)
+    return { next: position === undefined ? behind : `${behind}&pageKey=${position}`, prev }
   }
 }
 

@@ -13,6 +13,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { productToken } from '#base/version.ts'
 import type { TenantBroker } from '#broker/types.ts'
+import type { Reply } from './answer.ts'
 import type { TunnelGuest } from './tunnel-guest.ts'
 import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
 
@@ -65,6 +66,8 @@ export interface Upgrade {
 }
 
 export interface HttpServerPorts {
+  /** Answers plain requests before a Request is made of them. */
+  readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
   /** The answer to a request so malformed that no Request could be made of it. */
   refuse(error: unknown): Response
@@ -111,6 +114,11 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (state.closing) outgoing.shouldKeepAlive = false
+      const reply = ports.direct?.(incoming)
+      if (reply !== undefined) {
+        write(outgoing, reply)
+        return
+      }
       outgoing.end = endPlainly
       listener(incoming, outgoing)
     },
@@ -164,6 +172,17 @@ function createListener(ports: HttpServerPorts): Listener {
     loading ??= load()
     void loading.then((loaded) => loaded(incoming, outgoing))
   }
+}
+
+/** A whole answer at once. A text in ASCII is handed over as Latin-1: these are the same bytes, and sooner copied. */
+function write(outgoing: ServerResponse, { status, headers, body }: Reply): void {
+  if (body === null) {
+    outgoing.writeHead(status, headers).end()
+    return
+  }
+  const length = Buffer.byteLength(body)
+  outgoing.writeHead(status, { ...headers, 'Content-Length': length })
+  outgoing.end(body, length === body.length ? 'latin1' : 'utf8')
 }
 
 const endWith = ServerResponse.prototype.end as (this: ServerResponse, ...rest: unknown[]) => ServerResponse

@@ -4,6 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Database } from './database.ts'
+import { createKnownPages } from './known-pages.ts'
 
 export const entityWrites = {
   'entity.insert':
@@ -121,6 +122,18 @@ export function createEntities(database: Database) {
       }
       return rows.filter((row) => row !== undefined)
     },
+    /** The same, where all of them are in memory. */
+    knownRows(rids: readonly number[]): readonly EntityRow[] | undefined {
+      const rows: EntityRow[] = []
+      for (const rid of rids) {
+        const row = recent.byRid(rid)
+        if (row === undefined) return undefined
+        rows.push(row)
+      }
+      return rows
+    },
+    /** To be forgotten when types of entities were written, once that is on disk. */
+    pages: createKnownPages(),
     /** The first rows behind a rid; they are not kept in memory. */
     behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
     lastRid: () => lastRid.get()?.rid ?? 0,

@@ -15,6 +15,7 @@ import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
 import type { Entities, EntityRow } from './entities.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
+import type { ListedPage } from './known-pages.ts'
 import {
   armRowsStatement,
   choosePlan,
@@ -39,7 +40,7 @@ export interface JudgedEntity {
 
 export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral'> {
   readonly database: Database
-  readonly entities: Pick<Entities, 'byId' | 'byRid' | 'byRids'>
+  readonly entities: Pick<Entities, 'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages'>
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
 }
@@ -74,6 +75,7 @@ const defaults: EntityQuerySettings = {
 
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
+  const { pages } = ports.entities
 
   const sqlPorts: SqlPorts = {
     ...ports,
@@ -102,10 +104,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return sifted(listed, passing, offset + limit).slice(offset)
   }
 
-  const exactPage = (plan: Plan, after: number, limit: number, offset: number): EntityPage => {
+  const listPage = (plan: Plan, after: number, limit: number, offset: number): ListedPage => {
     const rids = ridsOf(plan, after, limit + 1, offset)
-    return { rows: ports.entities.byRids(rids.slice(0, limit)), more: rids.length > limit }
+    return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
+  const rowsOf = ({ rids, more }: ListedPage): EntityPage => ({ rows: ports.entities.byRids(rids), more })
 
   /**
    * Goes through the candidates of a plan in order until `take` returns false. What selects too much and gives too
@@ -153,9 +156,15 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
+    const known = pages.find(search, { limit, offset, after })
+    if (known !== undefined) return rowsOf(known)
     const conditions = compileConditions(search, sqlPorts)
     const plan = choosePlan(conditions, planPorts)
-    if (plan.exact && search.idPattern === undefined) return exactPage(plan, after, limit, offset)
+    if (plan.exact && search.idPattern === undefined) {
+      const listed = listPage(plan, after, limit, offset)
+      pages.remember(search, { limit, offset, after }, listed)
+      return rowsOf(listed)
+    }
     const rows: EntityRow[] = []
     let skipped = 0
     const rest = walk(search, conditions, plan, after, (row) => {
@@ -164,7 +173,9 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return rows.length <= limit
     })
     if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
-    const { rows: others, more } = exactPage(rest.plan, rest.after, limit - rows.length, offset - skipped)
+    const { rows: others, more } = rowsOf(
+      listPage(rest.plan, rest.after, limit - rows.length, offset - skipped),
+    )
     return { rows: [...rows, ...others], more }
   }
 
@@ -179,6 +190,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
   return Object.freeze({
     page,
+
+    /** A page, where all of it is in memory: what a search would find now. */
+    knownPage(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage | undefined {
+      const known = pages.find(search, { limit, offset, after })
+      const rows = known && ports.entities.knownRows(known.rids)
+      return rows && { rows, more: known.more }
+    },
 
     /** A page in another order than that of creation, which decides among equals. */
     ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): OrderedPage {

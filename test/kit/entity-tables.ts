@@ -71,6 +71,7 @@ export function createEntityTables() {
       })()
       // As whoever deletes entities does.
       for (const { id } of [...filled, ...entities]) documents.forget(id)
+      documents.pages.forget()
       filled = entities
     },
     /** Every index row, in order. */

@@ -23,7 +23,7 @@ import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels } from '#federation/tunnels.ts'
-import { guard } from '#http/access.ts'
+import { guard, guardDirect } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import type { AnswerType } from '#http/negotiate.ts'
@@ -182,7 +182,11 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
   )
   const fetch = options.token === undefined ? app.fetch : guard(app.fetch, options.token, app.refuse)
-  const server = await createHttpServer({ fetch, refuse: app.refuse, log }, { host: '127.0.0.1', port: 0 })
+  const direct = options.token === undefined ? app.direct : guardDirect(app.direct, options.token)
+  const server = await createHttpServer(
+    { fetch, direct, refuse: app.refuse, log },
+    { host: '127.0.0.1', port: 0 },
+  )
   return Object.freeze({
     url: server.url,
     port: server.port,
