@@ -123,7 +123,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(main.door.status().fails ? ['the disk fails'] : []),
   ]
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
-  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own })
+  const asked = { splits: splits[settings.outbound.splitEntities] }
+  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
   const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, clock, log, metrics }
@@ -198,12 +199,16 @@ async function openIntake(
 /** What is owed through a tunnel while the gateway starts. */
 const notYet: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 
-const appSettings = ({ conformance, http, history }: Settings): AppSettings => ({
+/** What splitEntities is where a request does not say it. */
+const splits = { completed: undefined, expected: true, never: false } as const
+
+const appSettings = ({ conformance, http, history, outbound }: Settings): AppSettings => ({
   profile: conformance.profile,
   defaultMediaType: http.defaultMediaType,
   dataFormat: formatVersion,
   temporalInstancesMax: history.instancesPerAnswer,
   publicUrl: http.publicUrl,
+  splits: splits[outbound.splitEntities],
 })
 
 /** Documents that the tenants host. */

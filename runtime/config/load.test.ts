@@ -42,7 +42,7 @@ describe('settings that stand', () => {
         restore: true,
       },
       disk: { reserveBytes: 16 * 1024 ** 2 },
-      outbound: { allowLoopback: true, fetchContexts: true },
+      outbound: { allowLoopback: true, fetchContexts: true, splitEntities: 'completed' },
       log: { level: 'info' },
     })
     expect({ absent, warnings, file }).toEqual({ absent: [], warnings: [], file: undefined })

@@ -213,6 +213,11 @@ const outbound = section('Requests to others', {
     title: 'Fetch context documents',
     description: 'Whether a user @context that is not kept may be fetched. The core contexts never are.',
   }),
+  splitEntities: setting(kind.oneOf('completed', 'expected', 'never'), 'completed', {
+    title: 'Entities of which several brokers hold parts',
+    description:
+      'What splitEntities means where a request does not say it. completed: sources judge conditions, and what one finds is completed by the others; expected: conditions are judged here on whole entities; never: each broker has its entities whole.',
+  }),
 })
 
 export const settingsSchema = kind.groupOf('a group of settings', {

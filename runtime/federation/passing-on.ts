@@ -29,6 +29,8 @@ export interface PassingOnPorts {
   readonly alias: (tenant: string) => string
   readonly clock: Clock
   readonly log: Log
+  /** What splitEntities is where a subscription does not say it. */
+  readonly splits?: boolean | undefined
 }
 
 /** Where sources bring notifications to. */
@@ -73,7 +75,9 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     const { contextSourceAlias } = registration
     const via = pseudonymsOf(subscription.asked?.via)
     if (contextSourceAlias !== undefined && via.includes(contextSourceAlias)) return undefined
-    return passedOn(subscription, registration, clock.now())
+    const { splitEntities = ports.splits } = subscription
+    const split = splitEntities === undefined ? {} : { splitEntities }
+    return passedOn({ ...subscription, ...split }, registration, clock.now())
   }
 
   /** Brings what a source has in line with what is wanted of it now. */

@@ -101,6 +101,8 @@ export interface AppSettings {
   readonly publicUrl?: string | undefined
   /** Most instances of history in one answer. */
   readonly temporalInstancesMax: number
+  /** What splitEntities is where a request does not say it. */
+  readonly splits?: boolean | undefined
 }
 
 export interface App {
@@ -133,7 +135,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const asks = createAsks({ broker, contexts, bodies, alias }, { defaultType: settings.defaultMediaType })
 
   const maps = createEntityMaps(clock)
-  const distribution = createDistribution({ ...ports, asks, bodies, answers, problems })
+  const distribution = createDistribution({ ...ports, ...settings, asks, bodies, answers, problems })
   const mapped = createMappedQueries({ broker, bodies, maps, clock, rules })
   const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
   const reads = createEntityReads(answers)

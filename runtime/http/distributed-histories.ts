@@ -20,6 +20,8 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 
 export interface DistributedHistoryPorts extends DistributedWritePorts {
   readonly contexts: Contexts
+  /** What splitEntities is where a request does not say it. */
+  readonly splits?: boolean | undefined
 }
 
 export function createDistributedHistories({
@@ -28,6 +30,7 @@ export function createDistributedHistories({
   contexts,
   problems,
   sources,
+  splits,
 }: DistributedHistoryPorts) {
   const ports = { sources, resolve: contexts.resolve }
 
@@ -40,7 +43,8 @@ export function createDistributedHistories({
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
     const { map } = c.env
     const read = { asker, broker, registrations, context, headers, mapWish: map?.wish }
-    const gathered = await gatherHistories(ports, read, mappedQuestion(question, map), one)
+    const asked = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
+    const gathered = await gatherHistories(ports, read, asked, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
     return warned(await runOn(problems, c, at, local), gathered.warnings)
   }
@@ -53,7 +57,7 @@ export function createDistributedHistories({
       const { parameters } = readQueryBody(query, ask.context.expand, { temporal: true })
       const question = { ...questionOfBody(query, ask), ...timeOf(parameters) }
       const read = { asker, broker, registrations, context: ask.context, headers }
-      return gatherHistories(ports, read, question)
+      return gatherHistories(ports, read, { ...question, splits: question.splits ?? splits })
     },
 
     async retrieve(request: Distributed, local: Route): Promise<Response> {

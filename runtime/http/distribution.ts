@@ -46,6 +46,8 @@ export interface DistributionPorts {
   readonly problems: Problems
   readonly sources: Sources
   readonly clock: Clock
+  /** What splitEntities is where a request does not say it. */
+  readonly splits?: boolean | undefined
   /** What this gateway calls itself in Via, in a tenant. */
   readonly alias: (tenant: string) => string
 }
@@ -60,7 +62,7 @@ interface Reading {
 type Route = (c: HttpContext) => Response | Promise<Response>
 
 export function createDistribution(ports: DistributionPorts) {
-  const { broker, asks, sources, problems } = ports
+  const { broker, asks, sources, problems, splits } = ports
   const reader = createReader({ sources, resolve: ports.contexts.resolve, clock: ports.clock })
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
@@ -97,7 +99,7 @@ export function createDistribution(ports: DistributionPorts) {
     { question: asked, one, local }: Reading,
   ): Promise<Response> {
     const { map } = c.env
-    const question = mappedQuestion(asked, map)
+    const question = mappedQuestion({ ...asked, splits: asked.splits ?? splits }, map)
     const through = (gathered: Gathered): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
     const headers = plainHeaders(c)
@@ -177,7 +179,8 @@ export function createDistribution(ports: DistributionPorts) {
       if (request === undefined) return undefined
       const { asker, broker: at, registrations } = request
       const read = { asker, broker: at, registrations, context: ask.context, headers: plainHeaders(c) }
-      return reader.gather(read, questionOfBody(query, ask), undefined)
+      const question = questionOfBody(query, ask)
+      return reader.gather(read, { ...question, splits: question.splits ?? splits }, undefined)
     },
     histories(c, ask, query) {
       const request = distributed(c)
@@ -216,6 +219,7 @@ export function createDistribution(ports: DistributionPorts) {
     purge: wrap(purge),
     gathering,
     partsElsewhere,
+    splits,
     history: wrap(histories.retrieve),
     histories: wrap(histories.query),
     historiesByBody: wrap(histories.queryByBody),

@@ -71,7 +71,7 @@ export function questionOfBody(body: JsonObject, ask: AskHead): Question {
     )
   if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
   for (const name of ['q', 'scopeQ']) texts(name, body[name])
-  if (body['splitEntities'] !== undefined) given['splitEntities'] = String(body['splitEntities'])
+  if (typeof body['splitEntities'] === 'boolean') given['splitEntities'] = String(body['splitEntities'])
   const geoQ = body['geoQ']
   if (isObject(geoQ)) {
     for (const name of ['georel', 'geometry', 'geoproperty']) texts(name, geoQ[name])

@@ -27,7 +27,7 @@ export interface SourceNotificationPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly clock: Clock
-  readonly distribution: Pick<Distribution, 'partsElsewhere'>
+  readonly distribution: Pick<Distribution, 'partsElsewhere' | 'splits'>
 }
 
 const parameters = new Set(['tenant'])
@@ -86,7 +86,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         const { subscription } = at.subscriptions.get(passed.subscription) ?? {}
         const from = {
           tenant,
-          isSplit: subscription?.splitEntities === true,
+          isSplit: (subscription?.splitEntities ?? ports.distribution.splits) === true,
           link: linkedContext(headerOf(c, 'link')),
           registration: passed.registration,
         }

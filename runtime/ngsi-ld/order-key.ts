@@ -33,7 +33,7 @@ function keyOf(value: Json | undefined, room: { left: number }): OrderKey {
   const { '@type': type, '@value': text } = value
   if (typeof type === 'string' && typed.has(type) && typeof text === 'string')
     return [type as Tag, text.slice(0, innerTextMax)]
-  const names = Object.keys(value).sort(byUnit)
+  const names = Object.keys(value).toSorted(byUnit)
   return [
     'object',
     partsOf(

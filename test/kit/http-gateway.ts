@@ -41,6 +41,8 @@ export interface HttpGatewayOptions {
   readonly defaultMediaType?: AnswerType
   readonly token?: string
   readonly temporalInstancesMax?: number
+  /** What splitEntities is where a request does not say it. */
+  readonly splits?: boolean
   readonly history?: Pick<RetentionSettings, 'afterDeletion'>
   /** What the gateway calls itself among brokers. */
   readonly alias?: string
@@ -146,6 +148,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const passing = createPassingOn({
     ...{ sources, contexts, alias, clock: systemClock, log },
     tenant: tenants.broker.tenant,
+    splits: options.splits,
   })
   const app = createApp(
     {
@@ -179,6 +182,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       defaultMediaType: options.defaultMediaType ?? 'application/json',
       dataFormat: formatVersion,
       temporalInstancesMax: options.temporalInstancesMax ?? limits.temporalInstancesMax.value,
+      splits: options.splits,
     },
   )
   const fetch = options.token === undefined ? app.fetch : guard(app.fetch, options.token, app.refuse)

@@ -45,7 +45,7 @@ export const clauses: readonly Clause[] = [
     '1.9',
     'Entities of which several hold parts: splitEntities',
     [distribution('08-split-entities'), distribution('07-subscriptions')],
-    'Without it sources judge conditions, and what is found is completed by what others hold of it; conditions that are fulfilled only together are judged with splitEntities=true.',
+    'outbound.splitEntities is its default. Without it sources judge conditions, and what is found is completed by what others hold of it; conditions that are fulfilled only together are judged with splitEntities=true.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),

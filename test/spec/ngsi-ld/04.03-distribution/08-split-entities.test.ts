@@ -78,6 +78,22 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     await one.ask('DELETE', `${entities}/urn:p:4`)
   })
 
+  test('where a request does not say it, the setting does', async () => {
+    const strict = await startHttpGateway({ alias: 'strict', splits: true })
+    for (const { url } of [one, other])
+      await strict.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
+        type: 'ContextSourceRegistration',
+        information: [{ entities: [{ type: 'Pump' }] }],
+        endpoint: url,
+      })
+    const ids = async (more: string): Promise<unknown> =>
+      ((await strict.get(`${entities}?type=Pump&q=${joint}${more}`)).json() as { id: string }[]).map(
+        ({ id }) => id,
+      )
+    expect([await ids(''), await ids('&splitEntities=false')]).toEqual([['urn:p:1'], []])
+    await strict.close()
+  })
+
   test('a Query in a body says the same', async () => {
     const body = { type: 'Query', entities: [{ type: 'Pump' }], q: 'flow==1;heat==2', splitEntities: true }
     const path = '/ngsi-ld/v1/entityOperations/query'
