@@ -78,7 +78,7 @@ describe('the catalogue', () => {
     ]
     const results = []
     for (const order of orders) {
-      database.reset()
+      await database.reset()
       createBrokers(database, () => 0).add('here', 'own')
       const catalogue = createCatalogue(database, systemClock.monotonic)
       for (const at of order) await catalogue.take(ownBroker, { changed: [told(all[at]!)] })

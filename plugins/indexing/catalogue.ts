@@ -10,7 +10,6 @@ import { createEntries, type Difference, type EntryRow, type ToldEntity } from '
 import { kindNames, kinds } from './kinds.ts'
 import { createNaming } from './naming.ts'
 import { prepareStatements } from './statements.ts'
-import { breathe } from './turns.ts'
 
 /** What became of entities of one broker. One that has no indexed type (any more) is taken out. */
 export interface Told {
@@ -62,7 +61,7 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
     while (deriving.isDue()) {
       const isLong = beginSlice()
       commit(() => deriving.some(limits.indexSlice.value, isLong))
-      await breathe()
+      await database.rest()
     }
   }
 
@@ -85,7 +84,7 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
           if (isLong()) break
         }
       })
-      await breathe()
+      await database.rest()
     }
     await derive()
     return removed
@@ -112,7 +111,7 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
         // What follows for themselves; what follows for many has turns of its own.
         deriving.some(step, isLong)
       })
-      await breathe()
+      await database.rest()
     }
     await derive()
     if (position !== undefined) sql.note.run(position, b)
@@ -142,8 +141,8 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
     derive,
 
     /** Empties the index, its brokers too: `brokers.restore` writes them back. */
-    empty(): void {
-      database.reset()
+    async empty(): Promise<void> {
+      await database.reset()
       parts = open(database)
     },
 
@@ -175,7 +174,7 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
             parts.sql.see.run(seen, n)
           } while (at < times.length && !isLong())
         })
-        await breathe()
+        await database.rest()
       }
     },
     nodeOf: (id: string) => parts.naming.known(id),

@@ -248,7 +248,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
 /** What better-sqlite3 says of a disk. */
 const isOfDisk = (error: unknown): boolean => {
   const { code } = error as { readonly code?: unknown }
-  return typeof code === 'string' && /^SQLITE_(FULL|IOERR)/.test(code)
+  return typeof code === 'string' && /^(SQLITE_(FULL|IOERR)|store\.(full|unwritable)$)/.test(code)
 }
 
 const isIndexed = ({ types }: EntityState): boolean => types.some((type) => indexedTypes.has(type))

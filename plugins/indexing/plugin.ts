@@ -145,7 +145,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
       if (own.position() === undefined) return false
       await own.stop()
       const rows = brokers.all()
-      catalogue.empty()
+      await catalogue.empty()
       brokers.restore(rows)
       current = prepared()
       return true

@@ -8,6 +8,13 @@ import { searchLimits } from './search-limits.ts'
 
 export const pluginLimits = {
   pluginCacheKib: limit(2048, 'KiB', 'Pages of its file that a plugin keeps in memory', 'read again'),
+  pluginWalPages: limit(
+    1000,
+    'pages',
+    'A longer log of its file saves writes; 4 MB of disk',
+    'copied back; beyond twice as many long works wait',
+  ),
+  pluginWalRetryMs: limit(10_000, 'ms', 'After a disk refused to take such a log', 'the next attempt'),
   pluginRequestMs: limit(30_000, 'ms', 'What a plugin asks of a broker', 'told as a timeout'),
   followersMax: limit(1000, 'subscriptions', 'Of components, per tenant, beside those of clients', '403'),
   pluginBatchRows: limit(256, 'log rows', 'What a follower takes at once', 'the next batch'),

@@ -179,10 +179,15 @@ export interface PluginDatabase {
   prepare(sql: string): PluginStatement
   /** Runs as one transaction; undone when it throws. */
   transaction<A extends readonly unknown[], T>(work: (...given: A) => T): (...given: A) => T
+  /**
+   * Between two transactions of a long work: others have their turn, and the file's log is copied back where it has
+   * become long. @throws what a disk refuses, while it does.
+   */
+  rest(): Promise<void>
   /** Bytes of the file with its log. */
   bytes(): number
   /** Empties the file and makes its tables anew. Statements prepared before are void. */
-  reset(): void
+  reset(): Promise<void>
 }
 
 /** Capabilities by name. */

@@ -19,6 +19,7 @@ import type { Components } from '#http/components.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
 import { type Context, compileContext } from '#ngsi-ld/context.ts'
 import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
+import type { CopyBackFile } from '#store/plugin-log.ts'
 import { createPlugins, type Wanted } from './plugins.ts'
 
 /** Sections of the settings that are plugins. */
@@ -36,6 +37,7 @@ export interface HostPorts {
   readonly core: Context
   readonly following: Following
   readonly onCommit: (listener: () => void) => () => void
+  readonly copyBack: CopyBackFile
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics

@@ -23,6 +23,7 @@ import type {
 import type { Context } from '#ngsi-ld/context.ts'
 import { problemOf } from '#ngsi-ld/problem.ts'
 import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
+import type { CopyBackFile } from '#store/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
 import { createComponentBroker, createOwnBroker, type Serve } from './own-broker.ts'
 import { openRemoteBroker, type RemoteSettings } from './remote-broker.ts'
@@ -36,6 +37,8 @@ export interface PluginsPorts extends ChangesPorts {
   /** Addresses of a plugin. */
   readonly addresses: (name: string) => readonly string[]
   readonly isOwn: (url: string) => boolean
+  /** By which the logs of their files end. */
+  readonly copyBack: CopyBackFile
   readonly context: () => Context
   readonly clock: Clock
   readonly log: Log
@@ -358,10 +361,10 @@ function followed(changes: Capabilities['changes'], given: AsyncDisposableStack)
 function openFile(
   { name, tables = [] }: Plugin<never, Capability>,
   { folder }: PluginsSettings,
-  { log }: PluginsPorts,
+  { log, copyBack }: PluginsPorts,
 ): PluginFile {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const file = openPluginFile(join(folder, `${name}.db`), tables)
+  const file = openPluginFile(join(folder, `${name}.db`), tables, copyBack)
   if (file.isRenewed) log.error('plugin.file-renewed', { plugin: name })
   return file
 }

@@ -1,18 +1,19 @@
 /**
  * The SQLite file of one plugin: what it derived, with the cursor up to which it did, and what it was told. It commits with
  * NORMAL, because the log has what a power cut takes away; cursor and what was derived go back together. A file that
- * is damaged is set aside and begun anew.
+ * is damaged is set aside and begun anew. No commit flushes: its log is copied back by another thread (`plugin-log.ts`).
  */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { PluginDatabase } from '#contract'
+import { type CopyBackFile, createPluginLog } from './plugin-log.ts'
 
 export interface PluginFile extends PluginDatabase {
   /** Whether a damaged file was set aside. */
   readonly isRenewed: boolean
-  close(): void
+  close(): Promise<void>
 }
 
 const endings = ['', '-wal', '-shm']
@@ -21,7 +22,7 @@ const endings = ['', '-wal', '-shm']
  * Opens the file and brings it to the last of the steps, making it where it is absent.
  * @throws GatewayError store.newer when it has more steps than these, store.failed when it cannot be used.
  */
-export function openPluginFile(file: string, steps: readonly string[]): PluginFile {
+export function openPluginFile(file: string, steps: readonly string[], copyBack: CopyBackFile): PluginFile {
   let isRenewed = false
   let database: BetterSqlite3.Database
   try {
@@ -33,18 +34,35 @@ export function openPluginFile(file: string, steps: readonly string[]): PluginFi
     isRenewed = true
     database = open(file, steps)
   }
+  const log = createPluginLog(file, { database: () => database, copyBack })
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return Object.freeze({
     isRenewed,
     prepare: (sql) => database.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
-    transaction: (work) => database.transaction(work as never) as never,
+    transaction(work) {
+      const run = database.transaction(work as never) as unknown as typeof work
+      const looking: typeof work = (...given) => {
+        const result = run(...(given as never))
+        log.look()
+        return result
+      }
+      return looking
+    },
+    async rest() {
+      await new Promise((resolve) => setImmediate(resolve))
+      await log.wait()
+    },
     bytes: () => sizeOf(file) + sizeOf(`${file}-wal`),
-    reset() {
+    async reset() {
+      await log.end()
       database.close()
       for (const ending of endings) rmSync(file + ending, { force: true })
       database = open(file, steps)
     },
-    close: () => void database.close(),
+    async close() {
+      await log.end()
+      database.close()
+    },
   } satisfies PluginFile)
 }
 
@@ -53,6 +71,7 @@ function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
   try {
     database.pragma('journal_mode = WAL')
     database.pragma('synchronous = NORMAL')
+    database.pragma('wal_autocheckpoint = 0')
     database.pragma(`cache_size = -${limits.pluginCacheKib.value}`)
     database.pragma('temp_store = MEMORY')
     const from = database.pragma('user_version', { simple: true }) as number

@@ -5,6 +5,7 @@ import type { BootTime } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Synchronous } from './database.ts'
 import type { EntityFold, StreamFold } from './fold.ts'
+import type { CopiedBack } from './plugin-log.ts'
 import type { Row } from './rows.ts'
 
 /** One log row of observations; `triples` is transferred. */
@@ -37,9 +38,20 @@ export interface OpenMessage {
   readonly synchronous: Synchronous
 }
 
-export type ToWriter = OpenMessage | GroupMessage | { readonly kind: 'close'; readonly tenant: string }
+/** A file that the main thread writes: its log is to be copied back. Its path stands for the tenant. */
+export interface CopyBackMessage {
+  readonly kind: 'copyBack'
+  readonly tenant: string
+}
+
+export type ToWriter =
+  | OpenMessage
+  | GroupMessage
+  | CopyBackMessage
+  | { readonly kind: 'close'; readonly tenant: string }
 
 export type FromWriter =
   | { readonly kind: 'opened' | 'closed'; readonly tenant: string }
+  | ({ readonly kind: 'copied'; readonly tenant: string } & CopiedBack)
   | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly logBytes: number }
   | { readonly kind: 'failed'; readonly tenant: string; readonly code: string; readonly message: string }

@@ -33,6 +33,7 @@ const say = (message: FromWriter): void => port.postMessage(message)
 port.on('message', (message: ToWriter) => {
   if (message.kind === 'group') write(message)
   else if (message.kind === 'open') open(message)
+  else if (message.kind === 'copyBack') copyBack(message.tenant)
   else close(message.tenant)
 })
 
@@ -42,6 +43,21 @@ function open({ tenant, file, synchronous }: OpenMessage): void {
     say({ kind: 'opened', tenant })
   } catch (error) {
     say(failure(tenant, error))
+  }
+}
+
+/** Flushes the log of the file, copies it and flushes the file; who writes there meanwhile is not held up. */
+function copyBack(file: string): void {
+  try {
+    const database = openWriter(file, 'NORMAL')
+    try {
+      const [told] = database.pragma('wal_checkpoint(PASSIVE)') as { log: number; checkpointed: number }[]
+      say({ kind: 'copied', tenant: file, log: told!.log, copied: told!.checkpointed })
+    } finally {
+      database.close()
+    }
+  } catch (error) {
+    say(failure(file, error))
   }
 }
 

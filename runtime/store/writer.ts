@@ -6,6 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { assert, GatewayError } from '#base/errors.ts'
 import type { Synchronous } from './database.ts'
+import type { CopiedBack } from './plugin-log.ts'
 import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
 
 export interface WriteOutcome {
@@ -21,6 +22,11 @@ export interface Writer {
     group: Omit<GroupMessage, 'kind'>,
     done: (error: GatewayError | undefined, outcome: WriteOutcome) => void,
   ): void
+  /**
+   * Copies the write-ahead log of a file that somebody else writes back into it. Not twice at the same time.
+   * @throws store.full, store.unwritable, store.failed.
+   */
+  copyBack(file: string): Promise<CopiedBack>
   /** Checkpoints and closes one tenant's file. */
   close(tenant: string): Promise<void>
   /** Ends the thread. */
@@ -81,6 +87,13 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
         transfer,
       )
     },
+    copyBack: (path) =>
+      new Promise((resolve, reject) => {
+        ask({ kind: 'copyBack', tenant: path }, (message) => {
+          if (message.kind === 'copied') resolve(message)
+          else reject(writeError(message))
+        })
+      }),
     close: (tenant) => new Promise((resolve) => ask({ kind: 'close', tenant }, () => resolve())),
     async end() {
       ending = true

@@ -57,6 +57,7 @@ export interface OpenBroker {
   /** The next group with something in it leaves no trace, for this reason. */
   refuseNextGroup(error: GatewayError | undefined): void
   /** Runs all upkeep that is due, after `ms` have passed. */
+  readonly writer: Writer
   upkeep(ms?: number): Promise<void>
   close(): Promise<void>
 }
@@ -122,6 +123,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   return {
     tenants,
     main,
+    writer,
     broker: main.broker,
     inside: inside!,
     clock,

@@ -22,8 +22,9 @@ export function createPluginDatabase(tables: readonly string[], path = ':memory:
   return {
     prepare: (sql) => open.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
     transaction: (work) => open.transaction(work as never) as never,
+    rest: () => new Promise((resolve) => setImmediate(resolve)),
     bytes: () => (open.pragma('page_count', { simple: true }) as number) * 4096,
-    reset(): void {
+    async reset(): Promise<void> {
       const names = open
         .prepare("SELECT type, name FROM sqlite_schema WHERE type IN ('table') AND sql LIKE 'CREATE%'")
         .all() as { name: string }[]

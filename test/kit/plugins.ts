@@ -20,7 +20,7 @@ export async function startPlugins(
 
 /** The same, to be started. */
 export function openPlugins(
-  { main, clock, metrics, logged }: OpenBroker,
+  { main, writer, clock, metrics, logged }: OpenBroker,
   folder: string,
   plugins: readonly Plugin<never, Capability>[],
   settings: object = {},
@@ -29,6 +29,7 @@ export function openPlugins(
     {
       ...main,
       onCommit: main.door.onCommit,
+      copyBack: writer.copyBack,
       serve: () => new Response('served', { status: 418 }),
       address: () => 'http://here',
       addresses: (name) => [`http://here/${name}`],

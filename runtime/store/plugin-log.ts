@@ -1,0 +1,125 @@
+/**
+ * The write-ahead log of a plugin's file. It is copied back by the writer thread, because that flushes and the main thread must
+ * not wait for a disk; what is left for the main thread is to cut the log off when all of it is copied. Long works wait
+ * once it is twice as long as it may be, or was not copied as a whole because they went on: so it stays bounded.
+ */
+import { statSync } from 'node:fs'
+import type BetterSqlite3 from 'better-sqlite3'
+import { limits } from '#base/limits.ts'
+import { walFrameBytes } from './copy-back.ts'
+
+/** How many pages the log of a file has, and how many of them are in the file now. */
+export interface CopiedBack {
+  readonly log: number
+  readonly copied: number
+}
+
+/** Copies the log of a file back, on another thread. @throws GatewayError store.full, store.unwritable, store.failed. */
+export type CopyBackFile = (file: string) => Promise<CopiedBack>
+
+export interface PluginLog {
+  /** To be called after a transaction. */
+  look(): void
+  /** Settles at once while the log is short. @throws GatewayError what copying back failed with, while it is too long. */
+  wait(): Promise<void>
+  /** Settles when nothing is copied any more; only then may the file be closed. */
+  end(): Promise<void>
+}
+
+/** Of works that go on meanwhile, a second round copies what they wrote during the first, and they wait for it. */
+const roundsMax = 3
+
+export function createPluginLog(
+  file: string,
+  {
+    database,
+    copyBack,
+  }: { readonly database: () => BetterSqlite3.Database; readonly copyBack: CopyBackFile },
+): PluginLog {
+  let copying: Promise<void> | undefined
+  let isHeld = false
+  let failure: Error | undefined
+  let lookAt = 0
+
+  /** Pages that its file has room for, of which the last ones may not be in use. */
+  const room = (): number => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / walFrameBytes
+
+  function pages(): number {
+    try {
+      return (database().pragma('wal_checkpoint(NOOP)') as CopiedBack[])[0]?.log ?? 0
+    } catch {
+      // A statement is under way; the next look tells.
+      return 0
+    }
+  }
+  const written = (): unknown => database().prepare('SELECT total_changes()').pluck().get()
+
+  async function copy(): Promise<void> {
+    for (let round = 1; round <= roundsMax; round++) {
+      const before = written()
+      const { log, copied } = await copyBack(file)
+      if (copied === log && written() === before) {
+        cutOff(database())
+        return
+      }
+      isHeld = true
+    }
+  }
+
+  function look(): void {
+    if (copying !== undefined || room() < limits.pluginWalPages.value) return
+    const now = performance.now()
+    if (now < lookAt || database().inTransaction) return
+    if (pages() < limits.pluginWalPages.value) {
+      lookAt = now + limits.walLookMs.value
+      return
+    }
+    copying = copy()
+      .then(() => {
+        failure = undefined
+      })
+      .catch((error: Error) => {
+        failure = error
+        lookAt = performance.now() + limits.pluginWalRetryMs.value
+      })
+      .finally(() => {
+        copying = undefined
+        isHeld = false
+      })
+  }
+
+  return Object.freeze({
+    look,
+    async wait() {
+      if (copying === undefined && failure === undefined) return
+      // While it is copied only its file can be asked.
+      const isLong = room() >= 2 * limits.pluginWalPages.value
+      if (copying !== undefined && (isHeld || isLong)) await copying
+      if (failure === undefined || !isLong) return
+      look()
+      throw failure
+    },
+    end: async () => copying,
+  } satisfies PluginLog)
+}
+
+/**
+ * Empties a log of which nothing is needed any more. SQLite would flush the head of the next one, lest frames of both are mixed
+ * where a power cut lets the disk write them in another order; after a cut they are not in the same blocks, and the writer
+ * thread flushes the log before it copies from it. So that head is written here and not flushed.
+ */
+function cutOff(database: BetterSqlite3.Database): void {
+  const wait = database.pragma('busy_timeout', { simple: true }) as number
+  const version = database.pragma('user_version', { simple: true }) as number
+  try {
+    database.pragma('busy_timeout = 0')
+    database.pragma('synchronous = OFF')
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    database.pragma(`user_version = ${version}`)
+  } catch {
+    // Somebody reads; then it is written over from its begin.
+  } finally {
+    database.pragma('synchronous = NORMAL')
+    database.pragma(`busy_timeout = ${wait}`)
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The log of a plugin's file stays bounded, whatever the plugin writes, without the main thread ever copying it back.
+ */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
+import type { CopyBackFile } from '#store/plugin-log.ts'
+import type { Writer } from '#store/writer.ts'
+import { immortalWriter, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+
+const pageBytes = 4096
+const tables = ['CREATE TABLE note (i INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT']
+
+let temporary: ReturnType<typeof temporaryFolder>
+let writer: Writer
+let file: PluginFile | undefined
+beforeEach(() => {
+  temporary = temporaryFolder()
+  writer = immortalWriter()
+  setLimit('pluginWalPages', 50)
+  setLimit('walLookMs', 0)
+})
+afterEach(async () => {
+  restoreLimits()
+  await file?.close()
+  file = undefined
+  await writer.end()
+  temporary.remove()
+})
+
+const path = (): string => join(temporary.folder, 'plugin.db')
+const logBytes = (): number => statSync(`${path()}-wal`).size
+const open = (copyBack: CopyBackFile = writer.copyBack): PluginFile => {
+  file = openPluginFile(path(), tables, copyBack)
+  return file
+}
+
+/** Writes about a page. */
+function writing(database: PluginFile): () => void {
+  const insert = database.prepare('INSERT INTO note (text) VALUES (?)')
+  return database.transaction(() => void insert.run('x'.repeat(pageBytes)))
+}
+
+it('is copied back while a long work goes on, which waits where it is too long', async () => {
+  const write = writing(open())
+  let longest = 0
+  for (let i = 0; i < 1000; i++) {
+    write()
+    longest = Math.max(longest, logBytes())
+    await file!.rest()
+  }
+  // Each transaction writes some pages; without copying back they would be thousands.
+  expect(longest).toBeLessThan(4 * limits.pluginWalPages.value * pageBytes)
+  const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
+  expect(c).toBe(1000)
+})
+
+it('is cut off when all of it is copied, and what is written then is there', async () => {
+  const write = writing(open())
+  for (let i = 0; i < 60; i++) write()
+  await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes))
+  write()
+  await file!.close()
+  file = undefined
+  const database = new BetterSqlite3(path(), { readonly: true })
+  expect(database.pragma('integrity_check', { simple: true })).toBe('ok')
+  expect(database.prepare('SELECT count(*) FROM note').pluck().get()).toBe(61)
+  expect(database.pragma('user_version', { simple: true })).toBe(tables.length)
+  database.close()
+})
+
+it('makes long works wait with an error where a disk does not take it, and goes on when it does', async () => {
+  setLimit('pluginWalRetryMs', 0)
+  let isFull = true
+  const write = writing(
+    open((name) =>
+      isFull ? Promise.reject(new GatewayError('store.full', 'no room')) : writer.copyBack(name),
+    ),
+  )
+  for (let i = 0; i < 200; i++) write()
+  await vi.waitFor(() => expect(file!.rest()).rejects.toMatchObject({ code: 'store.full' }))
+  isFull = false
+  await vi.waitFor(async () => {
+    await file!.rest()
+    expect(logBytes()).toBeLessThan(10 * pageBytes)
+  })
+})
+
+it('is not copied back to a file that is made anew meanwhile', async () => {
+  const write = writing(open())
+  for (let i = 0; i < 100; i++) write()
+  await file!.reset()
+  const again = writing(file!)
+  again()
+  const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
+  expect(c).toBe(1)
+})
