@@ -127,17 +127,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
-  const { copyBack } = writer
-  const hosting = {
-    app: () => app,
-    core: contexts.core,
-    onCommit: main.door.onCommit,
-    copyBack,
-    clock,
-    log,
-    metrics,
-  }
-  const host = openHost({ ...main, ...hosting }, settings, plugins)
+  const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, clock, log, metrics }
+  const host = openHost({ ...writer, ...main, ...hosting }, settings, plugins)
   const others = { sources, passing, tunnels, components: host }
   const standing = {
     complaints: () =>
