@@ -222,7 +222,7 @@ async function lag(client: Client, { pid }: Server, streams: number): Promise<vo
 }
 
 /** By place, property and quality; of the index, ranked, and by bare SQL. */
-async function queries(client: Client, { folder }: Server, streams: number): Promise<void> {
+async function queries(client: Client, { folder, pid }: Server, streams: number): Promise<void> {
   // A hundredth of all, in a circle.
   const metres = Math.sqrt((streams * 0.01 * 111.2 * 71.5) / Math.PI)
   const centreOf = (n: number): [number, number] => {
@@ -243,20 +243,25 @@ async function queries(client: Client, { folder }: Server, streams: number): Pro
       q,
     }).toString()
   }
-  const ask = async (path: (n: number) => string): Promise<{ times: number[]; found: number }> => {
+  const ask = async (path: (n: number) => string): Promise<Asked> => {
     const times: number[] = []
+    const spent: number[] = []
     let found = 0
     for (let n = 0; n < 320; n++) {
+      const cpu = processCpuSeconds(pid)
       const at = performance.now()
       const answer = (await (await client.get(path(n))).json()) as unknown[]
       if (n >= 20) times.push(performance.now() - at)
+      if (n >= 20) spent.push((processCpuSeconds(pid) - cpu) * 1000)
       found += answer.length
     }
-    return { times, found: found / 320 }
+    return { times, spent, found: found / 320 }
   }
-  const tell = (title: string, { times, found }: { times: number[]; found: number }): void =>
+  const both = (values: number[]): string =>
+    `p50 ${percentile(values, 0.5).toFixed(1)} ms, p99 ${percentile(values, 0.99).toFixed(1)} ms`
+  const tell = (title: string, { times, spent, found }: Asked): void =>
     say(
-      `${title.padEnd(44)} p50 ${percentile(times, 0.5).toFixed(1)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms, ${found.toFixed(0)} found`,
+      `${title.padEnd(20)} ${both(times)}${spent === undefined ? '' : `; CPU ${both(spent)}`}; ${found.toFixed(0)} found`,
     )
   const floor = bareSql(join(folder, 'plugins', 'indexing.db'), { metres, centreOf })
   tell('bare SQL, ids only', floor)
@@ -276,13 +281,21 @@ async function queries(client: Client, { folder }: Server, streams: number): Pro
   say(`ratio to bare SQL at p50: index ${ratio(indexed)}, ranked ${ratio(ranked)}`)
 }
 
+interface Asked {
+  /** ms. */
+  readonly times: number[]
+  /** ms of CPU, of all threads. */
+  readonly spent?: number[]
+  readonly found: number
+}
+
 interface Circle {
   readonly metres: number
   readonly centreOf: (n: number) => [number, number]
 }
 
 /** The same selection as one statement on the tables of the index. */
-function bareSql(file: string, { metres, centreOf }: Circle): { times: number[]; found: number } {
+function bareSql(file: string, { metres, centreOf }: Circle): Asked {
   const database = new BetterSqlite3(file, { readonly: true })
   const numberOf = (text: string): unknown =>
     database.prepare('SELECT k FROM name WHERE text = ?').pluck().get(text)

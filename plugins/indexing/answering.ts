@@ -43,8 +43,6 @@ export interface Asker {
 /** An answer: as a broker wrote it, or not written out. */
 export type Reply = WrittenAnswer | ListAnswer
 
-export type Answering = ReturnType<typeof createAnswering>
-
 export const entitiesPath = '/ngsi-ld/v1/entities'
 const positionHeader = 'Selvedge-Index-Position'
 

@@ -37,6 +37,7 @@ export function writtenOut(
   for (const [name, value] of parameters) {
     if (name === 'limit' || name === 'offset' || name === 'count') continue
     if (name === 'orderBy') written.set(name, orderWrittenOut(value, expand))
+    else if (name === 'csf') written.set(name, printQuery(parseQuery(value, expand, { field: 'csf' })))
     else if (name === 'type' && selection !== undefined)
       written.set(name, printTypeSelection(selection, itself))
     else if (name === 'q' && q !== undefined) written.set(name, printQuery(inBraces(q)))

@@ -175,7 +175,7 @@ function itemsOf(answer: Answered): readonly JsonObject[] | undefined {
     return undefined
   }
   const items = isObject(json) && json['type'] === 'FeatureCollection' ? own(json, 'features') : json
-  return isList(items) && items.every(isObject) ? (items as JsonObject[]) : undefined
+  return isList(items) && items.every(isObject) ? items : undefined
 }
 
 /** Paths that ask for ids, each as many as an address holds. */

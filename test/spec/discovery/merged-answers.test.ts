@@ -97,8 +97,8 @@ it('a broker behind TLS is known by its file, and shown the token of another', a
 
 it('what is asked of both is asked of the tenant that each is registered with', async () => {
   const asked = { type: 'Sensor', idPattern: '.*' }
-  expect((await found(asked)).toSorted()).toEqual([1, 2, 3, 4])
-  expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted()).toEqual([1, 2, 3, 4])
+  expect((await found(asked)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+  expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   const other = await ask(asked, { 'NGSILD-Tenant': 'other' })
   expect([other.status, other.headers['selvedge-answered-by']]).not.toContain(address)
 })
@@ -120,7 +120,7 @@ it('an order is by the name that is meant, of one broker alone', async () => {
 it('times of writing are those that each broker has', async () => {
   const answer = await ask({ type: 'Sensor', options: 'sysAttrs' })
   const entities = answer.json() as Entity[]
-  expect(numbers(entities).toSorted()).toEqual([1, 2, 3, 4])
+  expect(numbers(entities).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   for (const one of entities) expect(one).toMatchObject({ createdAt: expect.any(String) })
 })
 
@@ -142,7 +142,7 @@ it('features of both are one collection', async () => {
     expect.stringContaining('application/geo+json'),
   ])
   const { type, features } = answer.json() as { type: string; features: Entity[] }
-  expect([type, numbers(features).toSorted()]).toEqual(['FeatureCollection', [1, 2, 3, 4]])
+  expect([type, numbers(features).toSorted((a, b) => a - b)]).toEqual(['FeatureCollection', [1, 2, 3, 4]])
 })
 
 it.each(['entityMap', 'pageKey'])(
