@@ -50,6 +50,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   orderBy: ['Names of attributes that give the order'],
   orderFrom: ['Coordinates from which distances are taken'],
   orderGeometry: ['Type of the geometry from which distances are taken'],
+  others: ['Ids of entities, separated by commas, of which is told what others than the asker wrote last'],
   pageKey: ['Position that a next link carries'],
   position: ['Whether only the number of the last change is asked for', 'boolean'],
   pick: ['Members that are shown'],
