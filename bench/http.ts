@@ -81,7 +81,7 @@ const cases: readonly Case[] = [
     connections: 32,
     spread: stations,
     hasFloor: false,
-    goal: '4,000/s',
+    goal: '6,000/s, 120,000 entities/s',
   },
 ]
 
