@@ -65,6 +65,9 @@ export const logEvents = {
   'subscription.left-behind': 'A context source that was away for long keeps a subscription that ended here.',
   'subscription.not-passed-on': 'A subscription could not be passed on to a context source now.',
   'subscription.refused': 'A context source refused a subscription that was passed on to it.',
+  'entity.two-origins': 'Two gateways write the same attribute of an entity here; told once of each two.',
+  'uplink.collision':
+    'Another gateway writes at the centre what this one writes, too: one device at two sites.',
   'uplink.catching-up': 'An uplink is behind: current values go first, then what happened meanwhile.',
   'uplink.evicted':
     'History did not go up, for the budget of an uplink or that of the history; its gaps were told.',

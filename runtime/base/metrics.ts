@@ -80,6 +80,11 @@ export const metricRegister = {
   selvedge_tunnel_requests_total: ['counter', 'Requests through tunnels of gateways to them.'],
   selvedge_copies: ['gauge', 'Entities that are copies from other brokers.'],
   selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
+  selvedge_two_origins_total: [
+    'counter',
+    'Values that took the place of one that came from another gateway than they did.',
+  ],
+  selvedge_uplink_collisions: ['gauge', 'Entities that other gateways write at the centre, too, by uplink.'],
   selvedge_uplink_up: ['gauge', 'Whether the broker of an uplink takes what it is sent, by uplink.'],
   selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest thing that is to go up, by uplink.'],
   selvedge_uplink_waiting_observations: ['gauge', 'Observations that wait to go up, about, by uplink.'],

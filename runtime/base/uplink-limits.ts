@@ -115,6 +115,8 @@ export const uplinkLimits = {
   ),
   uplinkSetbacksMax: limit(10_000, 'entities', 'Known to fail', 'the oldest begins anew'),
   uplinkRefusalBytesMax: limit(32 * 1024 * 1024, 'bytes', 'Of an uplink, on disk', 'the oldest goes, told'),
+  collisionPairsMax: limit(100, 'pairs', 'Of gateways that write the same here', 'others are counted only'),
+  collisionEntitiesMax: limit(1000, 'entities', 'Known of a pair of gateways', 'the number stays'),
   uplinkForgoneMax: limit(
     1000,
     'attributes',

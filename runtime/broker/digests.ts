@@ -17,6 +17,7 @@ import { type AttributeInstance, attributeNames, type Entity, instancesOf } from
 import { chainOf } from '#ngsi-ld/via.ts'
 import type { Records } from '#store/records.ts'
 import type { Restored } from '#store/restore.ts'
+import type { Collision, Collisions } from './collisions.ts'
 import type { Following, Span } from './following.ts'
 import type { EntityHistory, EntityView, TenantBroker } from './types.ts'
 import { timesKey } from './view.ts'
@@ -37,6 +38,8 @@ export interface Digests {
   buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
+  /** Others that write the same as one origin does, since start. */
+  collisions(origin: string): readonly Collision[]
   /** Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one. */
   others(id: string, through: string): readonly string[]
   /** What was observed of an entity within from <= ms < to. */
@@ -49,6 +52,7 @@ export interface DigestsPorts {
   readonly following: Following
   readonly history: TenantBroker['history']
   readonly records: Pick<Records, 'meta'>
+  readonly collisions: Pick<Collisions, 'of'>
 }
 
 /** Tells observations that came before: one that was made in two lives of an entity counts once. Times ascend. */
@@ -65,7 +69,7 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
   }
 }
 
-export function createDigests({ following, history, records }: DigestsPorts): Digests {
+export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
   let last: Promise<unknown> = Promise.resolve()
 
   /** One after the other. */
@@ -144,6 +148,7 @@ export function createDigests({ following, history, records }: DigestsPorts): Di
           hashes.set(view.id, stateHash(seen(view.entity())))
         return hashes
       }),
+    collisions: collisions.of,
     others(id, through) {
       const view = following.entity(id)
       if (view === undefined) return []

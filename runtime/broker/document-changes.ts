@@ -4,6 +4,8 @@
  */
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { AttributeChange } from '#ngsi-ld/entity-draft.ts'
+import { heardFrom } from '#ngsi-ld/via.ts'
+import type { Collisions } from './collisions.ts'
 import { type StoredTimes, timesKey, timesNow } from './view.ts'
 
 /** The scopes after a change; null when it removed them, undefined when it left them alone. */
@@ -23,6 +25,20 @@ export function heardOfGone(
   const marks = keys.flatMap((key) => (times[key]?.[2] === undefined ? [] : [[key, times[key][2]] as const]))
   return marks.length === 0 ? undefined : Object.fromEntries(marks)
 }
+
+/** Notes through whom each instance had come that becomes another one by this hand. */
+export const originsNoted =
+  (collisions: Pick<Collisions, 'note'>) =>
+  (
+    { rid, times }: { readonly rid: number; readonly times: StoredTimes },
+    changes: readonly AttributeChange[],
+    by: string,
+  ): void => {
+    const heard = heardFrom(by)
+    if (heard === undefined) return
+    for (const { name, datasetId, after } of changes)
+      if (after !== undefined) collisions.note(rid, times[timesKey(name, datasetId ?? '')]?.[2], heard)
+  }
 
 export function timesAfter(
   times: StoredTimes,

@@ -55,6 +55,7 @@ export interface DocumentsPorts {
   readonly entities: Entities
   readonly names: Names
   readonly streams: Streams
+  readonly noteOrigins: (draft: Draft, changes: readonly AttributeChange[], by: Origin) => void
   /** Told of each change while it is decided, to match subscriptions. */
   readonly onChange: (stage: Stage, change: EntityChange, times: SystemTimes) => void
   /** Told of each entity that is deleted, where more is to go with it. */
@@ -63,9 +64,7 @@ export interface DocumentsPorts {
 
 export function createDocuments(ports: DocumentsPorts) {
   const { entities, names, streams } = ports
-  let lastRid = entities.lastRid()
-  let lastPlace = entities.lastPlace()
-  let count = entities.count()
+  let [lastRid, lastPlace, count] = [entities.lastRid(), entities.lastPlace(), entities.count()]
 
   function find(stage: Stage, id: string): Draft | undefined {
     const staged = stage.scratch.get(`entity ${id}`) as Draft | null | undefined
@@ -152,16 +151,16 @@ export function createDocuments(ports: DocumentsPorts) {
     changes: readonly AttributeChange[],
     by: Origin,
   ): Draft {
+    ports.noteOrigins(draft, changes, by)
     const times = timesAfter(draft.times, changes, { at: stage.at, heard: heardFrom(by) })
     const doc = documentText(entity)
-    const scope = scopeChange(draft.entity.scope, entity.scope)
     const number = record(stage, {
       kind: 'updated',
       rid: draft.rid,
       entity,
       changes,
       by,
-      scope,
+      scope: scopeChange(draft.entity.scope, entity.scope),
       times: draft.times,
     })
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }

@@ -13,6 +13,7 @@ import { shapeOf } from '#ngsi-ld/merge.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { StreamFold } from '#store/fold.ts'
 import type { History, StreamRow } from '#store/history.ts'
+import type { Collisions } from './collisions.ts'
 import type { LiveEntity, LiveState, LiveStream, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
@@ -33,9 +34,10 @@ export interface StreamsPorts {
   readonly history: History
   readonly names: Names
   readonly live: LiveState
+  readonly collisions: Pick<Collisions, 'note'>
 }
 
-export function createStreams({ history, names, live }: StreamsPorts) {
+export function createStreams({ history, names, live, collisions }: StreamsPorts) {
   let lastStream = history.lastStream()
 
   /** The stream of an instance if there is one; it enters memory. */
@@ -150,7 +152,10 @@ export function createStreams({ history, names, live }: StreamsPorts) {
     touch(stage, stream)
     const number = stage.observation(stream.s, time, value, !current)
     live.stage(stream, time, value, stage.at, number, current)
-    if (current) stream.nextHeard = stage.heard
+    if (current) {
+      collisions.note(stream.entity.rid, stream.nextHeard, stage.heard)
+      stream.nextHeard = stage.heard
+    }
     return current ? 'new' : 'late'
   }
 

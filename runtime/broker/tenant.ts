@@ -11,7 +11,7 @@ import type { Metrics } from '#base/metrics.ts'
 import { createContextSources } from '#store/context-sources.ts'
 import { createSnapshot, migrate, openReader, type Synchronous } from '#store/database.ts'
 import { createDeliveries, type Deliveries } from '#store/deliveries.ts'
-import { createEntities } from '#store/entities.ts'
+import { createEntities, type Entities } from '#store/entities.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory, type History } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
@@ -23,11 +23,13 @@ import { createRollUps } from '#store/roll-ups.ts'
 import { createUplinkStates, type UplinkStates } from '#store/uplink-states.ts'
 import type { Writer } from '#store/writer.ts'
 import { type Backlog, createBacklog } from './backlog.ts'
+import { createCollisions } from './collisions.ts'
 import { createConsume } from './consume.ts'
 import { openContextSources } from './context-sources.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import { createDigests, type Digests } from './digests.ts'
 import type { DiskRoom, Extent } from './disk-room.ts'
+import { originsNoted } from './document-changes.ts'
 import { createDocuments, type Documents } from './documents.ts'
 import { createDoor, type Door } from './door.ts'
 import { evolutionOf } from './evolution.ts'
@@ -122,6 +124,13 @@ export interface TenantSettings {
 /** How often upkeep looks whether a group of its own is due, ms. */
 const upkeepEveryMs = 1000
 
+/** Who wrote what here before somebody else did. */
+function originsOf({ metrics, log }: Pick<TenantPorts, 'metrics' | 'log'>, entities: Entities) {
+  const noted = metrics.counter('selvedge_two_origins_total')
+  const collisions = createCollisions({ idOf: (rid) => entities.byRid(rid)?.id, noted, log })
+  return { collisions, noteOrigins: originsNoted(collisions) }
+}
+
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
   const stored = await openFile(ports, settings)
@@ -129,7 +138,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
 
   const names = createNames(records)
   const live = createLiveState(clock)
-  const streams = createStreams({ history, names, live })
+  const { collisions, noteOrigins } = originsOf(ports, entities)
+  const streams = createStreams({ history, names, live, collisions })
   let outside: Outside | undefined
   const matcher = createMatcher({
     clock,
@@ -137,7 +147,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     find: (stage, id) => documents.find(stage, id),
     onDeliveries: (owed) => outside?.committed(owed),
   })
-  const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history) }
+  const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })
   const observer = createObserver({ streams, matcher, metrics })
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
@@ -158,7 +168,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
     sourceSubscriptions: told.sources.subscribe.broker,
-    digests: createDigests({ following, records, history: (id, query) => evolve(id, query) }),
+    digests: createDigests({ following, records, collisions, history: (id, query) => evolve(id, query) }),
     deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 

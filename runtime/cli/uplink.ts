@@ -28,6 +28,11 @@ interface UplinkView {
   readonly roomSeconds?: number
   readonly evicted?: number
   readonly lastSuccess?: string
+  readonly collisions?: readonly {
+    readonly origin: string
+    readonly entities: number
+    readonly entity: string
+  }[]
 }
 
 interface TrialView {
@@ -228,6 +233,10 @@ function statusText(one: UplinkView): string {
         ? [['Not kept', `${counted(one.notKept, 'history', 'histories')}, by the centre`]]
         : []),
       ['Refused', `${number(one.refused)}, see selvedge queue ls`],
+      ...(one.collisions ?? []).map(({ origin, entities, entity }) => [
+        'Also written',
+        `by ${origin}: ${counted(entities, 'entity', 'entities')}, such as ${entity}`,
+      ]),
       ['Last taken', one.lastSuccess ?? 'never'],
     ]),
   ].join('')

@@ -26,7 +26,7 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
       const position = digests.position()
       const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
       if (ask.parameters.has('position'))
-        return answers.data(ask, { position, restoredAt: digests.restoredAt })
+        return answers.data(ask, { position, restoredAt: digests.restoredAt, ...collisionsOf(ask) })
       const others = ask.parameters.get('others')
       if (others !== undefined)
         return answers.data(ask, { position, others: othersOf(ask, others.split(',')) })
@@ -40,6 +40,12 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
       return answers.data(ask, { position, entities })
     },
   })
+}
+
+/** With whom the gateway that asks writes the same. */
+function collisionsOf({ broker, parameters }: Ask): object {
+  const through = parameters.get('through')
+  return through === undefined ? {} : { collisions: broker.digests.collisions(through) }
 }
 
 /** Which of their attribute instances somebody else wrote last than the gateway that asks. */

@@ -12,6 +12,7 @@ import type { Outcome } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { createReconciler, newTask, type ReconcilePorts, type ReconcileTask } from './reconcile.ts'
 import type { UplinkState } from './state.ts'
+import { type Met, metIn } from './told.ts'
 
 export interface Comparing {
   /** Begins one, unless one is under way. */
@@ -80,6 +81,14 @@ export function createComparing(ports: ComparingPorts): Comparing {
     begin('restored')
   }
 
+  function meet(met: readonly Met[]): void {
+    for (const one of met)
+      if (state.collisions?.some(({ origin }) => origin === one.origin) !== true)
+        log.warn('uplink.collision', { uplink: id, ...one })
+    if (met.length === 0) delete state.collisions
+    else state.collisions = met
+  }
+
   return Object.freeze({
     begin,
     cancel() {
@@ -114,7 +123,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
       if (since !== undefined || (!isTime && !isBack)) return false
       lookedAt = now
       sentBefore = sent + past
-      const answer = await centres.live.look('/selvedge/v1/digests?position=true')
+      const answer = await centres.live.look(
+        `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`,
+      )
       if ('failure' in answer || answer.status !== 200) return false
       const told = parsedJson(answer.text)
       if (!isObject(told) || typeof told['position'] !== 'number') return false
@@ -126,6 +137,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
         begin('restored')
       }
       state.centreAt = position
+      meet(metIn(told['collisions'], ports.alias))
       state.centreRestoredAt = restoredAt
       return true
     },

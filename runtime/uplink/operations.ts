@@ -145,6 +145,7 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     lastSuccess: time(last.success),
     lastFailure: time(last.failure),
     lastFailureReason: last.reason,
+    ...(status.collisions === undefined ? {} : { collisions: status.collisions }),
     ...(status.reconcile === undefined ? {} : { reconcile: reconcileOf(status.reconcile) }),
     wishes: wishesOf(one),
   }
@@ -160,7 +161,11 @@ function complaintsOf({ subscription: { id } }: UplinkSubscription, status: Upli
   const hours = Math.floor((waits.roomSeconds ?? 0) / 3600)
   const full =
     isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
-  return [away, full].filter((one) => typeof one === 'string')
+  const met = (status.collisions ?? []).map(
+    ({ origin, entities, entity }) =>
+      `what the uplink ${id} sends is written at the centre by ${origin}, too: ${entities} entities, such as ${entity}`,
+  )
+  return [away, full, ...met].filter((one) => typeof one === 'string')
 }
 
 /** How a comparison went, or goes. */
@@ -213,6 +218,10 @@ function tellMetrics({ tenant, running, states, refusals, clock, metrics }: Oper
   metrics.series(
     'selvedge_uplink_evicted_total',
     each(({ counts }) => counts.evicted),
+  )
+  metrics.series(
+    'selvedge_uplink_collisions',
+    each(({ collisions = [] }) => collisions.reduce((sum, { entities }) => sum + entities, 0)),
   )
   metrics.series('selvedge_uplink_room_seconds', () =>
     [...running].flatMap(([id, { uplink }]) => {

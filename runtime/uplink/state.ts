@@ -8,6 +8,7 @@ import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Forgone } from './forgone.ts'
 import type { Loss } from './losses.ts'
 import type { ReconcileTask } from './reconcile.ts'
+import type { Met } from './told.ts'
 
 /** A span of history that waits. */
 export interface Waiting {
@@ -53,6 +54,8 @@ export interface UplinkState {
   /** Address and tenant over there to which all of this belongs, and a print of what was selected. */
   centre?: string
   selected?: string
+  /** Who else writes there what this gateway writes, as it was told last. */
+  collisions?: readonly Met[]
   /** What the other broker calls itself in Via; left out where it does not say. */
   pseudonym?: string | undefined
   /** Changes, past values and requests that were taken, and what was not. */

@@ -24,6 +24,7 @@ export interface UplinkStatus {
   /** What waits, and how long there is room for more. */
   readonly waits: Waits
   readonly reconcile: UplinkState['reconcile']
+  readonly collisions: UplinkState['collisions']
   /** Since the uplink began, and on this UTC day. */
   readonly sentBytes: number
   readonly day: UplinkState['day']
@@ -55,6 +56,7 @@ export function statusOf({ following, centres, gate, link, measure, state }: Sta
     last: state.last,
     waits: measure.waits(oldest),
     reconcile: state.reconcile,
+    collisions: state.collisions,
     sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),
     day: state.day,
   }

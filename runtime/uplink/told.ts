@@ -53,5 +53,24 @@ export const areOthers = (
 ): json is { readonly others: Readonly<Record<string, readonly string[]>> } =>
   isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
 
+/** Another gateway, and on how many entities it was met over there, such as one. */
+export interface Met {
+  readonly origin: string
+  readonly entities: number
+  readonly entity: string
+}
+
+/** Whom a gateway met, by what a centre says of pairs. */
+export function metIn(json: unknown, alias: string): readonly Met[] {
+  if (!Array.isArray(json)) return []
+  return json.flatMap((one: unknown): Met[] => {
+    if (!isObject(one) || !Array.isArray(one['origins'])) return []
+    const origin: unknown = one['origins'].find((name) => name !== alias)
+    const { entities, entity } = one
+    if (typeof origin !== 'string' || typeof entities !== 'number' || typeof entity !== 'string') return []
+    return [{ origin, entities, entity }]
+  })
+}
+
 export const areEntities = (json: unknown): json is readonly Entity[] =>
   Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')

@@ -5,7 +5,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const v1 = '/ngsi-ld/v1'
@@ -18,6 +19,9 @@ interface Shown {
   readonly id: string
   readonly scope?: string | readonly string[]
 }
+
+setLimit('reconcileNoteMs', 300)
+afterAll(restoreLimits)
 
 describe('two gateways and one centre', () => {
   let folders: string
@@ -73,6 +77,47 @@ describe('two gateways and one centre', () => {
     await Promise.all([centre, ...sites].map((one) => one.close()))
     rmSync(folders, { recursive: true })
   })
+
+  it('are told of each other where both write the same attribute of an entity', async () => {
+    const [one, two] = sites as [GatewayInside, GatewayInside]
+    await Promise.all([feed(one, undefined), feed(two, undefined)])
+    const name = (value: string) => ({ name: { type: 'Property', value } })
+    await send(one, 'POST', `${v1}/entities`, tank('a', name('one')))
+    await send(one, 'POST', `${v1}/entities`, { id: 'urn:tank:b', type: 'Tank', ...name('one') })
+    await expectScopes({ a: undefined, b: undefined })
+    // Another attribute of the same entity is none.
+    await send(two, 'POST', `${v1}/entities`, { id: 'urn:tank:b', type: 'Tank', ...level(2) })
+    await send(two, 'POST', `${v1}/entities`, { id: 'urn:tank:a', type: 'Tank', ...level(2) })
+    const levelThere = (value: number): Promise<void> =>
+      vi.waitFor(async () => {
+        const there: { level: { value: number } } = (
+          await centre.get(`${v1}/entities/urn:tank:a`, tenant)
+        ).json()
+        expect(there.level.value).toBe(value)
+      }, withinMs)
+    await levelThere(2)
+    for (const [value, of] of [3, 4, 5].map((n) => [n, sites[n % 2]!] as const)) {
+      await send(of, 'PATCH', `${v1}/entities/urn:tank:a/attrs`, level(value))
+      await levelThere(value)
+    }
+    const told = async (of: GatewayInside): Promise<unknown> =>
+      ((await of.get('/selvedge/v1/uplinks/urn:up')).json() as { collisions?: unknown }).collisions
+    for (const of of [one, two])
+      await vi.waitFor(
+        async () => expect(await told(of)).toMatchObject([{ entities: 1, entity: 'urn:tank:a' }]),
+        withinMs,
+      )
+    const [{ origin }] = (await told(one)) as [{ origin: string }]
+    const info: { contextSourceAlias: string } = (await two.get(`${v1}/info/sourceIdentity`)).json()
+    expect(origin).toBe(info.contextSourceAlias)
+    expect((await one.get('/metrics')).text).toContain('selvedge_uplink_collisions{uplink="urn:up"} 1')
+    expect((await one.get('/health/ready')).text).toContain('such as urn:tank:a')
+    expect((await centre.get('/metrics')).text).toMatch(/^selvedge_two_origins_total [1-9]/m)
+    // What is not observed, too.
+    await send(two, 'PATCH', `${v1}/entities/urn:tank:b/attrs`, level(3))
+    await send(two, 'POST', `${v1}/entities/urn:tank:b/attrs`, name('two'))
+    await vi.waitFor(async () => expect(await told(two)).toMatchObject([{ entities: 2 }]), withinMs)
+  }, 60_000)
 
   it('tell their sites apart by scopes in a tenant', async () => {
     const [one, two] = sites as [GatewayInside, GatewayInside]
