@@ -17,7 +17,8 @@ export type CompareTexts = (a: string, b: string) => number
 const partsMax = 32
 /** Characters of a text within them. */
 const innerTextMax = 64
-const typed: ReadonlySet<string> = new Set(['Time', 'Date', 'DateTime'])
+const typed: ReadonlySet<unknown> = new Set(['Time', 'Date', 'DateTime'])
+const isTyped = (type: unknown): type is Tag => typed.has(type)
 
 /** The key of a value; null where there is none. */
 export function orderKey(value: Json | undefined): OrderKey {
@@ -31,8 +32,7 @@ function keyOf(value: Json | undefined, room: { left: number }): OrderKey {
   if (isList(value)) return ['array', partsOf(value, room)]
   if (!isObject(value)) return value ?? null
   const { '@type': type, '@value': text } = value
-  if (typeof type === 'string' && typed.has(type) && typeof text === 'string')
-    return [type as Tag, text.slice(0, innerTextMax)]
+  if (isTyped(type) && typeof text === 'string') return [type, text.slice(0, innerTextMax)]
   const names = Object.keys(value).toSorted(byUnit)
   return [
     'object',
@@ -57,7 +57,7 @@ export function isOrderKey(key: unknown): key is OrderKey {
   if (key === null || typeof key !== 'object') return key !== undefined
   if (!Array.isArray(key) || key.length !== 2) return false
   const [tag, content] = key as readonly unknown[]
-  if (typeof content === 'string') return typed.has(String(tag))
+  if (typeof content === 'string') return isTyped(tag)
   return (tag === 'object' || tag === 'array') && Array.isArray(content) && content.every(isOrderKey)
 }
 
