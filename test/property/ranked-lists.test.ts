@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type BrokerPort, definePlugin, type ListAnswer } from '#contract'
 import type { Plugins } from '#host/plugins.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
@@ -44,6 +44,13 @@ beforeAll(async () => {
   host = await startPlugins(open, join(folder, 'p'), [indexing as never, asker as never], {
     ...{ brokers: [], crawl: '17 3 * * *', pagesPerSecond: 5, learn: false },
   })
+  // What is asked twice is the same only where nothing is still read in.
+  await vi.waitFor(async () => {
+    const path = `/ngsi-ld/v1/entities?type=${encodeURIComponent(iri.ObservableProperty)}`
+    const answer = JSON.stringify(await index.exchange({ method: 'GET', path, headers: {} }))
+    expect(answer).toContain('ObservableProperty:temperature')
+    expect(answer).not.toContain('ngsild-warning')
+  }, 10_000)
 })
 afterAll(async () => {
   await host.close()
