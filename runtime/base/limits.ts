@@ -61,7 +61,7 @@ export const limits = underTrial({
   knownPagesRidsMax: limit(
     16_384,
     'entities',
-    'On pages of lists listed lately, per tenant; 128 kB',
+    'On pages of lists listed lately, per tenant; with what a page takes itself 128 kB',
     'the oldest page leaves',
   ),
   // Log, tail, chunks

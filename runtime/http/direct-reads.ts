@@ -61,6 +61,8 @@ export function createDirectReads(
   const retrieve = (url: string, ask: Ask, knows: string | undefined): Reply | undefined => {
     const start = url.indexOf('?')
     const id = url.slice(onePath.length, start === -1 ? url.length : start)
+    // Where a path has more segments the table of routes says what they mean; an id may end like one of them.
+    if (id.includes('/')) return undefined
     const view = ask.broker.retrieve(id)
     if (view === undefined) return undefined
     const wish = retrievals(start === -1 ? '' : url.slice(start), (text) =>

@@ -103,6 +103,7 @@ const drainStepMs = 20
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
   const listener = createListener(ports)
+  const inTurn = createTurns()
   const server = createServer(
     {
       maxHeaderSize: limits.httpHeaderBytesMax.value,
@@ -112,7 +113,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       noDelay: true,
       shouldUpgradeCallback: asksForWebSocket,
     },
-    (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    inTurn((incoming, outgoing) => {
       if (state.closing) outgoing.shouldKeepAlive = false
       const reply = ports.direct?.(incoming)
       if (reply !== undefined) {
@@ -121,17 +122,20 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       }
       outgoing.end = endPlainly
       listener(incoming, outgoing)
-    },
+    }),
   )
   server.maxConnections = limits.httpConnectionsMax.value
   server.on('clientError', refuseMalformed)
   serveUpgrades(server, ports)
   // A body that is announced as too large is refused before it is sent.
-  server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
-      outgoing.writeContinue()
-    listener(incoming, outgoing)
-  })
+  server.on(
+    'checkContinue',
+    inTurn((incoming, outgoing) => {
+      if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
+        outgoing.writeContinue()
+      listener(incoming, outgoing)
+    }),
+  )
   const port = await listen(server, address)
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`
   ports.log.info('http.listening', { url })
@@ -147,6 +151,32 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
 }
 
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
+
+/**
+ * Requests that come before earlier ones of their connection are answered wait for their turn. Else a page of a thousand
+ * entities would be made for each of the hundreds that one piece of a socket holds, and kept until the client reads.
+ */
+function createTurns(): (run: Listener) => (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+  const waiting = new WeakMap<Socket, number>()
+  return (run) => (incoming, outgoing) => {
+    // An answer has the socket when it is its turn.
+    if (outgoing.socket !== null) {
+      run(incoming, outgoing)
+      return
+    }
+    const { socket } = incoming
+    const count = (waiting.get(socket) ?? 0) + 1
+    if (count > limits.httpPipelinedMax.value) {
+      socket.destroy()
+      return
+    }
+    waiting.set(socket, count)
+    outgoing.once('socket', () => {
+      waiting.set(socket, waiting.get(socket)! - 1)
+      run(incoming, outgoing)
+    })
+  }
+}
 
 /**
  * The library that makes a Request of what comes is loaded with the first one, which waits for it. It needs the classes of

@@ -40,11 +40,11 @@ export function createKnownPages() {
       const key = keyOf(search, place)
       if (key === undefined || pages.has(key)) return
       pages.set(key, page)
-      held += sizeOf(page)
-      for (const [oldest, { rids }] of pages) {
+      held += sizeOf(key, page)
+      for (const [oldest, listed] of pages) {
         if (held <= limits.knownPagesRidsMax.value) break
         pages.delete(oldest)
-        held -= sizeOf({ rids })
+        held -= sizeOf(oldest, listed)
       }
     },
 
@@ -52,8 +52,10 @@ export function createKnownPages() {
   })
 }
 
-/** An empty page holds something, too. */
-const sizeOf = ({ rids }: Pick<ListedPage, 'rids'>): number => rids.length + 1
+/** What a page takes, in entities of 8 bytes: an empty one takes room too, and names of types are as long as URLs may be. */
+const sizeOf = (key: string, { rids }: ListedPage): number =>
+  rids.length + Math.ceil(key.length / 8) + pageSize
+const pageSize = 24
 
 /** Undefined where a search looks at more than one type. */
 function keyOf(

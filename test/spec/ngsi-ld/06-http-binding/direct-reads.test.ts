@@ -131,6 +131,17 @@ describe('a plain read', () => {
     expect(await rooms()).toEqual(['urn:h:3', 'urn:h:4'])
   })
 
+  it('says what the long way says of ids that end like other paths', async () => {
+    for (const id of ['urn:s:1', 'urn:s:1/attrs', 'urn:s:1/', 'urn:s:1/attrs/a', 'http://s.example/1'])
+      expect((await gateway.send('POST', entities, { id, type: 'Step' })).status).toBe(201)
+    expect((await bothWays(`${entities}/urn:s:1/attrs`)).status).toBe(405)
+    expect((await bothWays(`${entities}/urn:s:1/`)).json()).toMatchObject({ id: 'urn:s:1' })
+    expect((await bothWays(`${entities}/urn:s:1/attrs/a`)).status).toBe(405)
+    expect((await bothWays(`${entities}/http://s.example/1`)).json()).toMatchObject({
+      id: 'http://s.example/1',
+    })
+  })
+
   it('is answered only to those who know the token, where one is needed', async () => {
     const guarded = await startHttpGateway({ token: 'right' })
     try {

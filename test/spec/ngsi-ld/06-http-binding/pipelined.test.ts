@@ -1,0 +1,79 @@
+/**
+ * Requests that are sent on one connection without waiting for answers [RFC 9112 9.3.2] are answered in their order, each when
+ * it is its turn: no more than one answer is held in memory.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const pageBytes = 500_000
+
+let gateway: HttpGateway
+beforeAll(async () => {
+  gateway = await startHttpGateway()
+  const value = 'x'.repeat(pageBytes / 250)
+  const body = Array.from({ length: 250 }, (_, i) => ({
+    id: `urn:r:${i}`,
+    type: 'Room',
+    a: { type: 'Property', value },
+  }))
+  await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', body)
+})
+afterAll(() => gateway.close())
+
+const request = (path: string, header = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${header}\r\n`
+
+/** How many requests were answered, those that ask for it among them. */
+async function answered(): Promise<number> {
+  const { text } = await gateway.get('/metrics')
+  return Number(/^selvedge_http_requests_total (\d+)$/m.exec(text)![1])
+}
+
+async function open(): Promise<Socket> {
+  const socket = connect(gateway.port, '127.0.0.1')
+  await once(socket, 'connect')
+  return socket
+}
+
+describe('requests that do not wait', () => {
+  it('are answered in their order, by whatever way', async () => {
+    const socket = await open()
+    let text = ''
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString()
+    })
+    const asked = Array.from({ length: limits.httpPipelinedMax.value }, (_, i) => `urn:r:${i}`)
+    socket.write(
+      asked.map((id, i) => request(`${entities}/${id}?pick=id`, i % 3 === 0 ? 'Prefer: x\r\n' : '')).join(''),
+    )
+    await vi.waitFor(() => expect(text.match(/"urn:r:\d+"/g)).toHaveLength(asked.length), 5000)
+    expect(text.match(/urn:r:\d+/g)).toEqual(asked)
+    socket.destroy()
+  })
+
+  it.each(['', 'Prefer: x\r\n'])('are not answered while their client reads nothing: %j', async (header) => {
+    const before = await answered()
+    const socket = await open()
+    socket.pause()
+    const many = limits.httpPipelinedMax.value
+    socket.write(request(`${entities}?type=Room&limit=250`, header).repeat(many))
+    await vi.waitFor(async () => expect((await answered()) - before).toBeGreaterThan(3))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    // Sockets hold some of them.
+    expect((await answered()) - before).toBeLessThan(many)
+    socket.destroy()
+  })
+
+  it('beyond the ceiling end the connection', async () => {
+    const socket = await open()
+    socket.on('error', () => undefined)
+    socket.resume()
+    const closed = once(socket, 'close')
+    socket.write(request(`${entities}?type=Room&limit=250`).repeat(limits.httpPipelinedMax.value + 10))
+    await closed
+    expect((await gateway.get(`${entities}/urn:r:1`)).status).toBe(200)
+  })
+})
