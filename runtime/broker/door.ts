@@ -12,6 +12,7 @@ import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Writer } from '#store/writer.ts'
 import { createAnswers } from './answers.ts'
+import { createCommitTimes } from './commit-times.ts'
 import { type DiskRoom, walBytesMax } from './disk-room.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
 import { createWorkQueue, type Work } from './work-queue.ts'
@@ -95,7 +96,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   const [roomWaiters, idleWaiters] = [[] as (() => void)[], [] as (() => void)[]]
   const listeners = new Set<() => void>()
   let lastNumber = ports.number
-  let lastAt = ports.at
+  const times = createCommitTimes(clock, ports.at)
   /** Works to be tried one by one after a failed group; they come before the queue. */
   const singly: Work[] = []
 
@@ -148,7 +149,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
   function decide(works: Work[]): Decided {
-    const group = createGroup({ at: Math.max(clock.now(), lastAt), number: lastNumber })
+    const group = createGroup({ at: times.next(), number: lastNumber })
     const until = now() + limits.groupDecideMs.value
     const isLong = (): boolean => group.rowCount() > limits.groupRowsMax.value || now() > until
     const refused = decideAll(works, group, { undo, postpone, isLong, hasRoom: room?.hasRoom() ?? true })
@@ -194,7 +195,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
           commits.value++
           seconds.observe((now() - sentAt) / 1000)
           lastNumber = group.number()
-          lastAt = group.stage.at
+          times.took(group.stage.at)
           group.written(outcome)
           settle(decided)
         },
