@@ -6,7 +6,7 @@
 import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { limits } from '#base/limits.ts'
-import type { Database } from './database.ts'
+import { type Database, openWriter } from './database.ts'
 
 /** A page in the log, with its header. */
 export const walFrameBytes = 4120
@@ -84,4 +84,37 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
     },
     cutOff,
   } satisfies CopyBack)
+}
+
+/**
+ * Copies the log of a file that somebody else writes back into it, cuts it off, and begins the next one; false where that one
+ * writes or reads meanwhile, so that the log goes on. All of it is done by SQLite, in its order: the log is flushed before it is
+ * copied, the file before the log is cut off, and the head of the next log before anything stands behind it. So a power cut
+ * finds whole logs only, and whoever writes there has nothing to flush. Copying holds nobody up, only the flush of a head does.
+ */
+export function endLog(file: string): boolean {
+  const database = openWriter(file, 'NORMAL')
+  const checkpoint = (mode: 'PASSIVE' | 'NOOP' | 'TRUNCATE'): Checkpointed =>
+    (database.pragma(`wal_checkpoint(${mode})`) as Checkpointed[])[0]!
+  try {
+    const { log, checkpointed } = checkpoint('PASSIVE')
+    if (checkpointed < log || checkpoint('NOOP').log !== log) return false
+    database.pragma('busy_timeout = 0')
+    if (checkpoint('TRUNCATE').busy !== 0) return false
+    // The least that can be written.
+    database.pragma(`user_version = ${database.pragma('user_version', { simple: true })}`)
+    return true
+  } catch (error) {
+    if ((error as { readonly code?: string }).code?.startsWith('SQLITE_BUSY') === true) return false
+    throw error
+  } finally {
+    database.close()
+  }
+}
+
+/** What a checkpoint tells: pages in the log, and those of them that are in the file. */
+interface Checkpointed {
+  readonly busy: number
+  readonly log: number
+  readonly checkpointed: number
 }

@@ -1,21 +1,18 @@
 /**
- * The write-ahead log of a plugin's file. It is copied back by the writer thread, because that flushes and the main thread must
- * not wait for a disk; what is left for the main thread is to cut the log off when all of it is copied. Long works wait
- * once it is twice as long as it may be, or was not copied as a whole because they went on: so it stays bounded.
+ * The write-ahead log of a plugin's file. The writer thread copies it back and begins the next one, because that flushes and
+ * the main thread must not wait for a disk. Long works wait once it is twice as long as it may be, or could not be ended
+ * because they went on: so it stays bounded.
  */
 import { statSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits.ts'
 import { walFrameBytes } from './copy-back.ts'
 
-/** How many pages the log of a file has, and how many of them are in the file now. */
-export interface CopiedBack {
-  readonly log: number
-  readonly copied: number
-}
-
-/** Copies the log of a file back, on another thread. @throws GatewayError store.full, store.unwritable, store.failed. */
-export type CopyBackFile = (file: string) => Promise<CopiedBack>
+/**
+ * Copies the log of a file back and ends it, on another thread; false where somebody wrote or read there meanwhile, so that it
+ * goes on. @throws GatewayError store.full, store.unwritable, store.failed.
+ */
+export type CopyBackFile = (file: string) => Promise<boolean>
 
 export interface PluginLog {
   /** To be called after a transaction. */
@@ -46,22 +43,16 @@ export function createPluginLog(
 
   function pages(): number {
     try {
-      return (database().pragma('wal_checkpoint(NOOP)') as CopiedBack[])[0]?.log ?? 0
+      return (database().pragma('wal_checkpoint(NOOP)') as { log: number }[])[0]?.log ?? 0
     } catch {
       // A statement is under way; the next look tells.
       return 0
     }
   }
-  const written = (): unknown => database().prepare('SELECT total_changes()').pluck().get()
 
   async function copy(): Promise<void> {
     for (let round = 1; round <= roundsMax; round++) {
-      const before = written()
-      const { log, copied } = await copyBack(file)
-      if (copied === log && written() === before) {
-        cutOff(database())
-        return
-      }
+      if (await copyBack(file)) return
       isHeld = true
     }
   }
@@ -101,25 +92,4 @@ export function createPluginLog(
     },
     end: async () => copying,
   } satisfies PluginLog)
-}
-
-/**
- * Empties a log of which nothing is needed any more. SQLite would flush the head of the next one, lest frames of both are mixed
- * where a power cut lets the disk write them in another order; after a cut they are not in the same blocks, and the writer
- * thread flushes the log before it copies from it. So that head is written here and not flushed.
- */
-function cutOff(database: BetterSqlite3.Database): void {
-  const wait = database.pragma('busy_timeout', { simple: true }) as number
-  const version = database.pragma('user_version', { simple: true }) as number
-  try {
-    database.pragma('busy_timeout = 0')
-    database.pragma('synchronous = OFF')
-    database.pragma('wal_checkpoint(TRUNCATE)')
-    database.pragma(`user_version = ${version}`)
-  } catch {
-    // Somebody reads; then it is written over from its begin.
-  } finally {
-    database.pragma('synchronous = NORMAL')
-    database.pragma(`busy_timeout = ${wait}`)
-  }
 }

@@ -5,7 +5,6 @@ import type { BootTime } from '#base/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Synchronous } from './database.ts'
 import type { EntityFold, StreamFold } from './fold.ts'
-import type { CopiedBack } from './plugin-log.ts'
 import type { Row } from './rows.ts'
 
 /** One log row of observations; `triples` is transferred. */
@@ -52,6 +51,6 @@ export type ToWriter =
 
 export type FromWriter =
   | { readonly kind: 'opened' | 'closed'; readonly tenant: string }
-  | ({ readonly kind: 'copied'; readonly tenant: string } & CopiedBack)
+  | { readonly kind: 'copied'; readonly tenant: string; readonly isEnded: boolean }
   | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly logBytes: number }
   | { readonly kind: 'failed'; readonly tenant: string; readonly code: string; readonly message: string }

@@ -6,7 +6,7 @@
 import { parentPort } from 'node:worker_threads'
 import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
-import { type CopyBack, createCopyBack } from './copy-back.ts'
+import { type CopyBack, createCopyBack, endLog } from './copy-back.ts'
 import { type Database, openWriter } from './database.ts'
 import { foldEntity, foldStream } from './fold.ts'
 import { createHistory, type History } from './history.ts'
@@ -46,16 +46,9 @@ function open({ tenant, file, synchronous }: OpenMessage): void {
   }
 }
 
-/** Flushes the log of the file, copies it and flushes the file; who writes there meanwhile is not held up. */
 function copyBack(file: string): void {
   try {
-    const database = openWriter(file, 'NORMAL')
-    try {
-      const [told] = database.pragma('wal_checkpoint(PASSIVE)') as { log: number; checkpointed: number }[]
-      say({ kind: 'copied', tenant: file, log: told!.log, copied: told!.checkpointed })
-    } finally {
-      database.close()
-    }
+    say({ kind: 'copied', tenant: file, isEnded: endLog(file) })
   } catch (error) {
     say(failure(file, error))
   }

@@ -6,7 +6,6 @@
 import { Worker } from 'node:worker_threads'
 import { assert, GatewayError } from '#base/errors.ts'
 import type { Synchronous } from './database.ts'
-import type { CopiedBack } from './plugin-log.ts'
 import type { FromWriter, GroupMessage, ToWriter } from './writer-protocol.ts'
 
 export interface WriteOutcome {
@@ -23,10 +22,11 @@ export interface Writer {
     done: (error: GatewayError | undefined, outcome: WriteOutcome) => void,
   ): void
   /**
-   * Copies the write-ahead log of a file that somebody else writes back into it. Not twice at the same time.
+   * Copies the write-ahead log of a file that somebody else writes back into it and ends it; false where it goes on, because
+   * it was in use. Not twice at the same time.
    * @throws store.full, store.unwritable, store.failed.
    */
-  copyBack(file: string): Promise<CopiedBack>
+  copyBack(file: string): Promise<boolean>
   /** Checkpoints and closes one tenant's file. */
   close(tenant: string): Promise<void>
   /** Ends the thread. */
@@ -90,7 +90,7 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
     copyBack: (path) =>
       new Promise((resolve, reject) => {
         ask({ kind: 'copyBack', tenant: path }, (message) => {
-          if (message.kind === 'copied') resolve(message)
+          if (message.kind === 'copied') resolve(message.isEnded)
           else reject(writeError(message))
         })
       }),

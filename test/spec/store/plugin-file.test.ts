@@ -7,6 +7,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { endLog } from '#store/copy-back.ts'
 import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugin-log.ts'
 import type { Writer } from '#store/writer.ts'
@@ -72,6 +73,32 @@ it('is cut off when all of it is copied, and what is written then is there', asy
   expect(database.prepare('SELECT count(*) FROM note').pluck().get()).toBe(61)
   expect(database.pragma('user_version', { simple: true })).toBe(tables.length)
   database.close()
+})
+
+it('goes on while somebody reads or writes, and ends with one page that is begun', () => {
+  const write = writing(open())
+  for (let i = 0; i < 40; i++) write()
+  const before = logBytes()
+  const other = new BetterSqlite3(path())
+  const used = (begin: string, end: string): boolean => {
+    other.exec(begin)
+    try {
+      return endLog(path())
+    } finally {
+      other.exec(end)
+    }
+  }
+  expect(used('BEGIN; SELECT count(*) FROM note', 'COMMIT')).toBe(false)
+  expect(used('BEGIN IMMEDIATE', 'ROLLBACK')).toBe(false)
+  expect(logBytes()).toBe(before)
+  other.close()
+  expect(endLog(path())).toBe(true)
+  expect(logBytes()).toBeLessThan(2 * pageBytes)
+  write()
+  // What follows stands behind it: the log did not begin once more, which would flush its head.
+  expect(logBytes()).toBeGreaterThan(2 * pageBytes)
+  const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
+  expect(c).toBe(41)
 })
 
 it('makes long works wait with an error where a disk does not take it, and goes on when it does', async () => {
