@@ -37,7 +37,7 @@ export function createFlow(bytesMax: number): Flow {
 export interface ReadingTurn {
   /** Whether messages were read for so long that everything else has its turn first. */
   isSpent(): boolean
-  /** Calls back once in the next turn, in the order of asking, however often the same action waits. */
+  /** Calls back once, in the order of asking, in the next turn that has room, however often the same action waits. */
   whenNext(action: () => void): void
 }
 
@@ -47,17 +47,25 @@ export function createReadingTurn(monotonic: () => number, turnMs: number): Read
   let waiting = new Set<() => void>()
   const next = (): void => {
     begunAt = undefined
-    const actions = waiting
+    const actions = [...waiting]
     waiting = new Set()
-    for (const action of actions) action()
+    for (const [at, action] of actions.entries()) {
+      if (isSpent()) {
+        // Who has not had a turn yet goes before those who had one.
+        waiting = new Set([...actions.slice(at), ...waiting])
+        return
+      }
+      action()
+    }
+  }
+  function isSpent(): boolean {
+    if (begunAt !== undefined) return monotonic() - begunAt > turnMs
+    begunAt = monotonic()
+    setImmediate(next)
+    return false
   }
   return Object.freeze({
-    isSpent() {
-      if (begunAt !== undefined) return monotonic() - begunAt > turnMs
-      begunAt = monotonic()
-      setImmediate(next)
-      return false
-    },
+    isSpent,
     whenNext(action) {
       waiting.add(action)
     },
