@@ -44,8 +44,8 @@ export interface HostPorts {
 }
 
 export interface PluginHost extends Components {
-  /** Whether a path of the main listener needs no token. */
-  isOpen(path: string, method: string): boolean
+  /** Whether a path of the main listener needs no token; it waits for a plugin that starts. */
+  isOpen(path: string, method: string): boolean | Promise<boolean>
   /** Whether pages of any origin may read what the main listener answers at a path. */
   isShared(path: string): boolean
   /** Opens listeners, and lets what runs there start. Whoever asks it before that waits for it. @param httpPort of the main listener, where it is open. */

@@ -71,8 +71,8 @@ export interface Plugins {
    * `limits.pluginWaitMs`. @throws plugin.unavailable while it does not run.
    */
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
-  /** Whether a path of a plugin needs no token. */
-  isOpen(name: string, path: string, method: string): boolean
+  /** Whether a path of a plugin needs no token, which only a plugin that has started says; so this waits for it, like `fetch`. */
+  isOpen(name: string, path: string, method: string): boolean | Promise<boolean>
   /** Whether pages of any origin may read what it answers. */
   isShared(name: string): boolean
   status(): object
@@ -84,6 +84,8 @@ export interface Plugins {
 interface Kept {
   readonly wanted: Wanted
   state: PluginState
+  /** Whether its start takes longer than it may. */
+  isLate: boolean
   reason: string
   running: Running | undefined
   /** Requests that it works on. */
@@ -110,6 +112,7 @@ export function createPlugins(
   async function quarantine(one: Kept, error: unknown): Promise<void> {
     if (one.state === 'quarantined' || one.state === 'closed') return
     one.state = 'quarantined'
+    one.start.resolve()
     one.reason = toGatewayError(error).message
     log.error('plugin.quarantined', { plugin: one.wanted.name, error })
     await end(one)
@@ -128,20 +131,23 @@ export function createPlugins(
 
   async function startOne(one: Kept): Promise<void> {
     const { name } = one.wanted
-    const late = setTimeout(
-      () => log.warn('plugin.failed', { plugin: name, during: 'a start that takes long' }),
-      limits.pluginStartMs.value,
-    )
+    const late = setTimeout(() => {
+      one.isLate = true
+      log.warn('plugin.failed', { plugin: name, during: 'a start that takes long' })
+    }, limits.pluginStartMs.value)
     try {
       const plugin = await one.wanted.load()
+      // Closed meanwhile: nothing is opened that nobody would close.
+      if (one.state !== 'starting') return
       const host = hostOf(plugin, one, ports, settings, {
         quarantine: (error) => void quarantine(one, error),
         component: (other) => component(other),
       })
       const running = await plugin.start(host as never)
       one.running = running
-      if (one.state === 'closed') return await end(one)
-      if (one.state === 'starting') one.state = 'running'
+      // What follows the log for it may have failed too often by now.
+      if (one.state !== 'starting') return await end(one)
+      one.state = 'running'
       log.info('plugin.started', { plugin: name, version: plugin.version })
     } catch (error) {
       await quarantine(one, error)
@@ -195,10 +201,7 @@ export function createPlugins(
     // Read before anything is waited for: what nobody takes does not stay. What asks for WebSocket has none.
     const body = environment.upgrade === undefined ? environment.body() : undefined
     body?.catch(() => undefined)
-    const late = Promise.withResolvers<void>()
-    const timer = setTimeout(late.resolve, limits.pluginWaitMs.value)
-    await Promise.race([one.start.promise, late.promise])
-    clearTimeout(timer)
+    await startOf(one)
     return answerNow(one.wanted.name, one, request, {
       ...environment,
       ...(body !== undefined && { body: () => body }),
@@ -226,10 +229,9 @@ export function createPlugins(
     has: (name) => all.has(name),
     fetch: answer,
     isOpen(name, path, method) {
-      const { open, isShared, description } = all.get(name)?.running ?? {}
-      if (isShared === true && method === 'OPTIONS') return true
-      if (description !== undefined && path === '/openapi.json') return true
-      return open?.some((one) => path === one || path.startsWith(`${one}/`)) === true
+      const one = all.get(name)
+      if (one?.state !== 'starting') return isOpenAt(one?.running, path, method)
+      return startOf(one).then(() => isOpenAt(one.running, path, method))
     },
     isShared: (name) => all.get(name)?.running?.isShared === true,
     status: () =>
@@ -240,16 +242,35 @@ export function createPlugins(
         ]),
       ),
     complaints: () =>
-      [...all].flatMap(([name, { state, reason, running }]) =>
-        state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? []),
-      ),
+      [...all].flatMap(([name, { state, isLate, reason, running }]) => {
+        if (state === 'starting' && isLate) return [`${name} has not started yet`]
+        return state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
+      }),
     async close() {
       const live = [...all.values()].filter(({ state }) => state === 'running' || state === 'starting')
       // None takes anything new while another one still ends.
-      for (const one of live) one.state = 'closed'
+      for (const one of live) {
+        one.state = 'closed'
+        one.start.resolve()
+      }
       await Promise.all(live.map(end))
     },
   } satisfies Plugins)
+}
+
+/** Settles when a plugin has started or will not, or when it takes too long to be waited for. */
+async function startOf({ start }: Kept): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, limits.pluginWaitMs.value)
+  await Promise.race([start.promise, late.promise])
+  clearTimeout(timer)
+}
+
+function isOpenAt(running: Running | undefined, path: string, method: string): boolean {
+  const { open, isShared, description } = running ?? {}
+  if (isShared === true && method === 'OPTIONS') return true
+  if (description !== undefined && path === '/openapi.json') return true
+  return open?.some((one) => path === one || path.startsWith(`${one}/`)) === true
 }
 
 function descriptionFor({ method }: Request, description: object): Response {
@@ -291,6 +312,7 @@ function restOf(one: Kept): Promise<void> {
 const keep = (wanted: Wanted): Kept => ({
   wanted,
   state: 'starting',
+  isLate: false,
   reason: '',
   running: undefined,
   busy: 0,

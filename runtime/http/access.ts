@@ -23,21 +23,21 @@ export function guard(
   fetch: Fetch,
   token: string,
   refuse: (error: GatewayError) => Response,
-  isOpenElsewhere: (path: string, method: string) => boolean = () => false,
+  isOpenElsewhere: (path: string, method: string) => boolean | Promise<boolean> = () => false,
 ): Fetch {
   const expected = digest(token)
   return (request, env) => {
     const { headers, url } = request
     const given = bearer.exec(headers.get('authorization') ?? '')?.[1] ?? headers.get('x-auth-token')
     if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
+    const letIn = (isIn: boolean): Response | Promise<Response> => {
+      if (isIn) return fetch(request, env)
+      const why = given === null ? 'a token is needed' : 'the token is not the right one'
+      return refuse(new GatewayError('http.unauthorized', why))
+    }
     const path = pathOf(url)
-    if (isOpen(path) || isOpenElsewhere(path, request.method)) return fetch(request, env)
-    return refuse(
-      new GatewayError(
-        'http.unauthorized',
-        given === null ? 'a token is needed' : 'the token is not the right one',
-      ),
-    )
+    const isIn = isOpen(path) || isOpenElsewhere(path, request.method)
+    return typeof isIn === 'boolean' ? letIn(isIn) : isIn.then(letIn)
   }
 }
 
@@ -59,9 +59,10 @@ export function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch 
   return (request, env) => {
     const answer = fetch(request, env)
     // Only pages name their origin.
-    if (env.incoming.headers.origin === undefined || !isShared(pathOf(request.url))) return answer
+    if (env.incoming.headers.origin === undefined) return answer
     return Promise.resolve(answer).then((found) => {
-      if (!found.headers.has(lets)) found.headers.set(lets, '*')
+      // Asked now, since a plugin that had still to start has by now.
+      if (isShared(pathOf(request.url)) && !found.headers.has(lets)) found.headers.set(lets, '*')
       return found
     })
   }

@@ -24,6 +24,7 @@ export function openPlugins(
   folder: string,
   plugins: readonly Plugin<never, Capability>[],
   settings: object = {},
+  load = async (plugin: Plugin<never, Capability>): Promise<Plugin<never, Capability>> => plugin,
 ): Plugins {
   return createPlugins(
     {
@@ -41,7 +42,7 @@ export function openPlugins(
     { allowsLoopback: true, folder: join(folder, 'plugins') },
     plugins.map((plugin) => ({
       name: plugin.name,
-      load: async () => plugin,
+      load: () => load(plugin),
       settings,
     })),
   )

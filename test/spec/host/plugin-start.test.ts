@@ -1,9 +1,12 @@
 /**
  * Plugins start while the gateway serves already. Who asks one before it has started waits for it, and not for ever.
  */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { definePlugin } from '#contract'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { type Capability, definePlugin, type Plugin } from '#contract'
 import type { Plugins } from '#host/plugins.ts'
+import { guard } from '#http/access.ts'
+import type { HttpEnv } from '#http/server.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { environment, openPlugins } from '#test/kit/plugins.ts'
@@ -59,5 +62,101 @@ describe('a plugin that starts', () => {
     await expect(ask()).rejects.toMatchObject({ code: 'plugin.unavailable' })
     resolve()
     await started
+  })
+
+  it('says only then which of its paths are open, and whoever asks for one waits for it', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const plugin = definePlugin({
+      name: 'echo',
+      version: '1.0.0',
+      summary: 'Answers everybody',
+      needs: [],
+      async start() {
+        await promise
+        return { open: ['/notify'], fetch: async () => new Response('taken') }
+      },
+    })
+    host = openPlugins(open, temporary.folder, [plugin])
+    const started = host.start()
+    const fetch = guard(
+      async (request) => host!.fetch('echo', request, environment()),
+      'right',
+      ({ code }) => new Response(code, { status: 401 }),
+      (path, method) => host!.isOpen('echo', path, method),
+    )
+    const asked = ['/notify', '/other'].map((path) => fetch(new Request(`http://x${path}`), {} as HttpEnv))
+    resolve()
+    const answers = await Promise.all(asked)
+    expect(answers.map(({ status }) => status)).toEqual([200, 401])
+    await started
+  })
+
+  it('that is closed meanwhile is waited for by nobody, and opens nothing any more', async () => {
+    const { promise, resolve } = Promise.withResolvers<Plugin<never, Capability>>()
+    let isStarted = false
+    const plugin = echo(async () => {
+      isStarted = true
+    })
+    host = openPlugins(open, temporary.folder, [plugin], {}, () => promise)
+    const started = host.start()
+    const asked = ask()
+    await new Promise((done) => setTimeout(done, 10))
+    const from = performance.now()
+    await host.close()
+    await expect(asked).rejects.toMatchObject({ code: 'plugin.unavailable' })
+    expect(performance.now() - from).toBeLessThan(limits.pluginWaitMs.value / 2)
+    resolve(plugin)
+    await started
+    expect(isStarted).toBe(false)
+  })
+
+  it('is told by health when it takes too long', async () => {
+    setLimit('pluginStartMs', 10)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    host = openPlugins(open, temporary.folder, [echo(() => promise)])
+    const started = host.start()
+    await vi.waitFor(() => expect(host!.complaints()).toEqual(['echo has not started yet']))
+    resolve()
+    await started
+    expect(host.complaints()).toEqual([])
+  })
+
+  it('that fails while it starts is closed when it has started after all', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let isClosed = false
+    let begin = (): void => undefined
+    const isFollowing = new Promise<void>((done) => {
+      begin = done
+    })
+    const plugin = definePlugin({
+      name: 'echo',
+      version: '1.0.0',
+      summary: 'Fails at what it follows',
+      needs: ['changes'],
+      async start({ changes }) {
+        changes.follow(changes.position(), {
+          take: async () => {
+            throw new RangeError('a bad batch')
+          },
+          readAnew: async () => 0,
+        })
+        begin()
+        await promise
+        return {
+          close: async () => {
+            isClosed = true
+          },
+        }
+      },
+    })
+    setLimit('pluginAttemptsMax', 1)
+    host = openPlugins(open, temporary.folder, [plugin])
+    const started = host.start()
+    await isFollowing
+    await open.broker.create({ id: 'urn:r:1', type: 'Room' }, 'http')
+    await vi.waitFor(() => expect(host!.status()).toMatchObject({ echo: { state: 'quarantined' } }))
+    resolve()
+    await started
+    expect(isClosed).toBe(true)
   })
 })
