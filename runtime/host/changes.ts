@@ -146,12 +146,14 @@ function batchOf(
   /** What the last change of each entity says of it. */
   const touched = new Map<string, FollowedChange>()
   const newest = new Map<number, Place>()
+  /** Streams of which an entity has to be read to know what they are of. */
+  let unknown = 0
   let last = rows[0]!
   for (const row of rows) {
-    if (touched.size >= limits.pluginBatchEntities.value) break
+    if (touched.size + unknown >= limits.pluginBatchEntities.value) break
     last = row
     if (isChange(row.what)) touched.set(row.what.id, row.what)
-    else if (row.what !== undefined) note(newest, row.what)
+    else if (row.what !== undefined) unknown += note(newest, row.what, streams)
   }
   const changed: EntityState[] = []
   const deleted: string[] = []
@@ -173,9 +175,13 @@ const isFollowed = ({ types }: Follower, type: string | readonly string[] | unde
 
 const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
 
-/** Thousands of values may come of one stream between two batches, and only the newest is told. */
-function note(newest: Map<number, Place>, batch: ObservationBatch): void {
+/**
+ * Thousands of values may come of one stream between two batches, and only the newest is told. Returns how many streams
+ * are new here, and not known from earlier batches either.
+ */
+function note(newest: Map<number, Place>, batch: ObservationBatch, streams: Pick<Streams, 'has'>): number {
   const { triples } = batch
+  let unknown = 0
   for (let at = 0; at < triples.length; at += 3) {
     const coded = triples[at]!
     if (coded % 2 === 1) continue
@@ -183,11 +189,13 @@ function note(newest: Map<number, Place>, batch: ObservationBatch): void {
     const known = newest.get(s)
     if (known === undefined) {
       newest.set(s, { batch, at })
+      if (!streams.has(s)) unknown++
     } else {
       known.batch = batch
       known.at = at
     }
   }
+  return unknown
 }
 
 function observedAt(
@@ -208,6 +216,7 @@ type Streams = ReturnType<typeof createStreams>
 function createStreams(following: Following) {
   const known = new Map<number, Named>()
   return Object.freeze({
+    has: (s: number): boolean => known.has(s),
     /** Undefined where neither an entity nor its tombstone is left. */
     of(s: number): Named | undefined {
       const kept = known.get(s)

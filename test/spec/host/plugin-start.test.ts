@@ -86,7 +86,7 @@ describe('a plugin that starts', () => {
     )
     const asked = ['/notify', '/other'].map((path) => fetch(new Request(`http://x${path}`), {} as HttpEnv))
     resolve()
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(asked.map((one) => Promise.resolve(one)))
     expect(answers.map(({ status }) => status)).toEqual([200, 401])
     await started
   })

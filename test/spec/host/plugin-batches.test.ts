@@ -1,0 +1,69 @@
+/**
+ * A batch of observations that a plugin is told takes no longer the more streams there are: each is known by its number, once the
+ * entity that it is of was read.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
+import { type ChangeBatch, definePlugin, type Host } from '#contract'
+import type { Plugins } from '#host/plugins.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { startPlugins } from '#test/kit/plugins.ts'
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+let host: Plugins | undefined
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  open = await openBroker(temporary.folder)
+})
+afterEach(async () => {
+  restoreLimits()
+  await host?.close()
+  host = undefined
+  await open.close()
+  temporary.remove()
+})
+
+describe('observations', () => {
+  it('are told in batches of which few entities have to be read, however many there are of them', async () => {
+    setLimit('pluginBatchEntities', 8)
+    setLimit('pluginBatchMs', 10_000)
+    const ids = Array.from({ length: 40 }, (_, i) => `urn:x:${i}`)
+    for (const id of ids)
+      await open.broker.create({ id, type: 'T', a: { type: 'Property', value: 1 } } as Entity, 'http')
+    let from = 0
+    const batches: ChangeBatch['observed'][] = []
+    const watching = definePlugin({
+      name: 'watcher',
+      version: '1.0.0',
+      summary: 'Watches',
+      needs: ['changes'],
+      start({ changes }: Host<object, 'changes'>) {
+        changes.follow(from, {
+          types: new Set(),
+          observes: true,
+          take: ({ observed }) => void batches.push(observed),
+          readAnew: () => changes.position(),
+        })
+        return {}
+      },
+    })
+    from = open.main.following.position().n
+    const at = Date.UTC(2026, 0, 1)
+    for (const id of ids) await observe(open, id, 'a', at, 7)
+    for (const id of ids) await observe(open, id, 'a', at + 1000, 8)
+    host = await startPlugins(open, temporary.folder, [watching])
+    await vi.waitFor(() => {
+      const newest = new Map(batches.flat().map(({ id, value }) => [id, value]))
+      expect([...newest]).toEqual(ids.map((id) => [id, 8]))
+    })
+    const known = new Set<string>()
+    for (const batch of batches) {
+      const fresh = batch.filter(({ id }) => !known.has(id))
+      expect(fresh.length).toBeLessThanOrEqual(limits.pluginBatchEntities.value)
+      for (const { id } of fresh) known.add(id)
+    }
+  })
+})
