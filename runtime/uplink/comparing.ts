@@ -26,7 +26,8 @@ export interface Comparing {
   look(): Promise<boolean>
 }
 
-export interface ComparingPorts extends Omit<ReconcilePorts, 'until' | 'isStopped' | 'types' | 'centre'> {
+export interface ComparingPorts
+  extends Omit<ReconcilePorts, 'until' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'> {
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly id: string
   readonly state: UplinkState
@@ -56,7 +57,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
   const reconciler = createReconciler({
     ...ports,
     centre: centres.backfill,
+    live: centres.live,
     until,
+    ready: link.ready,
     isStopped: (task) => state.reconcile !== task,
     types: ports.reading.selection.types,
   })

@@ -10,13 +10,15 @@ import type { Following, Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
 import type { Outcome } from './outcome.ts'
-import { type Head, type Layer, layersOf, type Step } from './plan.ts'
+import type { Head, Layer, Step } from './plan.ts'
+import type { Newest, Present } from './present.ts'
 import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 import { areBuckets, areEntities, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
 
@@ -75,16 +77,23 @@ export interface ReconcilePorts {
   readonly following: Following
   readonly digests: Digests
   readonly centre: Centre
+  /** The same by the way of the live lane, for what is asked in its stead. */
+  readonly live: Centre
+  readonly present: Present
   readonly reading: LeavingPorts
   /** Types of entities that go up, where only types decide. */
   readonly types: readonly string[] | undefined
   readonly alias: string
   /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Settles when something may be sent; with false when the uplink was closed. */
+  readonly ready: () => Promise<boolean>
   /** Whether a task was ended, or begun anew, since. */
   readonly isStopped: (task: ReconcileTask) => boolean
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
+  /** The same of what is current, by the live lane, in whose stead that is. */
+  readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
   /** Has go what telling of the past brought back over there; false when the uplink was closed. */
   readonly settle: Ghosts['settle']
 }
@@ -95,19 +104,17 @@ export interface Reconciler {
 }
 
 export function createReconciler(ports: ReconcilePorts): Reconciler {
-  const { following, digests, centre, reading, isStopped } = ports
+  const { following, digests, centre, live, present, reading, isStopped } = ports
   const isOurs = (view: EntityView): boolean =>
     !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
 
   /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
-  const told = <T>(is: (json: unknown) => json is T, ask: () => Promise<PeerAnswer>) =>
-    ports.until<Told<T>>(() => toldBy(centre, is, ask))
+  const told = <T>(is: (json: unknown) => json is T, ask: () => Promise<PeerAnswer>, by = centre) =>
+    ports.until<Told<T>>(() => toldBy(by, is, ask))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
     if (isStopped(task)) return false
-    if (task.isDry) return true
-    for (const layer of layersOf(steps)) if (!(await ports.deliver(layer))) return false
-    return true
+    return task.isDry || ports.deliverNow(steps)
   }
 
   /** Where digests are told, the buckets that differ are compared; else all is, page by page. */
@@ -145,15 +152,17 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
-    const steps: Step[] = []
-    for (const id of theirs.keys()) {
-      if (ours.has(id) || following.entity(id) !== undefined) continue
-      const gone = stepsOfGrave(following.gravesAfter(id, 0).at(-1), undefined, reading)
-      if (gone.length === 0) task.unknown++
-      else task.surplus++
-      steps.push(...gone)
-    }
-    return send(task, steps)
+    return present.turn(() => {
+      const steps: Step[] = []
+      for (const id of theirs.keys()) {
+        if (ours.has(id) || following.entity(id) !== undefined) continue
+        const gone = stepsOfGrave(following.gravesAfter(id, 0).at(-1), undefined, reading)
+        if (gone.length === 0) task.unknown++
+        else task.surplus++
+        steps.push(...gone)
+      }
+      return send(task, steps)
+    })
   }
 
   /** Compares entities with what is over there, and sends what is not there or not the same. */
@@ -164,14 +173,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   async function comparePart(task: ReconcileTask, part: readonly EntityView[]): Promise<boolean> {
-    const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
-    const query = [
-      `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
-      `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
-    ].join('&')
-    const answer = await told(areEntities, () => centre.ask('GET', `/entities?${query}`))
-    if (answer === undefined) return false
-    if (answer.isTooLarge === true) {
+    while (await ports.ready()) {
+      const outcome = await present.turn(() => compareNow(task, part))
+      if (outcome === 'held') continue
+      if (outcome !== 'too-large') return outcome === 'done'
       if (part.length === 1) {
         task.tooLarge = (task.tooLarge ?? 0) + 1
         return true
@@ -179,41 +184,63 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       const half = Math.ceil(part.length / 2)
       return (await comparePart(task, part.slice(0, half))) && (await comparePart(task, part.slice(half)))
     }
+    return false
+  }
+
+  /** In the stead of the live lane: what it has not told yet is told by this, and would be older behind it. */
+  async function compareNow(
+    task: ReconcileTask,
+    part: readonly EntityView[],
+  ): Promise<'done' | 'ended' | 'held' | 'too-large'> {
+    const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
+    const query = [
+      `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
+      `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
+    ].join('&')
+    const answer = await told(areEntities, () => live.ask('GET', `/entities?${query}`), live)
+    if (answer === undefined) return 'ended'
+    if (answer.isTooLarge === true) return 'too-large'
     const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
     const others = await othersOf([...there.keys()])
-    if (others === undefined) return false
-    const steps = part.flatMap((view) => {
-      const one = there.get(view.id)
-      const onNewer = (): void => {
-        task.newer = (task.newer ?? 0) + 1
-      }
-      const isOthers = others.get(view.id) ?? (() => true)
-      const told = stepsOfEntity(view, 0, reading)
-      const all = [
-        ...(one === undefined ? [] : surplusOf(view, one, { ...ports, isOthers, onNewer })),
-        ...differenceOf(told, one, {
-          times: view.times(),
-          placedBefore: task.placedBefore,
-          isOthers,
-          onNewer,
-        }),
-      ]
-      if (one === undefined) task.missing++
-      else if (all.length > 0) task.different++
-      return all
+    if (others === undefined || isStopped(task)) return 'ended'
+    if (following.isHeld()) return 'held'
+    const steps = part.flatMap(({ id }) => {
+      const view = following.entity(id)
+      return view === undefined ? [] : comparedSteps(task, view, there.get(id), others.get(id))
     })
-    return send(task, steps)
+    return (await send(task, steps)) ? 'done' : 'ended'
+  }
+
+  function comparedSteps(
+    task: ReconcileTask,
+    view: EntityView,
+    there: Entity | undefined,
+    isOthers: IsOthers = () => true,
+  ): readonly Step[] {
+    const onNewer = (): void => {
+      task.newer = (task.newer ?? 0) + 1
+    }
+    const whole = stepsOfEntity(view, 0, reading)
+    if (whole.length > 0 && !task.isDry) present.mark(view.id)
+    const { placedBefore } = task
+    const all = [
+      ...(there === undefined ? [] : surplusOf(view, there, { ...ports, isOthers, onNewer })),
+      ...differenceOf(whole, there, { times: view.times(), placedBefore, isOthers, onNewer }),
+    ]
+    if (there === undefined) task.missing++
+    else if (all.length > 0) task.different++
+    return all
   }
 
   /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
   async function othersOf(ids: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
     const found = new Map<string, IsOthers>()
-    if ((await centre.isSelvedge()) !== true) return found
+    if ((await live.isSelvedge()) !== true) return found
     for (let i = 0; i < ids.length; i += limits.digestIdsMax.value) {
       const some = ids.slice(i, i + limits.digestIdsMax.value).map(encodeURIComponent)
       const through = encodeURIComponent(ports.alias)
       const question = `/selvedge/v1/digests?others=${some.join(',')}&through=${through}`
-      const answer = await told(areOthers, () => centre.look(question))
+      const answer = await told(areOthers, () => live.look(question), live)
       if (answer === undefined) return undefined
       for (const [id, keys] of Object.entries(answer.json?.others ?? {}))
         found.set(id, (key) => keys.includes(key))
@@ -292,6 +319,22 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return true
   }
 
+  /**
+   * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
+   * comes by it. Undefined when the uplink was closed.
+   */
+  async function tellOwed(id: string): Promise<Newest | undefined> {
+    while (await ports.ready()) {
+      const newest = await present.turn(async () => {
+        if (following.isHeld()) return undefined
+        const owed = present.owed(id)
+        return (await ports.deliverNow(owed.steps)) ? owed.newest : undefined
+      })
+      if (newest !== undefined) return newest
+    }
+    return undefined
+  }
+
   /** Sends the days of a history that are not over there as they are here. */
   async function fill(
     task: ReconcileTask,
@@ -301,6 +344,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       there,
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
+    let newest: Newest | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
       if (!reading.selection.takesAttribute(name)) continue
@@ -310,9 +354,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         task.days++
         if (task.isDry) continue
         if (isStopped(task)) return false
+        newest ??= await tellOwed(head.id)
+        if (newest === undefined) return false
+        const until = newest.get(key) ?? Number.POSITIVE_INFINITY
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        for await (const instances of digests.observed(head.id, key, { from, to: from + dayMs })) {
+        for await (const some of digests.observed(head.id, key, { from, to: from + dayMs })) {
           if (isStopped(task)) return false
+          const instances = some.filter(({ observedAt = '' }) => (dateTimeToMs(observedAt) ?? 0) <= until)
           if (instances.length === 0) continue
           task.observations += instances.length
           const attributes = new Map([[name, instances]])

@@ -25,7 +25,8 @@ import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
-import { endsOf, instanceKeys, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
+import { createPresent } from './present.ts'
+import { readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
 import type { UplinkSelection } from './selection.ts'
 import { owe, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
@@ -82,24 +83,20 @@ const isThere =
 const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): UplinkState['refresh'] =>
   throttling === 0 ? undefined : { since: at - throttling * 1000, graves: n, rid: 0 }
 
-export function createUplink(
-  id: string,
-  state: UplinkState,
-  { selection, throttling, placing }: UplinkRule,
-  ports: UplinkPorts,
-): Uplink {
+export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
+  const { selection, throttling, placing } = rule
   const { following, centres, gate, link, losses, measure, log } = ports
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   state.refresh ??= throttledBefore(state.position, throttling)
   const { counts, restored } = state
-  /** Log numbers up to which entities were told as they are, by id; rows before them belong to the past. */
-  const toldAs = new Map<string, number>()
-  let [toldMost, savedAt] = [0, Number.NEGATIVE_INFINITY]
-  let [isClosed, knowsCentre, isFilling, isUnsaved] = [false, false, false, true]
+  let [savedAt, isClosed, knowsCentre] = [Number.NEGATIVE_INFINITY, false, false]
+  let [isFilling, isUnsaved] = [false, true]
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
-  const comparing = createComparing({ ...ports, id, state, reading, deliver: fill, settle: ghosts.settle })
+  const present = createPresent({ following, reading, state })
+  const ways = { deliver: fill, deliverNow: deliverAll, settle: ghosts.settle }
+  const comparing = createComparing({ ...ports, id, state, reading, present, ...ways })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
@@ -172,13 +169,11 @@ export function createUplink(
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const once = rememberedOnce(reading)
     const steps = rows.flatMap((row) =>
-      stepsOf(row, (entity) => row.n <= (toldAs.get(entity) ?? 0), once).map((step) =>
-        throttled(step, row.at),
-      ),
+      stepsOf(row, (entity) => present.isPast(row.n, entity), once).map((step) => throttled(step, row.at)),
     )
     if (!(await deliverAll(steps))) return true
     state.position = { n: last.n, at: last.at }
-    if (last.n >= toldMost) toldAs.clear()
+    present.passed(last.n)
     isUnsaved = true
     return true
   }
@@ -219,25 +214,9 @@ export function createUplink(
   /** Tells some more entities as they are. */
   async function refresh(task: NonNullable<UplinkState['refresh']>): Promise<void> {
     if (!(await knowCentre()) || following.isHeld()) return
-    // Read together: what is told below is what was so at this place of the log.
-    const { n } = following.position()
+    // Read together: what is told is what was so at one place of the log.
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)
-    const steps: Step[] = []
-    for (const [rid, view] of entities) {
-      const told = stepsOfEntity(view, task.since, reading)
-      if (told.length === 0) continue
-      toldAs.set(view.id, n)
-      toldMost = n
-      const { entity } = told[0]!
-      const graves = following.gravesAfter(view.id, task.graves)
-      steps.push(...endsOf(entity, view.entity(), { ...reading, graves }))
-      const present = new Set(instanceKeys(view.entity()))
-      for (const { key, name, dataset, heard } of following.dropped(rid, task.since)) {
-        if (present.has(key) || !selection.takesAttribute(name) || reading.isFromThere(heard)) continue
-        steps.push({ kind: 'drop', entity, name, dataset })
-      }
-      steps.push(...told)
-    }
+    const steps = entities.flatMap(([rid, view]) => present.steps(rid, view, task))
     if (!(await deliverAll(steps))) return
     // A cut meanwhile began anew.
     if (state.refresh !== task) return
@@ -255,23 +234,26 @@ export function createUplink(
     isUnsaved = true
   }
 
+  /** Returns whether there was anything to tell. */
+  async function liveTurn(): Promise<boolean> {
+    let isBusy = await follow()
+    if (await release()) isBusy = true
+    if (state.refresh !== undefined) {
+      await refresh(state.refresh)
+      isBusy = true
+    }
+    await ghosts.lay(deliverAll)
+    await confess()
+    if (await comparing.look()) isUnsaved = true
+    return isBusy
+  }
+
   async function liveLane(): Promise<void> {
     while (!isClosed) {
-      let isIdle = true
       // Times by a clock that is not set are not told to anybody.
-      if (!following.isHeld() && (await link.ready())) {
-        isIdle = !(await follow())
-        if (await release()) isIdle = false
-        if (state.refresh !== undefined) {
-          await refresh(state.refresh)
-          isIdle = false
-        }
-        await ghosts.lay(deliverAll)
-        await confess()
-        if (await comparing.look()) isUnsaved = true
-      }
+      const isBusy = !following.isHeld() && (await link.ready()) && (await present.turn(liveTurn))
       await keep()
-      if (isIdle) await link.rest(limits.uplinkPollMs.value)
+      if (!isBusy) await link.rest(limits.uplinkPollMs.value)
     }
   }
 

@@ -13,6 +13,8 @@ export interface Phoenix {
   reborn(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void>
   /** Ends it for good, whatever it is about. */
   end(): Promise<unknown>
+  /** How often it ended so far, and whether it is about to begin. */
+  readonly lives: () => { readonly ended: number; readonly isBeginning: boolean }
   readonly clock: WrongClock
 }
 
@@ -56,9 +58,11 @@ export async function createPhoenix(dataFolder: string, clockFolder: string): Pr
   }
   let waiting: PromiseWithResolvers<GatewayProcess> | undefined
   let last: Promise<void> = Promise.resolve()
+  let ended = 0
 
   async function die(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void> {
     waiting = Promise.withResolvers()
+    ended++
     const startedAt = performance.now()
     await gateway.kill(signal)
     const tookMs = performance.now() - startedAt
@@ -89,6 +93,7 @@ export async function createPhoenix(dataFolder: string, clockFolder: string): Pr
       return last
     },
     end: () => gateway.kill('SIGKILL'),
+    lives: () => ({ ended, isBeginning: waiting !== undefined }),
     clock,
   }
 }

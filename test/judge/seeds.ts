@@ -30,4 +30,10 @@ export const keptSeeds: readonly KeptSeed[] = [
       'commit times stood still after the clock had been set back, so what was told as past after a kill held what the live' +
       ' lane was still to tell: values went back, and stood twice where an entity had gone and come again',
   },
+  {
+    seed: 41,
+    found:
+      'a hub was restored while the clock of the gateway had jumped: the comparison told as current, and as history, what the' +
+      ' live lane had still to tell, so values went back and stood twice',
+  },
 ]

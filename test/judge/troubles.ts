@@ -115,9 +115,13 @@ async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Sce
     } else if (kind < 0.75) {
       does(`clock of the ${name} jumps and comes back`)
       const by = Math.round((dice() < 0.5 ? -1 : 1) * between(hourMs, 300 * dayMs))
+      const before = who.lives()
       clock.jump(by)
       await wait(1000, 4000)
-      clock.jump(-by)
+      // Who began meanwhile knows no other time, so for it the way back is the jump: it is believed when somebody says so.
+      const isNew = before.isBeginning || before.ended !== who.lives().ended
+      if (isNew) await clock.set(-by)
+      else clock.jump(-by)
       await wait(1500, 2500)
     } else {
       does(`${name} boots in 1970`)

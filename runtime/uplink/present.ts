@@ -1,0 +1,98 @@
+/**
+ * What is told of an entity as it is now, instead of row by row: what it became, and what of it went since. From there on the
+ * rows up to now belong to its past. Whoever does that sends nothing meanwhile by the live lane, whose requests would
+ * arrive behind it with what was before: so turns, one after the other.
+ */
+import type { Following } from '#broker/following.ts'
+import type { EntityView } from '#broker/types.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { attributeNames, instancesOf } from '#ngsi-ld/entity.ts'
+import type { Step } from './plan.ts'
+import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfEntity } from './reading.ts'
+import type { UplinkState } from './state.ts'
+
+/** Observation times (ms) of current values, by `name` or `name datasetId`. */
+export type Newest = ReadonlyMap<string, number>
+
+export interface Present {
+  /** Does something while nobody else has a turn, in the order of asking. */
+  turn<T>(work: () => Promise<T>): Promise<T>
+  /** Whether a row with a log number is of the time before its entity was told as it was. */
+  isPast(n: number, id: string): boolean
+  /** The live lane has gone past a log number. */
+  passed(n: number): void
+  /** Rows up to now are past of this entity, which is about to be told. */
+  mark(id: string): void
+  /** Steps that tell what an entity became since a commit time, and what went since that and since a log number; none where it is as it was. */
+  steps(rid: number, view: EntityView, from: { readonly since: number; readonly graves: number }): Step[]
+  /** The same since the live lane was at rest last. To be sent in the same turn. */
+  owed(id: string): { readonly steps: readonly Step[]; readonly newest: Newest }
+}
+
+export interface PresentPorts {
+  readonly following: Following
+  readonly reading: LeavingPorts
+  readonly state: Pick<UplinkState, 'position'>
+}
+
+export function createPresent({ following, reading, state }: PresentPorts): Present {
+  /** Log numbers up to which entities were told as they are, by id. */
+  const toldAs = new Map<string, number>()
+  let most = 0
+  let last: Promise<unknown> = Promise.resolve()
+
+  function mark(id: string): void {
+    most = following.position().n
+    toldAs.set(id, most)
+  }
+
+  function steps(...[rid, view, { since, graves }]: Parameters<Present['steps']>): Step[] {
+    const told = stepsOfEntity(view, since, reading)
+    if (told.length === 0) return []
+    mark(view.id)
+    const { entity } = told[0]!
+    const now = view.entity()
+    const present = new Set(instanceKeys(now))
+    const ends = endsOf(entity, now, { ...reading, graves: following.gravesAfter(view.id, graves) })
+    const drops = following.dropped(rid, since).flatMap(({ key, name, dataset, heard }): Step[] => {
+      const isTold =
+        !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
+      return isTold ? [{ kind: 'drop', entity, name, dataset }] : []
+    })
+    return [...ends, ...drops, ...told]
+  }
+
+  return Object.freeze({
+    turn(work) {
+      const next = last.then(work)
+      last = next.catch(() => undefined)
+      return next
+    },
+    isPast: (n, id) => n <= (toldAs.get(id) ?? 0),
+    passed(n) {
+      if (n >= most) toldAs.clear()
+    },
+    mark,
+    steps,
+    owed(id) {
+      const found = following.entityWithRid(id)
+      if (found === undefined) return { steps: [], newest: new Map() }
+      const { rid, view } = found
+      const { n, at } = state.position
+      const isOwed = following.position().n > n
+      return { steps: isOwed ? steps(rid, view, { since: at, graves: n }) : [], newest: newestOf(view) }
+    },
+  } satisfies Present)
+}
+
+function newestOf(view: EntityView): Newest {
+  const entity = view.entity()
+  return new Map(
+    attributeNames(entity).flatMap((name) =>
+      instancesOf(entity, name).flatMap(({ observedAt, datasetId = '' }) => {
+        const at = observedAt === undefined ? undefined : dateTimeToMs(observedAt)
+        return at === undefined ? [] : [[keyOf(name, datasetId), at] as const]
+      }),
+    ),
+  )
+}
