@@ -22,7 +22,7 @@ import type {
 } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { problemOf } from '#ngsi-ld/problem.ts'
-import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
+import { openPluginFile, type PluginFile, setAsideDamaged } from '#store/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
 import { createComponentBroker, createOwnBroker, type Serve } from './own-broker.ts'
@@ -116,6 +116,9 @@ export function createPlugins(
     one.reason = toGatewayError(error).message
     log.error('plugin.quarantined', { plugin: one.wanted.name, error })
     await end(one)
+    // Else it would fail the same way after each start.
+    if (setAsideDamaged(fileOf(settings, one.wanted.name), error))
+      log.error('plugin.file-renewed', { plugin: one.wanted.name })
   }
 
   async function end(one: Kept): Promise<void> {
@@ -380,13 +383,15 @@ function followed(changes: Capabilities['changes'], given: AsyncDisposableStack)
   }
 }
 
+const fileOf = ({ folder }: PluginsSettings, name: string): string => join(folder, `${name}.db`)
+
 function openFile(
   { name, tables = [] }: Plugin<never, Capability>,
-  { folder }: PluginsSettings,
+  settings: PluginsSettings,
   { log, copyBack }: PluginsPorts,
 ): PluginFile {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const file = openPluginFile(join(folder, `${name}.db`), tables, copyBack)
+  mkdirSync(settings.folder, { recursive: true, mode: 0o700 })
+  const file = openPluginFile(fileOf(settings, name), tables, copyBack)
   if (file.isRenewed) log.error('plugin.file-renewed', { plugin: name })
   return file
 }

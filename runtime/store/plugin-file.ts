@@ -1,7 +1,7 @@
 /**
  * The SQLite file of one plugin: what it derived, with the cursor up to which it did, and what it was told. It commits with
  * NORMAL, because the log has what a power cut takes away; cursor and what was derived go back together. A file that
- * is damaged is set aside and begun anew. No commit flushes: its log is copied back by another thread (`plugin-log.ts`).
+ * is damaged is set aside and begun anew, by the next start where that shows later. No commit flushes: its log is copied back by another thread (`plugin-log.ts`).
  */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
@@ -29,8 +29,7 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
     database = open(file, steps)
   } catch (error) {
     if (!isDamage(error)) throw storeError(file, error)
-    for (const ending of endings)
-      if (existsSync(file + ending)) renameSync(file + ending, `${file}.damaged${ending}`)
+    setAside(file)
     isRenewed = true
     database = open(file, steps)
   }
@@ -91,9 +90,36 @@ function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
   }
 }
 
+/**
+ * Sets a file aside that nobody has open, where an error says that something is damaged and a look at all of it says that it is
+ * this: what is in a page was not seen when it was opened. Whether it did so.
+ */
+export function setAsideDamaged(file: string, error: unknown): boolean {
+  if (!isDamage(error) || !existsSync(file) || isWhole(file)) return false
+  setAside(file)
+  return true
+}
+
+function setAside(file: string): void {
+  for (const ending of endings)
+    if (existsSync(file + ending)) renameSync(file + ending, `${file}.damaged${ending}`)
+}
+
+function isWhole(file: string): boolean {
+  const database = new BetterSqlite3(file)
+  try {
+    return database.pragma('integrity_check(1)', { simple: true }) === 'ok'
+  } catch (error) {
+    return !isDamage(error)
+  } finally {
+    database.close()
+  }
+}
+
 function isDamage(error: unknown): boolean {
-  const { code = '' } = error as { readonly code?: string }
-  return code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown }
+  if (typeof code === 'string' && (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT'))) return true
+  return cause instanceof Error && isDamage(cause)
 }
 
 function storeError(file: string, error: unknown): GatewayError {

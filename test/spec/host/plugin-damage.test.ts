@@ -1,0 +1,98 @@
+/**
+ * A plugin's file that turns out to be damaged while it runs is set aside when the plugin rests, so that the next start derives
+ * anew what it held. One that is whole stays, whatever else is damaged.
+ */
+import { closeSync, existsSync, openSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { definePlugin, type Host } from '#contract'
+import type { Plugins } from '#host/plugins.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { environment, startPlugins } from '#test/kit/plugins.ts'
+
+let temporary: ReturnType<typeof temporaryFolder>
+let open: OpenBroker
+let host: Plugins | undefined
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  open = await openBroker(temporary.folder)
+  setLimit('pluginAttemptsMax', 1)
+})
+afterEach(async () => {
+  restoreLimits()
+  await host?.close()
+  host = undefined
+  await open.close()
+  temporary.remove()
+})
+
+const pageBytes = 4096
+const file = (): string => join(temporary.folder, 'plugins', 'noter.db')
+const create = (id: string): Promise<void> => open.broker.create({ id, type: 'T' } as Entity, 'http')
+
+/** Notes the ids of all entities from the begin of the log on. */
+const noting = (fails: () => void) =>
+  definePlugin({
+    name: 'noter',
+    version: '1.0.0',
+    summary: 'Notes ids',
+    needs: ['changes', 'database'],
+    tables: ['CREATE TABLE note (id TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT'],
+    start({ changes, database }: Host<object, 'changes' | 'database'>) {
+      const put = database.prepare('INSERT OR REPLACE INTO note VALUES (?, ?)')
+      const last = database.prepare('SELECT coalesce(max(n), 0) AS n FROM note')
+      const { n } = last.get() as { n: number }
+      changes.follow(n, {
+        take({ changed, through }) {
+          fails()
+          database.transaction(() => {
+            for (const { id } of changed) put.run(id, through)
+          })()
+        },
+        readAnew: async () => 0,
+      })
+      const count = database.prepare('SELECT count(*) AS c FROM note')
+      return { fetch: () => Response.json(count.get()) }
+    },
+  })
+const start = async (fails = (): void => undefined): Promise<void> => {
+  host = await startPlugins(open, temporary.folder, [noting(fails)])
+}
+const noted = async (): Promise<unknown> => {
+  const answer = await host!.fetch('noter', new Request('http://x/'), environment())
+  return answer.json()
+}
+const isQuarantined = (): void => expect(host!.status()).toMatchObject({ noter: { state: 'quarantined' } })
+
+it('is set aside when it shows, and begun anew by the next start', async () => {
+  for (let i = 0; i < 400; i++) await create(`urn:x:${i}`)
+  await start()
+  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }))
+  await host!.close()
+  // Not the first pages: those are looked at when it is opened.
+  const bytes = statSync(file()).size
+  expect(bytes).toBeGreaterThan(6 * pageBytes)
+  const descriptor = openSync(file(), 'r+')
+  writeSync(descriptor, Buffer.alloc(bytes - 4 * pageBytes, 0xff), 0, bytes - 4 * pageBytes, 4 * pageBytes)
+  closeSync(descriptor)
+  await start()
+  for (let i = 0; i < 20; i++) await create(`urn:y:${i}`)
+  await vi.waitFor(isQuarantined)
+  await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true))
+  await host!.close()
+  await start()
+  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }))
+})
+
+it('stays where something else is damaged', async () => {
+  await create('urn:x:1')
+  await start(() => {
+    throw Object.assign(new Error('database disk image is malformed'), { code: 'SQLITE_CORRUPT' })
+  })
+  await vi.waitFor(isQuarantined)
+  await host!.close()
+  expect(existsSync(`${file()}.damaged`)).toBe(false)
+  expect(existsSync(file())).toBe(true)
+})
