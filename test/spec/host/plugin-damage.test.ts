@@ -29,6 +29,7 @@ afterEach(async () => {
 })
 
 const pageBytes = 4096
+const patience = 10_000
 const file = (): string => join(temporary.folder, 'plugins', 'noter.db')
 const create = (id: string): Promise<void> => open.broker.create({ id, type: 'T' } as Entity, 'http')
 
@@ -69,7 +70,7 @@ const isQuarantined = (): void => expect(host!.status()).toMatchObject({ noter: 
 it('is set aside when it shows, and begun anew by the next start', async () => {
   for (let i = 0; i < 400; i++) await create(`urn:x:${i}`)
   await start()
-  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }))
+  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }), patience)
   await host!.close()
   // Not the first pages: those are looked at when it is opened.
   const bytes = statSync(file()).size
@@ -79,11 +80,11 @@ it('is set aside when it shows, and begun anew by the next start', async () => {
   closeSync(descriptor)
   await start()
   for (let i = 0; i < 20; i++) await create(`urn:y:${i}`)
-  await vi.waitFor(isQuarantined)
-  await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true))
+  await vi.waitFor(isQuarantined, patience)
+  await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true), patience)
   await host!.close()
   await start()
-  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }))
+  await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }), patience)
 })
 
 it('stays where something else is damaged', async () => {
@@ -91,7 +92,7 @@ it('stays where something else is damaged', async () => {
   await start(() => {
     throw Object.assign(new Error('database disk image is malformed'), { code: 'SQLITE_CORRUPT' })
   })
-  await vi.waitFor(isQuarantined)
+  await vi.waitFor(isQuarantined, patience)
   await host!.close()
   expect(existsSync(`${file()}.damaged`)).toBe(false)
   expect(existsSync(file())).toBe(true)

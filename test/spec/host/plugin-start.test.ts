@@ -11,6 +11,8 @@ import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.t
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { environment, openPlugins } from '#test/kit/plugins.ts'
 
+const patience = 10_000
+
 let temporary: ReturnType<typeof temporaryFolder>
 let open: OpenBroker
 let host: Plugins | undefined
@@ -115,7 +117,7 @@ describe('a plugin that starts', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     host = openPlugins(open, temporary.folder, [echo(() => promise)])
     const started = host.start()
-    await vi.waitFor(() => expect(host!.complaints()).toEqual(['echo has not started yet']))
+    await vi.waitFor(() => expect(host!.complaints()).toEqual(['echo has not started yet']), patience)
     resolve()
     await started
     expect(host.complaints()).toEqual([])
@@ -154,7 +156,7 @@ describe('a plugin that starts', () => {
     const started = host.start()
     await isFollowing
     await open.broker.create({ id: 'urn:r:1', type: 'Room' }, 'http')
-    await vi.waitFor(() => expect(host!.status()).toMatchObject({ echo: { state: 'quarantined' } }))
+    await vi.waitFor(() => expect(host!.status()).toMatchObject({ echo: { state: 'quarantined' } }), patience)
     resolve()
     await started
     expect(isClosed).toBe(true)

@@ -15,6 +15,8 @@ import { immortalWriter, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const pageBytes = 4096
+/** Of a flush on a disk that is busy, ms. */
+const patience = 10_000
 const tables = ['CREATE TABLE note (i INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT']
 
 let temporary: ReturnType<typeof temporaryFolder>
@@ -64,7 +66,7 @@ it('is copied back while a long work goes on, which waits where it is too long',
 it('is cut off when all of it is copied, and what is written then is there', async () => {
   const write = writing(open())
   for (let i = 0; i < 60; i++) write()
-  await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes))
+  await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes), patience)
   write()
   await file!.close()
   file = undefined
@@ -110,12 +112,12 @@ it('makes long works wait with an error where a disk does not take it, and goes 
     ),
   )
   for (let i = 0; i < 200; i++) write()
-  await vi.waitFor(() => expect(file!.rest()).rejects.toMatchObject({ code: 'store.full' }))
+  await vi.waitFor(() => expect(file!.rest()).rejects.toMatchObject({ code: 'store.full' }), patience)
   isFull = false
   await vi.waitFor(async () => {
     await file!.rest()
     expect(logBytes()).toBeLessThan(10 * pageBytes)
-  })
+  }, patience)
 })
 
 it('is not copied back to a file that is made anew meanwhile', async () => {

@@ -60,7 +60,7 @@ describe('requests that do not wait', () => {
     socket.pause()
     const many = limits.httpPipelinedMax.value
     socket.write(request(`${entities}?type=Room&limit=250`, header).repeat(many))
-    await vi.waitFor(async () => expect((await answered()) - before).toBeGreaterThan(3))
+    await vi.waitFor(async () => expect((await answered()) - before).toBeGreaterThan(3), 5000)
     await new Promise((resolve) => setTimeout(resolve, 300))
     // Sockets hold some of them.
     expect((await answered()) - before).toBeLessThan(many)
