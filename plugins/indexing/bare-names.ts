@@ -8,6 +8,12 @@ import { badRequestData } from '#ngsi-ld/problem.ts'
 /** Prefixes of the platform's context whose names entities of the index have. */
 const prefixes = ['sosa', 'ssn', 'iot-stream', 'iot-lite', 'qoi', 'geo', 'rdfs', 'schema'] as const
 
+/** Reads names of types. GraphQL and some clients write `IoTStream`, which is the type that everything else calls `IotStream`. */
+export const readingTypes =
+  (context: Context): Context['expand'] =>
+  (term) =>
+    context.expand(term === 'IoTStream' ? 'iot-stream:IotStream' : term)
+
 /**
  * A context that reads names of attributes so; those of types are as before.
  * @param isKnown whether an entity of the index has an attribute of a canonical name.

@@ -15,7 +15,7 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Format } from '#ngsi-ld/representation.ts'
 import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { parseTypeSelection, type TypeSelection, typeNamesOf } from '#ngsi-ld/selection.ts'
-import { readingBareNames } from './bare-names.ts'
+import { readingBareNames, readingTypes } from './bare-names.ts'
 import { followed, kindOf, kinds } from './kinds.ts'
 import { matchOf } from './words.ts'
 
@@ -169,7 +169,7 @@ function questionOf(parameters: Parameters, context: Context, expand: Context['e
   if (!['true', 'false', undefined].includes(given('local')))
     throw invalidRequest('local is neither true nor false')
   const type = given('type')
-  const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+  const selection = type === undefined ? undefined : parseTypeSelection(type, readingTypes(context))
   const q = given('q')
   const scopeQ = given('scopeQ')
   const search = given('search')

@@ -147,6 +147,13 @@ export function passedAnswer({ status, headers, text }: WrittenAnswer): Response
   return new Response(isBare ? null : text, { status, headers: passed })
 }
 
+/** Says which parameters of the ranking counted nothing. @param names of those that were given. */
+export function unweighted(response: Response, names: readonly string[]): Response {
+  if (names.length > 0)
+    response.headers.append('NGSILD-Warning', asWarning(`without weights ${names.join(', ')} counts nothing`))
+  return response
+}
+
 /** As the original answered, but that an answer of too many bytes is none that came too late. */
 export const failureStatus = { silent: 504, oversized: 502, garbled: 500 } as const
 

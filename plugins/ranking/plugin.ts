@@ -6,7 +6,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { version } from '#base/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
-import { answerOf, failedAnswer, failureStatus, passedAnswer, rankedAnswer } from './answer.ts'
+import { answerOf, failedAnswer, failureStatus, passedAnswer, rankedAnswer, unweighted } from './answer.ts'
 import { createBackend, entitiesPath } from './backend.ts'
 import { description } from './description.ts'
 import { explorer } from './explorer.ts'
@@ -91,7 +91,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
       const split = splitQuery(url.search.slice(1))
       if (split.weights.length === 0) {
         const query = split.others.length === 0 ? '' : `?${split.others.join('&')}`
-        return plain(`${entitiesPath}${query}`, headers, signal)
+        return unweighted(await plain(`${entitiesPath}${query}`, headers, signal), [...split.own.keys()])
       }
       checkLoop()
       const question = parseQuestion(split)

@@ -209,6 +209,8 @@ describe('what is left out', () => {
     const streams = await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="temperature"' })
     expect(streams).toHaveLength(3)
     expect(await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="nothing"' })).toEqual([])
+    expect(await idsOf({ type: 'IoTStream' })).toEqual(streams)
+    expect((await ask({ type: 'IoTStream', idPattern: '.*2' })).json()).toMatchObject([{ id: streams[1] }])
     // A broker has no such words; it is asked by full names.
     const asked = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })
     expect(asked.headers['selvedge-answered-by']).toMatch(/^http/)

@@ -27,10 +27,13 @@ let elsewhere: GatewayInside
 /** What the server of `failing` answers. */
 let failing: Server
 let broken: GatewayInside
+let patient: GatewayInside
 let own: HttpClient
 
 const rankingOf = ({ httpPort }: GatewayInside): HttpClient =>
   httpClient(`http://127.0.0.1:${httpPort}/ranking`)
+
+const addressOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
 async function start(name: string, env: Record<string, string>): Promise<GatewayInside> {
   return startGatewayInside(mkdtempSync(join(folder, name)), env)
@@ -49,9 +52,11 @@ beforeAll(async () => {
   site = await start('site-', { SELVEDGE_RANKING_BACKEND: 'mdr' })
   elsewhere = await start('elsewhere-', { INDEXER_URL: `http://127.0.0.1:${site.httpPort}` })
   broken = await start('broken-', {
-    INDEXER_URL: `http://127.0.0.1:${(failing.address() as AddressInfo).port}`,
+    INDEXER_URL: addressOf(failing),
     SELVEDGE_RANKING_TIMEOUT_MS: '400',
   })
+  // Its bytes count, however long they take.
+  patient = await start('patient-', { INDEXER_URL: addressOf(failing) })
   own = rankingOf(site)
   const streams = Array.from({ length: 120 }, (_, n) => ({
     id: `urn:ngsi-ld:IotStream:s:${n}`,
@@ -78,7 +83,7 @@ beforeAll(async () => {
   expect(made.status).toBe(201)
 }, 60_000)
 afterAll(async () => {
-  await Promise.all([site, elsewhere, broken].map((gateway) => gateway.close()))
+  await Promise.all([site, elsewhere, broken, patient].map((gateway) => gateway.close()))
   failing.closeAllConnections()
   failing.close()
   rmSync(folder, { recursive: true, force: true })
@@ -111,6 +116,14 @@ describe('weights', () => {
       expect(answer.headers['content-type']).toBe(plain.headers['content-type'])
       expect(answer.headers['link']).toBe(plain.headers['link'])
     }
+  })
+
+  it('that are left out leave the rest of the ranking without meaning, which is told', async () => {
+    const answer = await own.get(`${query}?type=Example&normalise=minmax&explain=true`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers['ngsild-warning']).toBe(
+      '299 selvedge-ranking "without weights normalise, explain counts nothing"',
+    )
   })
 
   it.each([
@@ -241,7 +254,7 @@ describe('the backend', () => {
 
   it('that answers more than is taken is a 502', async () => {
     for (const more of ['', '&weights=a:1']) {
-      const answer = await rankingOf(broken).get(`${query}?type=Huge${more}`)
+      const answer = await rankingOf(patient).get(`${query}?type=Huge${more}`)
       expect([answer.status, answer.json()]).toMatchObject([502, { title: 'Request failed' }])
     }
   })
