@@ -39,7 +39,8 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
     isRenewed,
     prepare: (sql) => database.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
     transaction(work) {
-      const run = database.transaction(work as never) as unknown as typeof work
+      // The right to write from its beginning: one that reads first is refused it, unasked to wait, while a log is being ended.
+      const run = database.transaction(work as never).immediate as unknown as typeof work
       const looking: typeof work = (...given) => {
         const result = run(...(given as never))
         log.look()

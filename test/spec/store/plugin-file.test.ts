@@ -103,6 +103,21 @@ it('goes on while somebody reads or writes, and ends with one page that is begun
   expect(c).toBe(41)
 })
 
+it('is not ended within a transaction, one that has only read so far either', () => {
+  const database = open()
+  const insert = database.prepare('INSERT INTO note (text) VALUES (?)')
+  const count = database.prepare('SELECT count(*) AS c FROM note')
+  const other = new BetterSqlite3(path(), { timeout: 0 })
+  const run = database.transaction(() => {
+    expect(count.get()).toEqual({ c: 0 })
+    expect(() => other.exec('BEGIN IMMEDIATE')).toThrow('database is locked')
+    insert.run('it')
+  })
+  run()
+  other.close()
+  expect(count.get()).toEqual({ c: 1 })
+})
+
 it('makes long works wait with an error where a disk does not take it, and goes on when it does', async () => {
   setLimit('pluginWalRetryMs', 0)
   let isFull = true
