@@ -8,11 +8,19 @@ import { badRequestData } from '#ngsi-ld/problem.ts'
 /** Prefixes of the platform's context whose names entities of the index have. */
 const prefixes = ['sosa', 'ssn', 'iot-stream', 'iot-lite', 'qoi', 'geo', 'rdfs', 'schema'] as const
 
-/** Reads names of types. GraphQL and some clients write `IoTStream`, which is the type that everything else calls `IotStream`. */
+/** Types as the clients of the original index write them, where the contexts of platform and core read another. */
+const meantTypes: ReadonlyMap<string, string> = new Map([
+  // To the core it is a geometry, which no entity is.
+  ['Point', 'geo:Point'],
+  // So GraphQL calls them.
+  ['IoTStream', 'iot-stream:IotStream'],
+])
+
+/** Reads names of types. */
 export const readingTypes =
   (context: Context): Context['expand'] =>
   (term) =>
-    context.expand(term === 'IoTStream' ? 'iot-stream:IotStream' : term)
+    context.expand(meantTypes.get(term) ?? term)
 
 /**
  * A context that reads names of attributes so; those of types are as before.

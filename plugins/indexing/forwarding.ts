@@ -11,6 +11,7 @@ import { parseProjection, printProjection } from '#ngsi-ld/projection.ts'
 import { printQuery } from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { printTypeSelection } from '#ngsi-ld/selection.ts'
+import { joined, unjoined } from './joining.ts'
 import { inBraces } from './paths.ts'
 import type { Paging, Parameters, Question } from './question.ts'
 
@@ -193,10 +194,11 @@ async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Prom
   const found: JsonObject[] = []
   let type: string | undefined
   const step = Math.min(wanted, limits.pageMax.value)
+  const parameters = joined(asking.parameters)
   while (found.length < wanted) {
     const paging = { limit: step, offset: found.length, count: false }
     try {
-      const answer = await askOne(broker, { ...asking, paging })
+      const answer = await askOne(broker, { ...asking, ...(parameters && { parameters }), paging })
       if (answer.status !== 200) return { entities: [], refusal: answer }
       const page = itemsIn(JSON.parse(answer.text) as Json)
       type ??= answer.type
@@ -205,7 +207,7 @@ async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Prom
           entities: [],
           refusal: new GatewayError('peer.refused', `${broker.address} answered no entities`),
         }
-      found.push(...page)
+      found.push(...(parameters === undefined ? page : page.map(unjoined)))
       if (page.length < step) break
     } catch (error) {
       const refusal =

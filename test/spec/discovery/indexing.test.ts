@@ -210,6 +210,8 @@ describe('what is left out', () => {
     expect(streams).toHaveLength(3)
     expect(await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="nothing"' })).toEqual([])
     expect(await idsOf({ type: 'IoTStream' })).toEqual(streams)
+    expect(await idsOf({ type: 'Point' })).toEqual(await idsOf({ type: iri.Point }))
+    expect((await ask({ type: 'Point' })).headers['selvedge-answered-by']).toBe('index')
     expect((await ask({ type: 'IoTStream', idPattern: '.*2' })).json()).toMatchObject([{ id: streams[1] }])
     // A broker has no such words; it is asked by full names.
     const asked = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })

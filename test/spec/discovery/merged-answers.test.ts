@@ -61,9 +61,14 @@ beforeAll(async () => {
   const create = '/ngsi-ld/v1/entityOperations/create'
   const own = [named(1, 'b'), named(2, 'd'), property('temperature')]
   expect((await index.send('POST', create, own)).status).toBe(201)
-  const theirs = await elsewhere.send('POST', create, [named(3, 'a'), named(4, 'c'), observation], {
-    'NGSILD-Tenant': 'site7',
-  })
+  const theirs = await elsewhere.send(
+    'POST',
+    create,
+    [named(3, 'a'), named(4, 'c'), property('temperature'), observation],
+    {
+      'NGSILD-Tenant': 'site7',
+    },
+  )
   expect(theirs.status).toBe(201)
   await vi.waitFor(async () => expect(await found({ type: 'Sensor' })).toHaveLength(4), patience)
 }, 60_000)
@@ -101,6 +106,17 @@ it('what is asked of both is asked of the tenant that each is registered with', 
   expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   const other = await ask(asked, { 'NGSILD-Tenant': 'other' })
   expect([other.status, other.headers['selvedge-answered-by']]).not.toContain(address)
+})
+
+it('what linked entities are like is asked of both, and nobody gets these', async () => {
+  const asked = { type: 'Sensor', q: 'sosa:observes.label~="temp.*"' }
+  const answer = await ask(asked)
+  expect(answer.headers['ngsild-warning']).toBeUndefined()
+  const sensors = answer.json() as Entity[]
+  expect(numbers(sensors).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+  expect(sensors.map((one) => one[iri.observes])).toEqual(
+    sensors.map(() => ({ type: 'Relationship', object: 'urn:ngsi-ld:ObservableProperty:temperature' })),
+  )
 })
 
 it('what is here alone is found by local=true, by the index and by the broker', async () => {
