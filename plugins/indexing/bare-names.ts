@@ -1,6 +1,7 @@
 /**
  * Names without a prefix as people write them in questions. The platform's context leaves out terms that two vocabularies have
- * (`observes`); one that the index knows of a single vocabulary can only mean that, and one it knows of several is refused.
+ * (`observes`); one that the index knows of a single vocabulary can only mean that. One it knows of several means what it meant to
+ * the original index, or is refused.
  */
 import type { Context } from '#ngsi-ld/context.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
@@ -14,6 +15,13 @@ const meantTypes: ReadonlyMap<string, string> = new Map([
   ['Point', 'geo:Point'],
   // So GraphQL calls them.
   ['IoTStream', 'iot-stream:IotStream'],
+])
+
+/** Attributes as the clients of the original index write them. */
+const meantAttributes: ReadonlySet<string> = new Set([
+  'sosa:observes',
+  'iot-stream:generatedBy',
+  'qoi:hasQuality',
 ])
 
 /** Reads names of types. */
@@ -31,11 +39,12 @@ export function readingBareNames(context: Context, isKnown: (name: string) => bo
     const name = context.expand(term)
     // Only names of the default vocabulary are canonical without a colon.
     if (name !== term || name.includes(':') || isKnown(name)) return name
-    const meant = prefixes.filter((prefix) => isKnown(context.expand(`${prefix}:${name}`)))
-    const [only, ...others] = meant.map((prefix) => `${prefix}:${name}`)
+    const meant = prefixes.map((prefix) => `${prefix}:${name}`).filter((one) => isKnown(context.expand(one)))
+    const [only, ...others] = meant
     if (only === undefined) return name
-    if (others.length > 0)
+    const original = meant.find((one) => meantAttributes.has(one))
+    if (others.length > 0 && original === undefined)
       throw badRequestData(`may be ${[only, ...others].join(' or ')}; write one of them`, name)
-    return context.expand(only)
+    return context.expand(original ?? only)
   }
 }
