@@ -31,12 +31,12 @@ export const uplinkLimits = {
   uplinkRowsPerTurn: limit(64, 'log rows', 'What is sent before the position moves on', 'the next turn'),
   uplinkEntitiesPerRequest: limit(200, 'entities', 'What any broker takes in one batch', 'the next request'),
   uplinkInstancesPerRequest: limit(
-    500,
+    250,
     'instances',
     'Told and taken in a few ms, so others pass at both ends',
     'the next request',
   ),
-  uplinkTurnMs: limit(4, 'ms', 'The past is read so long before others pass', 'the next turn'),
+  uplinkTurnMs: limit(2, 'ms', 'The past is read so long before others pass', 'the next turn'),
   uplinkInstancesAskedFor: limit(
     400,
     'instances',
@@ -48,13 +48,13 @@ export const uplinkLimits = {
   uplinkGzipBytesMin: limit(1024, 'bytes', 'Less gains nothing', 'sent as it is'),
   uplinkTimeoutMs: limit(20_000, 'ms', 'A full request over a slow link', 'sent again after a pause'),
   uplinkRequestsInFlight: limit(
-    8,
+    4,
     'requests',
     'Hides the delay of the way while history is filled in',
     'wait',
   ),
   uplinkDelayMs: limit(
-    50,
+    20,
     'ms',
     'Beyond the quickest answer the other side is busy with what is filled in',
     'fewer requests at once',
