@@ -56,8 +56,8 @@ export interface OpenBroker {
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */
   refuseNextGroup(error: GatewayError | undefined): void
-  /** Runs all upkeep that is due, after `ms` have passed. */
   readonly writer: Writer
+  /** Runs all upkeep that is due, after `ms` have passed. */
   upkeep(ms?: number): Promise<void>
   close(): Promise<void>
 }

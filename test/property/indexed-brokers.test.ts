@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { indexBuilt } from '#test/kit/index-of-file.ts'
 import { iri, quality, sensor, stream } from '#test/spec/discovery/site.ts'
 
 setLimit('indexBrokerLookMs', 1000)
@@ -87,7 +88,7 @@ async function createSite(folder: string) {
 
   return {
     register: async () => {
-      await vi.waitFor(async () => expect((await index.get('/indexing/api/health')).status).toBe(200), 10_000)
+      await indexBuilt(index)
       return index.send('POST', '/indexing/api/broker', { host: `http://127.0.0.1:${port}` })
     },
     async do(step: Step): Promise<void> {

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { indexBuilt } from '#test/kit/index-of-file.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { iri, quality, sensor, stream } from './site.ts'
 
@@ -67,7 +68,7 @@ beforeAll(async () => {
     const made = await broker.send('POST', '/ngsi-ld/v1/entityOperations/create', entities)
     expect(made.status).toBe(201)
   }
-  await vi.waitFor(async () => expect((await index.get('/indexing/api/health')).status).toBe(200), patience)
+  await indexBuilt(index)
 }, 60_000)
 afterAll(async () => {
   await Promise.all([index.close(), first.stop(), second.stop()])

@@ -2,28 +2,9 @@
  * What the index derives (when streams were last seen, where they are by their partners, how often their sensors send): shown to those
  * who ask for it, and counted by the ranking over the index.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { describe, expect, it } from 'vitest'
+import { indexOfFile, latest } from '#test/kit/index-of-file.ts'
 import { iri, sensor, stream } from './site.ts'
-
-let folder: string
-let gateway: GatewayInside
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'selvedge-derived-'))
-  gateway = await startGatewayInside(folder)
-  await vi.waitFor(async () => expect((await gateway.get('/indexing/api/health')).status).toBe(200), 10_000)
-})
-afterAll(async () => {
-  await gateway.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const latest = { 'Selvedge-Index-Position': 'latest' }
-const ask = (parameters: Record<string, string>, headers: Record<string, string> = latest) =>
-  gateway.send('GET', `/indexing/ngsi-ld/v1/entities?${new URLSearchParams(parameters)}`, undefined, headers)
 
 describe('what the index derives', () => {
   const wanted = { ...latest, 'Selvedge-Index-Derived': 'true' }
@@ -41,24 +22,20 @@ describe('what the index derives', () => {
   const madeObservation = 'http://www.w3.org/ns/sosa/madeObservation'
   const times = { 51: ago(30), 52: ago(3000) } as const
 
-  beforeAll(async () => {
-    const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
-      stream(50),
-      sensor(50),
-      stream(51),
-      stream(52),
-      {
-        ...sensor(51, [20, 50]),
-        [interval]: every(600),
-        [madeObservation]: { type: 'Relationship', object: 'urn:ngsi-ld:StreamObservation:51' },
-      },
-      { ...sensor(52, [21, 50]), [interval]: every(600) },
-      observation(51, times[51]),
-      observation(52, times[52]),
-    ])
-    expect(made.status).toBe(201)
-    await ask({ type: 'IotStream' })
-  })
+  const gateway = indexOfFile([
+    stream(50),
+    sensor(50),
+    stream(51),
+    stream(52),
+    {
+      ...sensor(51, [20, 50]),
+      [interval]: every(600),
+      [madeObservation]: { type: 'Relationship', object: 'urn:ngsi-ld:StreamObservation:51' },
+    },
+    { ...sensor(52, [21, 50]), [interval]: every(600) },
+    observation(51, times[51]),
+    observation(52, times[52]),
+  ])
 
   const scored = async (query: Record<string, string>): Promise<Record<string, number | undefined>> => {
     const all = { options: 'keyValues', limit: '1000', ...query }
@@ -78,13 +55,13 @@ describe('what the index derives', () => {
       places: [{ type: 'Point', coordinates: [20, 50] }],
     }
     const shown = { id: query.id, [derivedName]: { type: 'Property', value: known } }
-    expect((await ask(query, wanted)).json()).toEqual([shown])
-    expect((await ask(query)).json()).toEqual([{ id: query.id }])
+    expect((await gateway.find(query, wanted)).json()).toEqual([shown])
+    expect((await gateway.find(query)).json()).toEqual([{ id: query.id }])
     const path = `/indexing/ngsi-ld/v1/entities/${query.id}?pick=id&options=keyValues`
     expect((await gateway.get(path, wanted)).json()).toEqual({ id: query.id, [derivedName]: known })
-    const forwarded = await ask({ type: 'Sensor', idPattern: '.*:51', options: 'keyValues' }, wanted)
+    const forwarded = await gateway.find({ type: 'Sensor', idPattern: '.*:51', options: 'keyValues' }, wanted)
     expect(forwarded.json()).toMatchObject([{ [derivedName]: known }])
-    expect((await ask(query, { 'Selvedge-Index-Derived': 'yes' })).status).toBe(400)
+    expect((await gateway.find(query, { 'Selvedge-Index-Derived': 'yes' })).status).toBe(400)
   })
 
   it('is not taken from what is picked', async () => {

@@ -2,35 +2,16 @@
  * The index over a whole gateway: what the specification and the original's documentation ask it, and what it tells about its
  * answers.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { describe, expect, it } from 'vitest'
+import { indexOfFile, latest } from '#test/kit/index-of-file.ts'
 import { iri, property, quality, roomPoint, sensor, stream } from './site.ts'
 
-let folder: string
-let gateway: GatewayInside
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'selvedge-indexing-'))
-  gateway = await startGatewayInside(folder)
-  const all = [
-    ...[1, 2, 3].flatMap((i) => [stream(i), sensor(i, [8 + i / 100, 50]), quality(i, i / 4)]),
-    property('temperature'),
-    roomPoint(3),
-  ]
-  const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', all)
-  expect(made.status).toBe(201)
-  await vi.waitFor(async () => expect((await gateway.get('/indexing/api/health')).status).toBe(200), 10_000)
-})
-afterAll(async () => {
-  await gateway.close()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const latest = { 'Selvedge-Index-Position': 'latest' }
-const ask = (parameters: Record<string, string>, headers: Record<string, string> = latest) =>
-  gateway.send('GET', `/indexing/ngsi-ld/v1/entities?${new URLSearchParams(parameters)}`, undefined, headers)
+const gateway = indexOfFile([
+  ...[1, 2, 3].flatMap((i) => [stream(i), sensor(i, [8 + i / 100, 50]), quality(i, i / 4)]),
+  property('temperature'),
+  roomPoint(3),
+])
+const { find: ask } = gateway
 const idsOf = async (parameters: Record<string, string>): Promise<string[]> => {
   const answer = await ask(parameters)
   expect([answer.status, answer.headers['selvedge-answered-by']]).toEqual([200, 'index'])

@@ -2,29 +2,15 @@
  * A batch of observations that a plugin is told takes no longer the more streams there are: each is known by its number, once the
  * entity that it is of was read.
  */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { type ChangeBatch, definePlugin, type Host } from '#contract'
-import type { Plugins } from '#host/plugins.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { startPlugins } from '#test/kit/plugins.ts'
+import { observe } from '#test/kit/broker.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
+import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let host: Plugins | undefined
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder)
-})
-afterEach(async () => {
-  restoreLimits()
-  await host?.close()
-  host = undefined
-  await open.close()
-  temporary.remove()
-})
+const site = pluginsOfFile()
 
 describe('observations', () => {
   it('are told in batches of which few entities have to be read, however many there are of them', async () => {
@@ -32,7 +18,7 @@ describe('observations', () => {
     setLimit('pluginBatchMs', 10_000)
     const ids = Array.from({ length: 40 }, (_, i) => `urn:x:${i}`)
     for (const id of ids)
-      await open.broker.create({ id, type: 'T', a: { type: 'Property', value: 1 } } as Entity, 'http')
+      await site.open.broker.create({ id, type: 'T', a: { type: 'Property', value: 1 } } as Entity, 'http')
     let from = 0
     const batches: ChangeBatch['observed'][] = []
     const watching = definePlugin({
@@ -50,11 +36,11 @@ describe('observations', () => {
         return {}
       },
     })
-    from = open.main.following.position().n
+    from = site.open.main.following.position().n
     const at = Date.UTC(2026, 0, 1)
-    for (const id of ids) await observe(open, id, 'a', at, 7)
-    for (const id of ids) await observe(open, id, 'a', at + 1000, 8)
-    host = await startPlugins(open, temporary.folder, [watching])
+    for (const id of ids) await observe(site.open, id, 'a', at, 7)
+    for (const id of ids) await observe(site.open, id, 'a', at + 1000, 8)
+    await site.start([watching])
     await vi.waitFor(() => {
       const newest = new Map(batches.flat().map(({ id, value }) => [id, value]))
       expect([...newest]).toEqual(ids.map((id) => [id, 8]))

@@ -4,34 +4,21 @@
  */
 import { closeSync, existsSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { definePlugin, type Host } from '#contract'
-import type { Plugins } from '#host/plugins.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { environment, startPlugins } from '#test/kit/plugins.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
+import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let host: Plugins | undefined
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder)
+const site = pluginsOfFile()
+beforeEach(() => {
   setLimit('pluginAttemptsMax', 1)
-})
-afterEach(async () => {
-  restoreLimits()
-  await host?.close()
-  host = undefined
-  await open.close()
-  temporary.remove()
 })
 
 const pageBytes = 4096
 const patience = 10_000
-const file = (): string => join(temporary.folder, 'plugins', 'noter.db')
-const create = (id: string): Promise<void> => open.broker.create({ id, type: 'T' } as Entity, 'http')
+const file = (): string => join(site.folder, 'plugins', 'noter.db')
+const create = (id: string): Promise<void> => site.open.broker.create({ id, type: 'T' } as Entity, 'http')
 
 /** Notes the ids of all entities from the begin of the log on. */
 const noting = (fails: () => void) =>
@@ -59,19 +46,20 @@ const noting = (fails: () => void) =>
     },
   })
 const start = async (fails = (): void => undefined): Promise<void> => {
-  host = await startPlugins(open, temporary.folder, [noting(fails)])
+  await site.start([noting(fails)])
 }
 const noted = async (): Promise<unknown> => {
-  const answer = await host!.fetch('noter', new Request('http://x/'), environment())
+  const answer = await site.ask('noter')
   return answer.json()
 }
-const isQuarantined = (): void => expect(host!.status()).toMatchObject({ noter: { state: 'quarantined' } })
+const isQuarantined = (): void =>
+  expect(site.host.status()).toMatchObject({ noter: { state: 'quarantined' } })
 
 it('is set aside when it shows, and begun anew by the next start', async () => {
   for (let i = 0; i < 400; i++) await create(`urn:x:${i}`)
   await start()
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }), patience)
-  await host!.close()
+  await site.host.close()
   // Not the first pages: those are looked at when it is opened.
   const bytes = statSync(file()).size
   expect(bytes).toBeGreaterThan(6 * pageBytes)
@@ -82,7 +70,7 @@ it('is set aside when it shows, and begun anew by the next start', async () => {
   for (let i = 0; i < 20; i++) await create(`urn:y:${i}`)
   await vi.waitFor(isQuarantined, patience)
   await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true), patience)
-  await host!.close()
+  await site.host.close()
   await start()
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }), patience)
 })
@@ -93,7 +81,7 @@ it('stays where something else is damaged', async () => {
     throw Object.assign(new Error('database disk image is malformed'), { code: 'SQLITE_CORRUPT' })
   })
   await vi.waitFor(isQuarantined, patience)
-  await host!.close()
+  await site.host.close()
   expect(existsSync(`${file()}.damaged`)).toBe(false)
   expect(existsSync(file())).toBe(true)
 })

@@ -1,32 +1,16 @@
 /**
  * Plugins start while the gateway serves already. Who asks one before it has started waits for it, and not for ever.
  */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { type Capability, definePlugin, type Plugin } from '#contract'
-import type { Plugins } from '#host/plugins.ts'
 import { guard } from '#http/access.ts'
 import type { HttpEnv } from '#http/server.ts'
-import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { environment, openPlugins } from '#test/kit/plugins.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
+import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 
 const patience = 10_000
-
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let host: Plugins | undefined
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder)
-})
-afterEach(async () => {
-  restoreLimits()
-  await host?.close()
-  host = undefined
-  await open.close()
-  temporary.remove()
-})
+const site = pluginsOfFile()
 
 describe('a plugin that starts', () => {
   const echo = (start: () => Promise<void>) =>
@@ -42,15 +26,15 @@ describe('a plugin that starts', () => {
     })
   const ask = (): Promise<Response> => {
     const request = new Request('http://x/', { method: 'POST', body: 'hello' })
-    return Promise.resolve(host!.fetch('echo', request, environment('hello')))
+    return Promise.resolve(site.ask('echo', request, 'hello'))
   }
 
   it('answers who asked it before it had started', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    host = openPlugins(open, temporary.folder, [echo(() => promise)])
+    site.openPlugins([echo(() => promise)])
     const asked = ask()
-    const started = host.start()
-    expect(host.status()).toMatchObject({ echo: { state: 'starting' } })
+    const started = site.host.start()
+    expect(site.host.status()).toMatchObject({ echo: { state: 'starting' } })
     resolve()
     expect(await (await asked).text()).toBe('hello')
     await started
@@ -59,8 +43,7 @@ describe('a plugin that starts', () => {
   it('answers 503 when that takes too long', async () => {
     setLimit('pluginWaitMs', 10)
     const { promise, resolve } = Promise.withResolvers<void>()
-    host = openPlugins(open, temporary.folder, [echo(() => promise)])
-    const started = host.start()
+    const started = site.start([echo(() => promise)])
     await expect(ask()).rejects.toMatchObject({ code: 'plugin.unavailable' })
     resolve()
     await started
@@ -78,13 +61,12 @@ describe('a plugin that starts', () => {
         return { open: ['/notify'], fetch: async () => new Response('taken') }
       },
     })
-    host = openPlugins(open, temporary.folder, [plugin])
-    const started = host.start()
+    const started = site.start([plugin])
     const fetch = guard(
-      async (request) => host!.fetch('echo', request, environment()),
+      async (request) => site.ask('echo', request),
       'right',
       ({ code }) => new Response(code, { status: 401 }),
-      (path, method) => host!.isOpen('echo', path, method),
+      (path, method) => site.host.isOpen('echo', path, method),
     )
     const asked = ['/notify', '/other'].map((path) => fetch(new Request(`http://x${path}`), {} as HttpEnv))
     resolve()
@@ -99,12 +81,11 @@ describe('a plugin that starts', () => {
     const plugin = echo(async () => {
       isStarted = true
     })
-    host = openPlugins(open, temporary.folder, [plugin], {}, () => promise)
-    const started = host.start()
+    const started = site.start([plugin], {}, () => promise)
     const asked = ask()
     await new Promise((done) => setTimeout(done, 10))
     const from = performance.now()
-    await host.close()
+    await site.host.close()
     await expect(asked).rejects.toMatchObject({ code: 'plugin.unavailable' })
     expect(performance.now() - from).toBeLessThan(limits.pluginWaitMs.value / 2)
     resolve(plugin)
@@ -115,12 +96,11 @@ describe('a plugin that starts', () => {
   it('is told by health when it takes too long', async () => {
     setLimit('pluginStartMs', 10)
     const { promise, resolve } = Promise.withResolvers<void>()
-    host = openPlugins(open, temporary.folder, [echo(() => promise)])
-    const started = host.start()
-    await vi.waitFor(() => expect(host!.complaints()).toEqual(['echo has not started yet']), patience)
+    const started = site.start([echo(() => promise)])
+    await vi.waitFor(() => expect(site.host.complaints()).toEqual(['echo has not started yet']), patience)
     resolve()
     await started
-    expect(host.complaints()).toEqual([])
+    expect(site.host.complaints()).toEqual([])
   })
 
   it('that fails while it starts is closed when it has started after all', async () => {
@@ -152,11 +132,13 @@ describe('a plugin that starts', () => {
       },
     })
     setLimit('pluginAttemptsMax', 1)
-    host = openPlugins(open, temporary.folder, [plugin])
-    const started = host.start()
+    const started = site.start([plugin])
     await isFollowing
-    await open.broker.create({ id: 'urn:r:1', type: 'Room' }, 'http')
-    await vi.waitFor(() => expect(host!.status()).toMatchObject({ echo: { state: 'quarantined' } }), patience)
+    await site.open.broker.create({ id: 'urn:r:1', type: 'Room' }, 'http')
+    await vi.waitFor(
+      () => expect(site.host.status()).toMatchObject({ echo: { state: 'quarantined' } }),
+      patience,
+    )
     resolve()
     await started
     expect(isClosed).toBe(true)

@@ -5,7 +5,7 @@
 
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import {
   type ChangeBatch,
@@ -15,29 +15,15 @@ import {
   type PluginDatabase,
   type Running,
 } from '#contract'
-import type { Plugins } from '#host/plugins.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { environment, startPlugins } from '#test/kit/plugins.ts'
+import { observe } from '#test/kit/broker.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
+import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let host: Plugins | undefined
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder)
-})
-afterEach(async () => {
-  restoreLimits()
-  await host?.close()
-  host = undefined
-  await open.close()
-  temporary.remove()
-})
+const site = pluginsOfFile()
 
 const create = (id: string, type = 'T', value = 1): Promise<void> =>
-  open.broker.create({ id, type, a: { type: 'Property', value } } as Entity, 'http')
+  site.open.broker.create({ id, type, a: { type: 'Property', value } } as Entity, 'http')
 
 const tables = [
   'CREATE TABLE copy (id TEXT PRIMARY KEY, doc TEXT NOT NULL) STRICT; CREATE TABLE cursor (n INTEGER NOT NULL) STRICT; INSERT INTO cursor VALUES (0);',
@@ -98,12 +84,12 @@ function run(changes: ChangesPort, database: PluginDatabase, state: Copier): Run
 }
 
 async function copied(): Promise<unknown> {
-  const answer = await host!.fetch('copier', new Request('http://x/'), environment())
+  const answer = await site.ask('copier')
   return answer.json()
 }
 
 function scanned(): unknown {
-  const { entities } = open.broker.query({
+  const { entities } = site.open.broker.query({
     selection: undefined,
     limit: 1000,
     offset: 0,
@@ -124,11 +110,11 @@ describe('what a plugin follows', () => {
   it('is what the broker holds, after creates, changes, deletes and a change of type', async () => {
     const state: Copier = { batches: [] }
     await create('urn:x:before')
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     for (let i = 0; i < 20; i++) await create(`urn:x:${i}`, i % 3 === 0 ? 'Other' : 'T', i)
-    await open.broker.remove('urn:x:4', 'http')
-    await open.broker.replace({ id: 'urn:x:5', type: 'Other' } as Entity, { by: 'http' })
-    await open.broker.append('urn:x:7', { b: { type: 'Property', value: 'new' } } as never, {
+    await site.open.broker.remove('urn:x:4', 'http')
+    await site.open.broker.replace({ id: 'urn:x:5', type: 'Other' } as Entity, { by: 'http' })
+    await site.open.broker.append('urn:x:7', { b: { type: 'Property', value: 'new' } } as never, {
       by: 'http',
       noOverwrite: false,
     })
@@ -142,34 +128,34 @@ describe('what a plugin follows', () => {
     const state: Copier = { batches: [] }
     await create('urn:x:1')
     for (let value = 0; value < 30; value++)
-      await open.broker.append('urn:x:1', { a: { type: 'Property', value } } as never, {
+      await site.open.broker.append('urn:x:1', { a: { type: 'Property', value } } as never, {
         by: 'http',
         noOverwrite: false,
       })
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     await settles()
     expect(state.batches.flatMap(({ changed }) => changed.map(({ id }) => id))).toEqual(['urn:x:1'])
   })
 
   it('goes on where it was after a restart, and reads anew where the log does not reach back', async () => {
     const state: Copier = { batches: [] }
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     await create('urn:x:1')
     await settles()
-    await host.close()
+    await site.host.close()
     await create('urn:x:2')
     state.batches.length = 0
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     await settles()
     expect(state.batches.flatMap(({ changed }) => changed.map(({ id }) => id))).toEqual(['urn:x:2'])
 
-    await host.close()
+    await site.host.close()
     for (let i = 3; i < 9; i++) await create(`urn:x:${i}`)
-    await open.broker.remove('urn:x:1', 'http')
-    for (let i = 0; i < 4; i++) await open.upkeep(7 * 3_600_000)
-    expect(open.main.records.logAfter(0, 1)[0]!.n).toBeGreaterThan(3)
+    await site.open.broker.remove('urn:x:1', 'http')
+    for (let i = 0; i < 4; i++) await site.open.upkeep(7 * 3_600_000)
+    expect(site.open.main.records.logAfter(0, 1)[0]!.n).toBeGreaterThan(3)
     state.batches.length = 0
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     await settles()
     expect(await copied()).not.toContainEqual(expect.objectContaining({ id: 'urn:x:1' }))
   })
@@ -177,11 +163,11 @@ describe('what a plugin follows', () => {
   it('takes a batch again that failed, and nothing of the failed one stays', async () => {
     let failures = 3
     const state: Copier = { batches: [], fails: () => failures-- > 0 }
-    host = await startPlugins(open, temporary.folder, [copying(state)])
+    await site.start([copying(state)])
     await create('urn:x:1')
     await settles()
     expect(failures).toBeLessThan(0)
-    expect(host.complaints()).toEqual([])
+    expect(site.host.complaints()).toEqual([])
   })
 
   it('tells values observed to who wants them', async () => {
@@ -202,10 +188,10 @@ describe('what a plugin follows', () => {
         return {}
       },
     })
-    host = await startPlugins(open, temporary.folder, [watching])
+    await site.start([watching])
     const at = Date.UTC(2026, 0, 1)
-    await observe(open, 'urn:x:1', 'a', at, 7)
-    await observe(open, 'urn:x:1', 'a', at + 1000, 8)
+    await observe(site.open, 'urn:x:1', 'a', at, 7)
+    await observe(site.open, 'urn:x:1', 'a', at + 1000, 8)
     const one = { id: 'urn:x:1', name: 'a' }
     await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(1))
     await vi.waitFor(() => expect(seen.at(-1)).toEqual({ ...one, time: at + 1000, value: 8 }))
@@ -217,20 +203,19 @@ describe('a plugin that fails', () => {
     setLimit('pluginAttemptsMax', 3)
     const state: Copier = { batches: [], fails: () => true }
     const good = { ...copying({ batches: [] }), name: 'good' }
-    host = await startPlugins(open, temporary.folder, [copying(state), good])
+    await site.start([copying(state), good])
     await create('urn:x:1')
-    await vi.waitFor(() => expect(host!.complaints()).toEqual(['copier failed: not today']))
+    await vi.waitFor(() => expect(site.host.complaints()).toEqual(['copier failed: not today']))
     expect(state.batches).toHaveLength(3)
-    expect(() => host!.fetch('copier', new Request('http://x/'), environment())).toThrow(
+    expect(() => site.ask('copier')).toThrow(
       expect.objectContaining({
         code: 'plugin.unavailable',
         entry: expect.objectContaining({ status: 503 }),
       }),
     )
-    expect(host.status()).toMatchObject({ copier: { state: 'quarantined' }, good: { state: 'running' } })
-    expect(open.metrics.expose()).toContain('selvedge_plugins_quarantined 1')
-    const answer = async (): Promise<unknown> =>
-      (await host!.fetch('good', new Request('http://x/'), environment())).json()
+    expect(site.host.status()).toMatchObject({ copier: { state: 'quarantined' }, good: { state: 'running' } })
+    expect(site.open.metrics.expose()).toContain('selvedge_plugins_quarantined 1')
+    const answer = async (): Promise<unknown> => (await site.ask('good')).json()
     await vi.waitFor(async () => expect(await answer()).toEqual(scanned()))
   })
 
@@ -244,9 +229,9 @@ describe('a plugin that fails', () => {
         throw new RangeError('no legs')
       },
     })
-    host = await startPlugins(open, temporary.folder, [broken])
-    expect(host.complaints()).toEqual(['broken failed: no legs'])
-    expect(open.logged).toContainEqual(
+    await site.start([broken])
+    expect(site.host.complaints()).toEqual(['broken failed: no legs'])
+    expect(site.open.logged).toContainEqual(
       expect.objectContaining({ event: 'plugin.quarantined', plugin: 'broken' }),
     )
   })
@@ -267,47 +252,51 @@ describe('what a plugin gets', () => {
         return {}
       },
     })
-    host = await startPlugins(open, temporary.folder, [named])
-    expect(host.complaints()).toEqual([])
+    await site.start([named])
+    expect(site.host.complaints()).toEqual([])
     const base = ['addresses', 'clock', 'context', 'isOwn', 'log', 'metrics', 'settings', 'signal']
     expect(Object.keys(given).toSorted()).toEqual([...base, 'mdr'].toSorted())
   })
 
   it('has its file back after a restart, one that is damaged is set aside, one that is newer refused', async () => {
-    const folder = join(temporary.folder, 'plugins')
-    host = await startPlugins(open, temporary.folder, [copying({ batches: [] })])
+    const folder = join(site.folder, 'plugins')
+    await site.start([copying({ batches: [] })])
     await create('urn:x:1')
     await settles()
-    await host.close()
+    await site.host.close()
     writeFileSync(
       join(folder, 'copier.db'),
       'this is no database, and it is long enough to be looked at '.repeat(20),
     )
-    host = await startPlugins(open, temporary.folder, [copying({ batches: [] })])
+    await site.start([copying({ batches: [] })])
     await settles()
-    expect(open.logged).toContainEqual(expect.objectContaining({ event: 'plugin.file-renewed' }))
+    expect(site.open.logged).toContainEqual(expect.objectContaining({ event: 'plugin.file-renewed' }))
     expect(readdirSync(folder)).toContain('copier.db.damaged')
-    await host.close()
-    host = await startPlugins(open, temporary.folder, [{ ...copying({ batches: [] }), tables: [] }])
-    expect(host.complaints()[0]).toMatch(/^copier failed: .*has format 1; this version knows 0/)
+    await site.host.close()
+    await site.start([{ ...copying({ batches: [] }), tables: [] }])
+    expect(site.host.complaints()[0]).toMatch(/^copier failed: .*has format 1; this version knows 0/)
   })
 
-  it('is another plugin by its name, in process, and nothing where there is none', async () => {
+  /** Asks others by their names, once it is asked itself. */
+  const asking = (...names: readonly string[]) => {
     const answers: unknown[] = []
-    const asking = definePlugin({
+    const asker = definePlugin({
       name: 'asking',
       version: '1.0.0',
-      summary: 'Asks another',
+      summary: 'Asks others',
       needs: ['component'],
       start: ({ component }: Host<object, 'component'>) => ({
         async fetch() {
-          answers.push(await component('copier').exchange({ method: 'GET', path: '/' }))
-          answers.push(await component('nobody').exchange({ method: 'GET', path: '/' }))
-          answers.push(await component('refusing').exchange({ method: 'GET', path: '/' }))
+          for (const name of names) answers.push(await component(name).exchange({ method: 'GET', path: '/' }))
           return new Response()
         },
       }),
     })
+    return { asker, answers }
+  }
+
+  it('is another plugin by its name, in process, and nothing where there is none', async () => {
+    const { asker, answers } = asking('copier', 'nobody', 'refusing')
     const refusing = definePlugin({
       name: 'refusing',
       version: '1.0.0',
@@ -317,8 +306,8 @@ describe('what a plugin gets', () => {
         fetch: () => Promise.reject(new GatewayError('ngsi-ld.bad-request-data', 'weights: is missing')),
       }),
     })
-    host = await startPlugins(open, temporary.folder, [asking, refusing, copying({ batches: [] })])
-    await host.fetch('asking', new Request('http://x/'), environment())
+    await site.start([asker, refusing, copying({ batches: [] })])
+    await site.ask('asking')
     expect(answers).toEqual([
       expect.objectContaining({ status: 200, text: '[]' }),
       expect.objectContaining({ failure: 'unreachable' }),
@@ -333,22 +322,12 @@ describe('what a plugin gets', () => {
     const refusing = plugin('refusing', () => {
       throw new GatewayError('ngsi-ld.bad-request-data', 'q: is no query')
     })
-    let answer: unknown
-    const asking = definePlugin({
-      name: 'asking',
-      version: '1.0.0',
-      summary: 'Asks another',
-      needs: ['component'],
-      start: ({ component }: Host<object, 'component'>) => ({
-        async fetch() {
-          answer = await component('refusing').exchange({ method: 'GET', path: '/' })
-          return new Response()
-        },
-      }),
-    })
-    host = await startPlugins(open, temporary.folder, [asking, refusing])
-    await host.fetch('asking', new Request('http://x/'), environment())
-    expect(answer).toMatchObject({ status: 400, text: expect.stringContaining('is no query') })
+    const { asker, answers } = asking('refusing')
+    await site.start([asker, refusing])
+    await site.ask('asking')
+    expect(answers).toEqual([
+      expect.objectContaining({ status: 400, text: expect.stringContaining('is no query') as string }),
+    ])
   })
 
   it('has its file while it works on a request, also when it is to end', async () => {
@@ -366,12 +345,10 @@ describe('what a plugin gets', () => {
         },
       }),
     })
-    host = await startPlugins(open, temporary.folder, [slow])
-    const answer = Promise.resolve(host.fetch('slow', new Request('http://x/'), environment()))
-    const closing = host.close()
-    expect(() => host!.fetch('slow', new Request('http://x/'), environment())).toThrow(
-      expect.objectContaining({ code: 'plugin.unavailable' }),
-    )
+    await site.start([slow])
+    const answer = Promise.resolve(site.ask('slow'))
+    const closing = site.host.close()
+    expect(() => site.ask('slow')).toThrow(expect.objectContaining({ code: 'plugin.unavailable' }))
     gate.resolve()
     expect(await (await answer).json()).toEqual({ n: 0 })
     await closing
