@@ -116,9 +116,17 @@ export function createPlugins(
     one.reason = toGatewayError(error).message
     log.error('plugin.quarantined', { plugin: one.wanted.name, error })
     await end(one)
-    // Else it would fail the same way after each start.
-    if (setAsideDamaged(fileOf(settings, one.wanted.name), error))
-      log.error('plugin.file-renewed', { plugin: one.wanted.name })
+    try {
+      // Else it would fail the same way after each start.
+      if (setAsideDamaged(fileOf(settings, one.wanted.name), error))
+        log.error('plugin.file-renewed', { plugin: one.wanted.name })
+    } catch (failure) {
+      log.error('plugin.failed', {
+        plugin: one.wanted.name,
+        during: 'setting its file aside',
+        error: failure,
+      })
+    }
   }
 
   async function end(one: Kept): Promise<void> {
@@ -176,6 +184,7 @@ export function createPlugins(
       refusalOf,
       async serve(request, { body, signal }) {
         const environment = { body: async () => body, signal }
+        // One that does not run throws at once, and is told as a broker that cannot be reached.
         const running = answer(name, request, environment)
         try {
           return await running
@@ -201,14 +210,8 @@ export function createPlugins(
   }
 
   async function answerLater(one: Kept, request: Request, environment: RouteEnvironment): Promise<Response> {
-    // Read before anything is waited for: what nobody takes does not stay. What asks for WebSocket has none.
-    const body = environment.upgrade === undefined ? environment.body() : undefined
-    body?.catch(() => undefined)
     await startOf(one)
-    return answerNow(one.wanted.name, one, request, {
-      ...environment,
-      ...(body !== undefined && { body: () => body }),
-    })
+    return answerNow(one.wanted.name, one, request, environment)
   }
 
   function answerNow(

@@ -2,7 +2,7 @@
  * A plugin's file that turns out to be damaged while it runs is set aside when the plugin rests, so that the next start derives
  * anew what it held. One that is whole stays, whatever else is damaged.
  */
-import { closeSync, existsSync, openSync, statSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, it, vi } from 'vitest'
 import { definePlugin, type Host } from '#contract'
@@ -55,7 +55,8 @@ const noted = async (): Promise<unknown> => {
 const isQuarantined = (): void =>
   expect(site.host.status()).toMatchObject({ noter: { state: 'quarantined' } })
 
-it('is set aside when it shows, and begun anew by the next start', async () => {
+/** Damages the file once it holds much, and lets the plugin find that out. */
+async function damageFound(): Promise<void> {
   for (let i = 0; i < 400; i++) await create(`urn:x:${i}`)
   await start()
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }), patience)
@@ -69,10 +70,21 @@ it('is set aside when it shows, and begun anew by the next start', async () => {
   await start()
   for (let i = 0; i < 20; i++) await create(`urn:y:${i}`)
   await vi.waitFor(isQuarantined, patience)
+}
+
+it('is set aside when it shows, and begun anew by the next start', async () => {
+  await damageFound()
   await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true), patience)
   await site.host.close()
   await start()
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }), patience)
+})
+
+it('stays where it cannot be set aside, which ends nothing else', async () => {
+  mkdirSync(join(`${file()}.damaged`, 'in the way'), { recursive: true })
+  await damageFound()
+  const failed = { event: 'plugin.failed', plugin: 'noter', during: 'setting its file aside' }
+  await vi.waitFor(() => expect(site.open.logged).toContainEqual(expect.objectContaining(failed)), patience)
 })
 
 it('stays where something else is damaged', async () => {
