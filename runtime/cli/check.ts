@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { toGatewayError } from '#base/errors.ts'
 import { isLoopbackListener, readAuthorities, readSecretFile, requireSecretFile } from '#config/access.ts'
+import { pluginNames } from '#config/plugin-schema.ts'
 import type { ListenPort, Settings } from '#config/schema.ts'
 import { listUsers } from '#mqtt/password-file.ts'
 import { inspectFolder } from '#store/inspection.ts'
@@ -59,7 +60,7 @@ async function look(settings: Settings): Promise<Finding[]> {
 /** A plugin whose port is taken is reached under the HTTP port, so none keeps a start from succeeding. */
 async function pluginPortFindings(settings: Settings, inUse: boolean): Promise<Finding[]> {
   const findings: Finding[] = []
-  for (const name of ['indexing', 'ranking', 'search'] as const) {
+  for (const name of pluginNames) {
     const { enabled, port } = settings[name]
     if (!enabled || port === 'off') continue
     const { text, ok } = await portFinding(`port of ${name}`, settings.host, port, inUse)

@@ -3,11 +3,10 @@
  * reached under the main port, too, and its default must not stand in the way of a gateway.
  */
 import type { Keys } from './mistakes.ts'
+import { pluginNames } from './plugin-schema.ts'
 import type { ListenPort, Settings } from './schema.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
-
-const plugins = ['indexing', 'ranking', 'search'] as const
 
 export function pluginWarnings(settings: Settings): string[] {
   const { http, mqtt } = settings
@@ -15,7 +14,7 @@ export function pluginWarnings(settings: Settings): string[] {
     [http.port, 'http'],
     [mqtt.port, 'mqtt'],
   ])
-  return plugins.flatMap((name) => {
+  return pluginNames.flatMap((name) => {
     const { enabled, port } = settings[name]
     if (!enabled || port === 0 || port === 'off') return []
     const other = taken.get(port)

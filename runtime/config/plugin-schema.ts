@@ -5,6 +5,10 @@
 import * as kind from './kinds.ts'
 import { about, maybe, section, setting } from './setting.ts'
 
+/** Sections of the settings that are plugins. */
+export const pluginNames = ['indexing', 'ranking', 'search'] as const
+export type PluginName = (typeof pluginNames)[number]
+
 const enabled = (part: string) =>
   setting(kind.flag(), true, { title: 'Whether it runs', description: `false: there is no ${part} here.` })
 

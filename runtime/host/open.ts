@@ -11,6 +11,7 @@ import { isLoopback } from '#base/loopback.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Following } from '#broker/following.ts'
 import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/access.ts'
+import type { PluginName } from '#config/plugin-schema.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Capability, Json, Plugin } from '#contract'
 import { guard, share } from '#http/access.ts'
@@ -22,12 +23,9 @@ import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
 import type { CopyBackFile } from '#store/plugin-log.ts'
 import { createPlugins, type Wanted } from './plugins.ts'
 
-/** Sections of the settings that are plugins. */
-type Name = 'indexing' | 'ranking' | 'search'
-
 /** How each is loaded; what is missing here is not built. */
 export type Loaders = {
-  readonly [N in Name]?: () => Promise<Plugin<Settings[N], Capability>>
+  readonly [N in PluginName]?: () => Promise<Plugin<Settings[N], Capability>>
 }
 
 export interface HostPorts {
@@ -67,7 +65,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
   let mainPort: number | undefined
   /** Why listeners are not open. */
   const unopened: string[] = []
-  const wanted: Wanted[] = (Object.entries(loaders) as [Name, NonNullable<Loaders[Name]>][])
+  const wanted: Wanted[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
     .filter(([name]) => settings[name].enabled)
     .map(([name, load]) => ({ name, load: load as Wanted['load'], settings: settings[name] }))
 
@@ -91,7 +89,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     wanted,
   )
 
-  async function open(name: Name): Promise<void> {
+  async function open(name: PluginName): Promise<void> {
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
     const app = ports.app()
@@ -122,7 +120,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
     async listen(httpPort) {
       mainPort = httpPort
-      for (const { name } of wanted) await open(name as Name)
+      for (const { name } of wanted) await open(name as PluginName)
       void plugins.start()
     },
     status: plugins.status,

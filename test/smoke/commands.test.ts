@@ -81,6 +81,20 @@ describe('selvedge check', () => {
     ])
   })
 
+  it('tells that a component whose port is taken is reached otherwise, and is content', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as { port: number }
+    const env = { SELVEDGE_SEARCH_PORT: String(port), SELVEDGE_RANKING_PORT: 'off' }
+    const { code, stdout } = await selvedge(['check', ...freePorts], undefined, env)
+    server.close()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /port of search +ok, .* EADDRINUSE; it is reached under \/search\/ of the HTTP port only/,
+    )
+    expect(stdout).not.toContain('port of ranking')
+  })
+
   it('names what is not a data folder', async () => {
     writeFileSync(data, 'a file')
     expect((await selvedge(['check', ...freePorts])).stdout).toContain(`NOT OK, ${data} is no folder`)
@@ -132,6 +146,7 @@ describe('selvedge check and status with a gateway', () => {
     expect(asked.code).toBe(0)
     expect(asked.stdout).toContain(`Selvedge ${version} at ${gateway.httpUrl}: ready`)
     expect(asked.stdout).toMatch(/Entities +1\n/)
+    expect(asked.stdout).toMatch(/Plugin +search, (?:starting|running)\n/)
     const inJson: unknown = JSON.parse((await selvedge(['status', '--json', ...flags])).stdout)
     expect(inJson).toMatchObject({ running: true, ready: true, version, metrics: { entities: 1 } })
   })
