@@ -141,7 +141,7 @@ export const baseUrl = () =>
 /** A component of this gateway by its name, or a broker elsewhere as `brokerBase`. */
 export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(
-    `${names.join(' or ')}, or http[s]://host[:port][/path] of a broker`,
+    `one of ${names.join(', ')}, or http[s]://host[:port][/path] of a broker`,
     v.union([v.picklist(names), brokerBase()]),
   )
 
