@@ -2,7 +2,7 @@
  * The ceilings of plugins, whatever they do; part of the table in limits.ts.
  */
 import { indexingLimits } from './indexing-limits.ts'
-import { limit } from './limit.ts'
+import { type Limit, limit } from './limit.ts'
 import { rankingLimits } from './ranking-limits.ts'
 import { searchLimits } from './search-limits.ts'
 
@@ -32,4 +32,4 @@ export const pluginLimits = {
   ...indexingLimits,
   ...rankingLimits,
   ...searchLimits,
-} as const
+} as const satisfies Record<string, Limit>

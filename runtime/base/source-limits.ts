@@ -2,7 +2,7 @@
  * The ceilings of context sources: registrations, what is asked of sources and passed on to them, and entity maps; part of the
  * table in limits.ts.
  */
-import { limit } from './limit.ts'
+import { type Limit, limit } from './limit.ts'
 
 export const sourceLimits = {
   registrationsMax: limit(1000, 'registrations', 'Per tenant; each distributed request asks all', '403'),
@@ -24,4 +24,4 @@ export const sourceLimits = {
   passedOnAtOnce: limit(16, 'requests', 'To make and unmake subscriptions at sources', 'it waits'),
   sourceInstancesMax: limit(100_000, 'instances', 'Of one source, for one query of histories', '206 or 403'),
   sourceCopiesBytesMax: limit(4 * 1024 * 1024, 'bytes', 'Last answers of all sources', 'least used leave'),
-} as const
+} as const satisfies Record<string, Limit>

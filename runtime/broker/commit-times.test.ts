@@ -18,17 +18,13 @@ function commits(latest: number, moments: readonly (readonly [said: number, mono
 
 describe('times of commits', () => {
   it('are those of the clock', () => {
-    expect(
-      commits(
-        0,
-        [
-          [1000, 5],
-          [1000, 5],
-          [1007, 12],
-          [90_000, 89_005],
-        ].map(pair),
-      ),
-    ).toEqual([1000, 1000, 1007, 90_000])
+    const moments = [
+      [1000, 5],
+      [1000, 5],
+      [1007, 12],
+      [90_000, 89_005],
+    ] as const
+    expect(commits(0, moments)).toEqual([1000, 1000, 1007, 90_000])
   })
 
   it('go on slowly while the clock says less than the last one, until it says more', () => {
@@ -40,15 +36,13 @@ describe('times of commits', () => {
       [8000, 4008],
       [10_900, 6908],
       [11_900, 7908],
-    ]
-    expect(commits(0, moments.map(pair))).toEqual([10_000, 10_002, 10_002, 10_003, 11_002, 11_727, 11_900])
+    ] as const
+    expect(commits(0, moments)).toEqual([10_000, 10_002, 10_002, 10_003, 11_002, 11_727, 11_900])
   })
 
   it('are after all that is on disk from the first one on, also of one that was not taken', () => {
-    expect(commits(10_000, [pair([4000, 0])])).toEqual([10_001])
+    expect(commits(10_000, [[4000, 0]])).toEqual([10_001])
     const times = createCommitTimes({ now: () => 4000, monotonic: () => 0 }, 10_000)
     expect([times.next(), times.next()]).toEqual([10_001, 10_001])
   })
 })
-
-const pair = (numbers: readonly number[]): readonly [number, number] => [numbers[0]!, numbers[1]!]

@@ -106,9 +106,10 @@ const droppedBy = (changes: readonly FollowedChange[]): readonly Dropped[] =>
 function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[] {
   const was = JSON.parse(doc) as Entity
   return attributeNames(was).flatMap((name) =>
-    instancesOf(was, name).map(({ datasetId: dataset = '' }) => ({
-      ...{ key: timesKey(name, dataset), name, dataset, at, heard: heard ?? undefined },
-    })),
+    instancesOf(was, name).map(({ datasetId: dataset = '' }) => {
+      const key = timesKey(name, dataset)
+      return { key, name, dataset, at, heard: heard ?? undefined }
+    }),
   )
 }
 

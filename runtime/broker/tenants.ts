@@ -153,11 +153,10 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
 /** Names of those that have a file, or had one. */
 function namesIn(folder: string): readonly string[] {
   if (!existsSync(folder)) return []
-  const names = readdirSync(folder).flatMap((file) => {
+  return readdirSync(folder).flatMap((file) => {
     const [, name = ''] = /^(.+)\.db(\.mended|\.damaged-[^-]+)?$/.exec(file) ?? []
     return namePattern.test(name) ? [name] : []
   })
-  return names
 }
 
 const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)

@@ -86,7 +86,7 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
     ready: ready.status === 200,
     reasons: member(ready.text, 'reasons', []),
     degraded: member(ready.text, 'degraded', []),
-    plugins: objectIn((await ask(`${url}/selvedge/v1/plugins`, { token })).text),
+    plugins: pluginsIn((await ask(`${url}/selvedge/v1/plugins`, { token })).text),
     clock: member<ClockFacts>(ready.text, 'clock', { state: 'unknown' }),
     version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
@@ -98,8 +98,8 @@ async function askGateway({ host, http }: Settings): Promise<RunningStatus | und
 
 const observations = 'selvedge_observations_total'
 
-/** An older gateway has none. */
-function objectIn(text: string): RunningStatus['plugins'] {
+/** None where the gateway is older and does not tell. */
+function pluginsIn(text: string): RunningStatus['plugins'] {
   try {
     const told = JSON.parse(text) as Record<string, { readonly state?: unknown }>
     const known = Object.entries(told).filter(([, one]) => typeof one?.state === 'string')

@@ -34,13 +34,13 @@ export interface Answers {
   contextFor(ask: Ask): Context
   /** 200 with one entity. */
   entity(ask: Ask, text: string, context: Context): Response
-  /** The same. */
+  /** The same before it is a Response. */
   whole(ask: Ask, text: string, context: Context): Reply
-  /** The same of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
+  /** That of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
   version(ask: Ask, text: string, context: Context, state: EntityState): Reply
   /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
   list(ask: Ask, rendered: Rendered, page?: Page): Response
-  /** The same. */
+  /** The same before it is a Response. */
   page(ask: Ask, rendered: Rendered, page?: Page): Reply
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
   partial(ask: Ask, text: string, context: Context, range: string): Response

@@ -15,7 +15,14 @@ import type { HttpContext } from './body.ts'
 export const digestsPath = '/selvedge/v1/digests'
 
 const known: ReadonlySet<string> = new Set([
-  ...['type', 'through', 'bucket', 'id', 'from', 'to', 'position', 'others'],
+  'type',
+  'through',
+  'bucket',
+  'id',
+  'from',
+  'to',
+  'position',
+  'others',
 ])
 
 export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; readonly answers: Answers }) {

@@ -3,6 +3,7 @@
  * place where parameters become a query of the broker.
  */
 import type { EntityQuery } from '#broker/types.ts'
+import { systemMembers } from '#ngsi-ld/attribute.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { parseOrder } from '#ngsi-ld/order.ts'
@@ -39,9 +40,8 @@ export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 /** Parameters that select entities and order them. */
 export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
 
-/** Every entity has these, so that they select nothing (5.7.2.4). */
-const systemNames: ReadonlySet<string> = new Set(['createdAt', 'modifiedAt', 'deletedAt'])
-const isNoSystemName = (name: string): boolean => !systemNames.has(name)
+/** Every entity has system members, so that these select nothing (5.7.2.4). */
+const isNoSystemName = (name: string): boolean => !systemMembers.has(name)
 
 /** The type selection of a request. */
 export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {

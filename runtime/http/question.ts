@@ -46,13 +46,9 @@ export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead
       Object.entries(given).filter(([name]) => passedOn.has(name) && !isOurs(name)),
     ),
     looksAt,
-    splits: splitsOf(given['splitEntities']),
+    splits: truthOf(new Map(Object.entries(given)), 'splitEntities'),
   }
 }
-
-/** What the client says of entities whose parts several hold. @throws ngsi-ld.invalid-request */
-export const splitsOf = (text: string | undefined): boolean | undefined =>
-  text === undefined ? undefined : truthOf(new Map([['splitEntities', text]]), 'splitEntities')
 
 /** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
 export function questionOfBody(body: JsonObject, ask: AskHead): Question {

@@ -107,7 +107,7 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     throw new GatewayError('http.body-too-large', `a ${noun} has at most ${most} bytes`)
   }
 
-  /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.resource-not-found */
+  /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.not-found */
   const requireFor = (c: HttpContext, store: Store<One, View>, id: string): void => {
     if (kind.isFor?.(c, store.get(id)) === false) throw notFound(`no ${noun} ${id}`)
   }

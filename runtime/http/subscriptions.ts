@@ -77,7 +77,8 @@ export function createSubscriptionTable({
       const origin = publicUrl?.replace(/\/+$/, '') ?? originOf(c)
       const tunnel = c.env.guest?.centre
       const asked = {
-        ...{ origin, ...(via === undefined ? {} : { via }) },
+        origin,
+        ...(via === undefined ? {} : { via }),
         ...(tunnel === undefined ? {} : { tunnel }),
       }
       return { ...(await named(c, subscription, of)), asked }

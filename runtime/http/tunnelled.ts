@@ -39,7 +39,8 @@ export function createTunnelled(
         headers: { ...inLowerCase(headers), ...length },
       })
       response = await app.fetch(new Request(url, { method }), {
-        ...{ incoming, body: bytes },
+        incoming,
+        body: bytes,
         ...(guest === undefined ? {} : { guest }),
       })
     } catch (error) {
