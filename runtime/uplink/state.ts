@@ -80,7 +80,7 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
 
 /**
  * The state of an uplink that goes to `centre` with a selection of this print, at the end `here` of the log. Another centre or
- * tenant holds nothing of it, so all begins anew; another selection leaves what waits and adds all there is. A state that does not
+ * tenant holds nothing of it, so all begins anew; another selection leaves what waits and adds all else. A state that does not
  * say where it went is taken for one that went there.
  */
 export function adapted(
@@ -98,11 +98,20 @@ export function adapted(
   if (state.selected !== undefined && state.selected !== selected) {
     const graves = Math.min(state.position.n, state.refresh?.graves ?? state.position.n)
     state.refresh = { since: 0, graves, rid: 0 }
-    const [first] = state.spans
-    const to = first?.from ?? Math.max(state.position.at, here.at) + 1
-    if (to > 0) state.spans.unshift({ from: 0, to })
+    state.spans = withoutHoles(state.spans, Math.max(state.position.at, here.at) + 1)
   }
   return Object.assign(state, { centre, selected })
+}
+
+/** Spans, and between them all else up to a time. */
+function withoutHoles(spans: readonly Waiting[], end: number): Waiting[] {
+  let at = 0
+  const whole = spans.flatMap((span) => {
+    const hole = { from: at, to: span.from }
+    at = span.to
+    return hole.from < hole.to ? [hole, span] : [span]
+  })
+  return at < end ? [...whole, { from: at, to: end }] : whole
 }
 
 /** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */

@@ -1,0 +1,46 @@
+/** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
+import { expect, it } from 'vitest'
+import { adapted, newState, type UplinkState } from './state.ts'
+
+const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
+const here = { n: 90, at: 900 }
+const state = (spans: UplinkState['spans']): UplinkState => ({
+  ...newState({ n: 50, at: 500 }, undefined),
+  ...goal,
+  spans,
+})
+
+it.each([
+  ['nothing waits', [], [{ from: 0, to: 901 }]],
+  ['all waits', [{ from: 0, to: 901 }], [{ from: 0, to: 901 }]],
+  [
+    'something waits',
+    [
+      { from: 100, to: 200, level: 'thinned', began: 50 },
+      { from: 300, to: 400 },
+      { from: 400, to: 450 },
+    ],
+    [
+      { from: 0, to: 100 },
+      { from: 100, to: 200, level: 'thinned', began: 50 },
+      { from: 200, to: 300 },
+      { from: 300, to: 400 },
+      { from: 400, to: 450 },
+      { from: 450, to: 901 },
+    ],
+  ],
+] satisfies [string, UplinkState['spans'], UplinkState['spans']][])(
+  'owes all of the past to another selection where %s',
+  (_, spans, expected) => {
+    const next = adapted(state(spans), { ...goal, selected: 'pumps' }, here)
+    expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, graves: 50, rid: 0 } })
+    expect(next.spans).toEqual(expected)
+  },
+)
+
+it('goes on where it was to the same, and begins anew elsewhere', () => {
+  const known = state([{ from: 1, to: 2 }])
+  expect(adapted(known, goal, here)).toEqual(known)
+  const other = adapted({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
+  expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
+})
