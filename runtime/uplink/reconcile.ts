@@ -305,9 +305,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       }
       for (const { head, own } of part) {
         const there = answer.json.histories[head.id] ?? {}
+        const before = task.observations
         if (!(await fill(task, { head, own, there }))) return false
-        const isNew = Object.keys(there).length === 0 && Object.keys(own).length > 0
-        if (task.phase !== 'graves' || task.isDry || !isNew) continue
+        const isNew = Object.keys(there).length === 0 && task.observations > before
+        if (task.phase !== 'graves' || !isNew) continue
         // Who lets histories go with their entities is not told them all.
         const after = await digestsThere([head.id])
         if (after === undefined) return false

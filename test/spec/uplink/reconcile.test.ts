@@ -5,7 +5,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { createLesserBroker } from '#test/kit/lesser-broker.ts'
@@ -28,9 +28,6 @@ interface Report {
   readonly observations: number
 }
 
-setLimit('reconcileNoteMs', 300)
-afterAll(restoreLimits)
-
 describe('an uplink that compares', () => {
   let folders: string
   let site: GatewayInside
@@ -52,6 +49,10 @@ describe('an uplink that compares', () => {
   }
   const levels = async (of: GatewayInside, id: string): Promise<unknown> =>
     (await of.get(`${temporal}/${id}?attrs=level&options=temporalValues`)).json()
+  const endpoint = (url = `http://127.0.0.1:${port}`): object => ({
+    uri: `${url}/ngsi-ld/v1`,
+    notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+  })
   const ids = Array.from({ length: 12 }, (_, i) => `urn:tank:${i}`)
   /** What was deleted over there and came again has its history in two lives. */
   const expectSame = (except = ''): Promise<void> =>
@@ -72,6 +73,7 @@ describe('an uplink that compares', () => {
   }
 
   beforeEach(async () => {
+    setLimit('reconcileNoteMs', 300)
     folders = mkdtempSync(join(tmpdir(), 'selvedge-reconcile-'))
     port = 0
     ;[site, centre] = await Promise.all([startGatewayInside(join(folders, 'site')), startCentre('centre')])
@@ -86,16 +88,12 @@ describe('an uplink that compares', () => {
         await send(site, 'PATCH', `${entities}/urn:tank:1/attrs`, level(hour, n))
     await send(site, 'POST', '/ngsi-ld/v1/subscriptions', {
       ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      notification: {
-        endpoint: {
-          uri: `http://127.0.0.1:${port}/ngsi-ld/v1`,
-          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
-        },
-      },
+      notification: { endpoint: endpoint() },
     })
     await expectSame()
   })
   afterEach(async () => {
+    restoreLimits()
     await Promise.all([site.close(), centre.close()])
     rmSync(folders, { recursive: true })
   })
@@ -176,7 +174,6 @@ describe('an uplink that compares', () => {
     for (const n of [4, 5]) await send(centre, 'DELETE', `${entities}/urn:tank:large:${n}/attrs/text`)
     expect(await reconcile()).toMatchObject({ missing: 1, different: 2, tooLarge: 1 })
     expect((await centre.get(`${entities}/urn:tank:large:3`)).status).toBe(200)
-    setLimit('sourceAnswerBytesMax', 8 * 1024 * 1024)
   }, 60_000)
 
   it('compares histories of what was deleted, which stay, and brings nothing back by that', async () => {
@@ -199,6 +196,22 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, surplus: 0, days: 0 })
   }, 60_000)
 
+  it('compares histories of what was deleted behind one of which nothing goes up', async () => {
+    await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
+      notification: { attributes: ['name', 'level'], endpoint: endpoint() },
+    })
+    // From its beginning on it goes by that.
+    await site.close()
+    site = await startGatewayInside(join(folders, 'site'))
+    const inner = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
+    await send(site, 'POST', entities, { id: 'urn:tank:mute', type: 'Tank', inner })
+    for (const id of ['urn:tank:mute', 'urn:tank:6']) await send(site, 'DELETE', `${entities}/${id}`)
+    await expectSame()
+    await send(centre, 'DELETE', `${temporal}/urn:tank:6`)
+    expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 1, observations: 1 })
+    expect(await levels(centre, 'urn:tank:6')).toEqual(await levels(site, 'urn:tank:6'))
+  }, 60_000)
+
   it.each([
     ['keeps histories', {}],
     ['keeps none', { '/ngsi-ld/v1/temporal': 501 }],
@@ -210,12 +223,7 @@ describe('an uplink that compares', () => {
         ...unknown,
       })
       await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
-        notification: {
-          endpoint: {
-            uri: `${other.url}/ngsi-ld/v1`,
-            notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
-          },
-        },
+        notification: { endpoint: endpoint(other.url) },
       })
       await vi.waitFor(() => expect(other.asked().length).toBeGreaterThan(0), withinMs)
       // All goes up to another address.
