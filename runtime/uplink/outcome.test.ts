@@ -159,4 +159,12 @@ describe('the outcome per item', () => {
     pass(limits.uplinkSetbackAloneMs.value)
     expect(await settle([a], told)).toEqual(done([{ step: a, reason: '503 no' }]))
   })
+
+  it('of one alone holds up the others no longer where it goes by another name', async () => {
+    const { settle, pass } = settling()
+    const told = answer(207, { errors: [problem('a', 400)] })
+    for (let i = 0; i < 10; i++) expect(await settle([a], told)).toMatchObject({ kind: 'later' })
+    pass(limits.uplinkSetbackAloneMs.value)
+    expect(await settle([a], told)).toEqual(done([{ step: a, reason: 'answered 207 without naming it' }]))
+  })
 })

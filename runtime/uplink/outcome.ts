@@ -160,7 +160,8 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
       else heals ??= `${id}: ${reasonOf(error)}`
     }
     if (heals !== undefined) return later(heals)
-    if (hasStranger && open.length === 0) return later('answered 207 with an error that names nothing sent')
+    const isOfNone = hasStranger && open.length === 0 && refused.length < steps.length
+    if (isOfNone) return later('answered 207 with an error that names nothing sent')
     const parts = open.length < steps.length ? [open] : halvesOf(open)
     const rest = await inTurn(open.length === 0 ? [] : parts, again)
     if (rest.kind === 'later') return rest
