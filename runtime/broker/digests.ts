@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits.ts'
+import { createTurns } from '#base/turns.ts'
 import {
   bucketCount,
   bucketOf,
@@ -70,14 +71,7 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
 }
 
 export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
-  let last: Promise<unknown> = Promise.resolve()
-
-  /** One after the other. */
-  function alone<T>(reckon: () => Promise<T>): Promise<T> {
-    const turn = last.then(reckon)
-    last = turn.catch(() => undefined)
-    return turn
-  }
+  const alone = createTurns()
 
   async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
     const limit = limits.digestEntitiesPerTurn.value

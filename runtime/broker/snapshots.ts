@@ -10,6 +10,7 @@ import type { Clock } from '#base/clock.ts'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import { createTurns } from '#base/turns.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Problem } from '#ngsi-ld/problem.ts'
 import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
@@ -169,7 +170,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     await write(made, facts)
   }
   /** One after another, or several would take the same room, or the same name. */
-  let placed: Promise<void> = Promise.resolve()
+  const turn = createTurns()
 
   for (const key of keysIn(folder)) {
     const kept = await openKey(key).catch((error: unknown) => unreadable(key, error))
@@ -191,11 +192,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
   sweep.unref()
 
   return Object.freeze({
-    begin(tenant, draft) {
-      const turn = placed.then(() => place(tenant, draft))
-      placed = turn.catch(() => undefined)
-      return turn
-    },
+    begin: (tenant, draft) => turn(() => place(tenant, draft)),
     async complete(tenant, id, { entities, histories, ...outcome }) {
       const key = keyOf(tenant, id)
       const found = all.get(key)

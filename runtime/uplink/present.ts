@@ -3,6 +3,7 @@
  * rows up to now belong to its past. Whoever does that sends nothing meanwhile by the live lane, whose requests would
  * arrive behind it with what was before: so turns, one after the other.
  */
+import { createTurns, type Turn } from '#base/turns.ts'
 import type { Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
@@ -16,7 +17,7 @@ export type Newest = ReadonlyMap<string, number>
 
 export interface Present {
   /** Does something while nobody else has a turn, in the order of asking. */
-  turn<T>(work: () => Promise<T>): Promise<T>
+  readonly turn: Turn
   /** Whether a row with a log number is of the time before its entity was told as it was. */
   isPast(n: number, id: string): boolean
   /** The live lane has gone past a log number. */
@@ -39,7 +40,6 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
   /** Log numbers up to which entities were told as they are, by id. */
   const toldAs = new Map<string, number>()
   let most = 0
-  let last: Promise<unknown> = Promise.resolve()
 
   function mark(id: string): void {
     most = following.position().n
@@ -63,11 +63,7 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
   }
 
   return Object.freeze({
-    turn(work) {
-      const next = last.then(work)
-      last = next.catch(() => undefined)
-      return next
-    },
+    turn: createTurns(),
     isPast: (n, id) => n <= (toldAs.get(id) ?? 0),
     passed(n) {
       if (n >= most) toldAs.clear()

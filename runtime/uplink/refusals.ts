@@ -6,6 +6,7 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import { createTurns } from '#base/turns.ts'
 import type { Door } from '#broker/door.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { UplinkStates } from '#store/uplink-states.ts'
@@ -54,47 +55,54 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   }
   for (const { q, uplink, bytes } of states.refusalSizes()) keptOf(uplink).set(q, bytes)
   const gone = new Map<string, number>()
+  /** What goes is chosen among what is on disk. */
+  const turn = createTurns()
+
+  async function bury(...[uplink, refusals, onLetGo]: Parameters<Refusals['bury']>): Promise<void> {
+    const mine = keptOf(uplink)
+    const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
+    const fresh = rows.map(({ q, text }) => [q, text.length] as const)
+    const old = beyond([...mine, ...fresh])
+    const lost = old.map((q): LetGo => {
+      const { step, at } = states.refusal(q) ?? {
+        step: rows.find((row) => row.q === q)!.text,
+        at: clock.now(),
+      }
+      return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at }
+    })
+    const state = lost.length === 0 ? undefined : JSON.stringify(onLetGo(lost))
+    await door.commit((stage) => {
+      for (const { q, step, reason, text } of rows)
+        stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
+      for (const q of old) stage.write('uplink-refusal.delete', q)
+      if (state !== undefined) stage.write('uplink.put', uplink, state)
+    })
+    for (const [q, bytes] of fresh) mine.set(q, bytes)
+    for (const q of old) mine.delete(q)
+    for (const { step, reason } of rows)
+      log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })
+    if (old.length === 0) return
+    gone.set(uplink, (gone.get(uplink) ?? 0) + old.length)
+    log.warn('uplink.refused-let-go', { uplink, steps: old.length })
+  }
+
+  async function remove(q: number): Promise<void> {
+    await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+    for (const mine of kept.values()) mine.delete(q)
+  }
 
   return Object.freeze({
-    async bury(uplink, refusals, onLetGo) {
-      const mine = keptOf(uplink)
-      const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
-      for (const { q, text } of rows) mine.set(q, text.length)
-      const old = beyond(mine)
-      for (const q of old) mine.delete(q)
-      const lost = old.map((q): LetGo => {
-        const { step, at } = states.refusal(q) ?? {
-          step: rows.find((row) => row.q === q)!.text,
-          at: clock.now(),
-        }
-        return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at }
-      })
-      const state = lost.length === 0 ? undefined : JSON.stringify(onLetGo(lost))
-      await door.commit((stage) => {
-        for (const { q, step, reason, text } of rows)
-          stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
-        for (const q of old) stage.write('uplink-refusal.delete', q)
-        if (state !== undefined) stage.write('uplink.put', uplink, state)
-      })
-      for (const { step, reason } of rows)
-        log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })
-      if (old.length === 0) return
-      gone.set(uplink, (gone.get(uplink) ?? 0) + old.length)
-      log.warn('uplink.refused-let-go', { uplink, steps: old.length })
-    },
-    async remove(q) {
-      await door.commit((stage) => stage.write('uplink-refusal.delete', q))
-      for (const mine of kept.values()) mine.delete(q)
-    },
+    bury: (...given) => turn(() => bury(...given)),
+    remove: (q) => turn(() => remove(q)),
     letGo: (uplink) => gone.get(uplink) ?? 0,
   } satisfies Refusals)
 }
 
 /** The oldest of those for which there is no room. */
-function beyond(sizes: ReadonlyMap<number, number>): readonly number[] {
-  let count = sizes.size - limits.uplinkRefusalsMax.value
+function beyond(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {
+  let count = sizes.length - limits.uplinkRefusalsMax.value
   let bytes = -limits.uplinkRefusalBytesMax.value
-  for (const size of sizes.values()) bytes += size
+  for (const [, size] of sizes) bytes += size
   const old: number[] = []
   for (const [q, size] of sizes) {
     if (count <= 0 && bytes <= 0) break

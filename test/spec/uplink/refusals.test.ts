@@ -1,10 +1,13 @@
 /** The queue of what other brokers refuse: bounded per uplink by number and bytes; the oldest goes, told and counted. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createUplinkStates } from '#store/uplink-states.ts'
 import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
 import { forgo, forgoneGaps } from '#uplink/forgone.ts'
 import type { Refusal } from '#uplink/outcome.ts'
 import { createPlacing } from '#uplink/placing.ts'
@@ -20,7 +23,10 @@ beforeEach(async () => {
   events = []
   state = newState({ n: 0, at: 0 }, undefined)
 })
-afterEach(() => bare.close())
+afterEach(async () => {
+  restoreLimits()
+  await bare.close()
+})
 
 const open = () => {
   const states = createUplinkStates(bare.database)
@@ -83,3 +89,28 @@ it('keeps so many bytes of each uplink', async () => {
   told()
   expect(kept.forgone).toEqual({})
 }, 60_000)
+
+it('lets go what is on its way to disk, too, and tells it', async () => {
+  const { refusals, states } = open()
+  const large = 'x'.repeat(limits.uplinkRefusalBytesMax.value * 0.6)
+  await Promise.all([1, 2].map(() => refusals.bury('big', refused(1, large), letGo)))
+  expect([states.refusal(1), states.refusal(2)?.uplink]).toEqual([undefined, 'big'])
+  expect(Object.values(readState(states.get('big')!).forgone)).toMatchObject([{ id: 'urn:a:0', count: 1 }])
+})
+
+it('counts nothing that did not come to disk', async () => {
+  setLimit('uplinkRefusalsMax', 2)
+  const temporary = temporaryDatabase()
+  const full = new GatewayError('store.full', 'no room')
+  let refusal: GatewayError | undefined = full
+  const { door, database, close } = await openDoor(temporary.file, { refuse: async () => refusal })
+  const log = createLog({ level: 'error', clock: bare.clock, write: () => undefined })
+  const states = createUplinkStates(database)
+  const refusals = createRefusals({ states, door, clock: bare.clock, log })
+  await expect(refusals.bury('up', refused(1), letGo)).rejects.toBe(full)
+  refusal = undefined
+  await refusals.bury('up', refused(2), letGo)
+  expect([states.refusalCount(), refusals.letGo('up')]).toEqual([2, 0])
+  await close()
+  temporary.remove()
+})
