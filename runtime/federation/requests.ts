@@ -135,9 +135,9 @@ function narrowed(
   const named = infos.map(namesOf)
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
   const attrs = claimed === undefined ? wanted : [...claimed].filter((name) => wanted?.includes(name) ?? true)
+  const isUnseen = isBlind(registration, question)
   const isUnfit = (name: string): boolean =>
     question.splits === true ? conditions.has(name) || name === 'scopeQ' : isUnseen && conditions.has(name)
-  const isUnseen = isBlind(registration, question)
   const entities = infos.flatMap((info) => info.entities ?? [])
   const types = [...new Set(entities.flatMap((entity) => entity.types))]
   const ids = entities.flatMap(({ id }) => id ?? [])

@@ -3,6 +3,7 @@
  * 404 for all there is: only a broker's own word is believed, or the same answer before and after one that only a broker gives.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 
 type Answer = Extract<PeerAnswer, { status: number }>
@@ -22,15 +23,24 @@ export interface Seen {
  */
 export type SeeAbsent = (ask: () => Promise<PeerAnswer>, says?: (answer: Answer) => boolean) => Promise<Seen>
 
-/** Whether an answer to a question that every broker answers with a list is one. */
+/** Of what is written for a trial, and of what is asked for to see whether a broker answers. */
+export const probeType = 'SelvedgeProbe'
+
+/** A question that every broker answers with a list of entities, mostly an empty one. */
+export const brokerQuestion = `/entities?type=${probeType}&limit=1`
+
+/** Whether an answer to that is one. */
 export const isList = (answer: PeerAnswer): boolean =>
-  'status' in answer && answer.status === 200 && Array.isArray(parsedJson(answer.text))
+  'status' in answer && answer.status === 200 && areEntities(parsedJson(answer.text))
+
+export const areEntities = (json: unknown): json is readonly Entity[] =>
+  Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')
 
 export function createSeeAbsent(seesBroker: () => Promise<boolean>): SeeAbsent {
   return async (ask, says = saysAbsent) => {
     const answer = await ask()
     if ('failure' in answer || !says(answer)) return { answer, isBelieved: false }
-    if (isOfBroker(answer)) return { answer, isBelieved: true }
+    if (isErrorOfBroker(answer)) return { answer, isBelieved: true }
     if (!(await seesBroker())) return { answer, isBelieved: false }
     // It may have come back between the two.
     const again = await ask()
@@ -43,7 +53,7 @@ export const saysNoTenant = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')
 
 /** Whether an error is of NGSI-LD (GS CIM 009, 5.5.2); one of a tenant says nothing of what is asked for. */
-const isOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
+const isErrorOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
 
 /** What NGSI-LD calls an error; empty where it is none of these. */
 export function problemOf({ text }: Answer): string {

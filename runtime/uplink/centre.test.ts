@@ -73,17 +73,20 @@ const past = (i = 0, value = 'x'): Step => {
 const drop: Step = { kind: 'drop', entity: { id: 'urn:a:0', type: 'A' }, name: 'v', dataset: '' }
 const send = (centre: Centre, step: Step) => centre.send({ kind: step.kind, steps: [step] })
 
-it('refuses none of several that were packed before it was known that it cannot unpack', async () => {
-  knowsGzip = false
-  const centre = open()
-  // Somebody on the way takes all there is for a while.
-  answers.temporal = [200, '<html>Welcome</html>']
-  expect(await send(centre, past(0, 'x'.repeat(5000)))).toMatchObject({ kind: 'later' })
-  answers.temporal = broker.temporal
-  const steps = Array.from({ length: 4 }, (_, i) => past(i, 'x'.repeat(5000)))
-  const outcomes = await Promise.all(steps.map((step) => send(centre, step)))
-  expect(outcomes).toEqual(steps.map(() => done()))
-})
+it.each(['<html>Welcome</html>', '{"login":"https://login.example.org"}'])(
+  'refuses none of several that were packed before it was known that it cannot unpack: %s',
+  async (body) => {
+    const centre = open()
+    // Somebody on the way takes all there is for a while.
+    answers.temporal = [200, body]
+    expect(await send(centre, past(0, 'x'.repeat(5000)))).toMatchObject({ kind: 'later' })
+    answers.temporal = broker.temporal
+    knowsGzip = false
+    const steps = Array.from({ length: 4 }, (_, i) => past(i, 'x'.repeat(5000)))
+    const outcomes = await Promise.all(steps.map((step) => send(centre, step)))
+    expect(outcomes).toEqual(steps.map(() => done()))
+  },
+)
 
 it('loses no history while somebody else answers for it', async () => {
   const centre = open()
@@ -181,7 +184,7 @@ it('forgets no deletion while somebody else answers for it', async () => {
   answers = ingress
   expect(await send(centre, drop)).toMatchObject({ kind: 'later' })
   const remove: Step = { kind: 'remove', entity: { id: 'urn:a:0', type: 'A' }, had: new Set(['v']) }
-  for (const entities of [page, [200, '<html>Please log in</html>'], [302]] as const) {
+  for (const entities of [page, [200, '<html>Please log in</html>'], [200, '[null]'], [302]] as const) {
     answers = { ...ingress, entities }
     expect(await send(centre, remove)).toMatchObject({ kind: 'later' })
     expect(await send(centre, drop)).toMatchObject({ kind: 'later' })

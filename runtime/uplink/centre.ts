@@ -7,23 +7,15 @@ import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import { createTurns } from '#base/turns.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
-import { createSeeAbsent, isList, type Seen, saysAbsent, saysNoTenant } from './absence.ts'
+import { brokerQuestion, createSeeAbsent, isList, type Seen, saysAbsent, saysNoTenant } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
-import {
-  atOnce,
-  createSettle,
-  done,
-  inTurn,
-  isOfBroker,
-  isTransient,
-  later,
-  type Outcome,
-} from './outcome.ts'
+import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
@@ -55,18 +47,9 @@ export interface Centre {
 
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
-/** Packs one after the other: many at once would take the core of a small board from who decides. */
-function createPacking(): (text: string) => Promise<Buffer> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (text) => {
-    const next = last.then(() => pack(text, { level: 1 }))
-    last = next.catch(() => undefined)
-    return next
-  }
-}
-
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
-  const packed = createPacking()
+  /** One after the other: many at once would take the core of a small board from who decides. */
+  const turn = createTurns()
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
@@ -89,14 +72,14 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
     // Who does not know of it may answer anything at all, to all that was sent before that was known.
     const isOpen = packs === undefined
-    const sent = isPacked ? await packed(text) : text
+    const sent = isPacked ? await turn(() => pack(text, { level: 1 })) : text
     if (isPacked) headers['content-encoding'] = 'gzip'
     bytes += sent === undefined ? 0 : sent.length
     const url = settings.base + path
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
     if (!isPacked || 'failure' in answer) return answer
-    if (isOfBroker(answer)) packs = true
+    if (isRead(answer)) packs = true
     if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
     packs = false
     const plain = await ask(method, path, body, came)
@@ -104,8 +87,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return plain
   }
 
-  const seesBroker = async (): Promise<boolean> =>
-    isList(await ask('GET', '/entities?type=SelvedgeProbe&limit=1'))
+  const seesBroker = async (): Promise<boolean> => isList(await ask('GET', brokerQuestion))
   const settle = createSettle(clock, seesBroker)
   const seeAbsent = createSeeAbsent(seesBroker)
   const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkAskAgainMs.value

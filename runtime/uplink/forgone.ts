@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { gapStep, gapType } from './losses.ts'
+import { gapPrefix, gapStep, gapType } from './losses.ts'
 import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
 import type { LetGo } from './refusals.ts'
@@ -64,7 +64,7 @@ export function forgoneGaps(
   { uplink, alias, placing }: ForgoneRule,
 ): { readonly steps: readonly Step[]; told(): void } {
   const open = Object.entries(state.forgone)
-  const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+  const prefix = gapPrefix(alias, uplink)
   const steps = open.map(([key, { id, name, dataset = '', from, to, count }]) => {
     const stream = name === undefined ? undefined : { name, dataset }
     const gap = { from, to, count, reason: 'refused', atMost: true }

@@ -5,7 +5,7 @@
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
-import { isObject, type JsonObject, listOf, own, stableJson } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, listOf, own, parsedJson, stableJson } from '#ngsi-ld/json.ts'
 import type { Attributes } from './plan.ts'
 
 /** The question for what is known of some observed instances (GS CIM 009, 5.7.3); no edge of the span is in doubt. */
@@ -26,7 +26,8 @@ export function questionFor(id: string, attributes: Attributes): string {
 
 /** The instances that an answer does not show. */
 export function withoutKnown(attributes: Attributes, answer: string): Attributes {
-  const entity = parsed(answer)
+  const json = parsedJson(answer)
+  const entity = isObject(json) ? json : {}
   const left = new Map<string, readonly AttributeInstance[]>()
   for (const [name, instances] of attributes) {
     const known = new Set(
@@ -46,12 +47,3 @@ function identityOf(instance: JsonObject): string {
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-
-function parsed(text: string): JsonObject {
-  try {
-    const entity = JSON.parse(text) as unknown
-    return isObject(entity) ? entity : {}
-  } catch {
-    return {}
-  }
-}

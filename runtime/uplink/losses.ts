@@ -26,6 +26,10 @@ export interface Loss {
 
 export const gapType = 'HistoryGap'
 
+/** With which the ids of the gaps that an uplink tells begin. */
+export const gapPrefix = (alias: string, uplink: string): string =>
+  `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+
 /** Values in the order of their times. */
 export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
 
@@ -83,7 +87,7 @@ export function createLosses(
   { state, following, backlog, selection }: LossesPorts,
   { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
 ): Losses {
-  const prefix = `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+  const prefix = gapPrefix(alias, uplink)
   const everything = { id: undefined, stream: undefined, alias, placing }
   let open = new Map<number, Loss>()
 

@@ -121,7 +121,8 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
   async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
     if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
     const { status, text } = answer
-    if (status === 207 || (status === 200 && isResult(text))) return settleEach(steps, text, again)
+    if (status === 207 || (status === 200 && isResult(parsedJson(text))))
+      return settleEach(steps, text, again)
     if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return taken(steps)
     if (status === 200 && text.trim() === '') return assured(steps, answer, again, taken(steps))
     // It went through there before.
@@ -195,10 +196,8 @@ type Doubted = [
 ]
 
 /** Some tell the outcome per item by 200, as the first version of NGSI-LD had it. */
-function isResult(text: string): boolean {
-  const body = parsedJson(text)
-  return isObject(body) && [body['success'], body['errors']].some((list) => Array.isArray(list))
-}
+const isResult = (body: unknown): boolean =>
+  isObject(body) && [body['success'], body['errors']].some((list) => Array.isArray(list))
 
 /** Whether an answer names nothing but what was sent, as some name what came into being. */
 function isListOf(steps: readonly Step[], text: string): boolean {
@@ -206,9 +205,11 @@ function isListOf(steps: readonly Step[], text: string): boolean {
   return Array.isArray(body) && body.every((id) => steps.some(({ entity }) => entity.id === id))
 }
 
-/** Whether anybody but a broker could have given an answer that is no failure. */
-export const isOfBroker = ({ status, text }: Doubted[1]): boolean =>
-  [201, 204, 207].includes(status) || (status === 200 && parsedJson(text) !== undefined)
+/** Whether an answer to what was sent says in the words of a broker that it was read. */
+export function isRead({ status, text }: Doubted[1]): boolean {
+  const body = status === 200 ? parsedJson(text) : undefined
+  return [201, 204, 207].includes(status) || Array.isArray(body) || isResult(body)
+}
 
 interface ItemError {
   readonly type?: string

@@ -12,6 +12,7 @@ import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
+import { areEntities } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
@@ -20,7 +21,7 @@ import type { Outcome } from './outcome.ts'
 import type { Head, Layer, Step } from './plan.ts'
 import type { Newest, Present } from './present.ts'
 import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
-import { areBuckets, areEntities, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
+import { areBuckets, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {

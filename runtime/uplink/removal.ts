@@ -4,7 +4,7 @@
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
-import { type SeeAbsent, saysNoTenant } from './absence.ts'
+import { areEntities, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { done, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 
@@ -81,12 +81,11 @@ const noAttributes: ReadonlySet<string> = new Set(['id', 'type', 'scope', '@cont
 
 /** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity; undefined of an answer that is no list. */
 function keysIn(text: string): ReadonlyMap<string, readonly string[]> | undefined {
-  const list = parsedJson(text)
-  if (!Array.isArray(list)) return undefined
-  const entities = list as readonly Readonly<Record<string, unknown>>[]
+  const entities = parsedJson(text)
+  if (!areEntities(entities)) return undefined
   return new Map(
     entities.map((entity) => [
-      String(entity['id']),
+      entity.id,
       Object.keys(entity)
         .filter((name) => !noAttributes.has(name))
         .flatMap((name) =>

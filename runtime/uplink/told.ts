@@ -5,7 +5,6 @@
 import type { HistoryDigests } from '#broker/digests.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import type { Centre } from './centre.ts'
 import { later, type Outcome } from './outcome.ts'
@@ -71,6 +70,3 @@ export function metIn(json: unknown, alias: string): readonly Met[] {
     return [{ origin, entities, entity }]
   })
 }
-
-export const areEntities = (json: unknown): json is readonly Entity[] =>
-  Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')

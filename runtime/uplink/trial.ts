@@ -3,6 +3,7 @@
  * back, does it keep histories. What is found is told in words for a person. The entity that is written is removed again.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
+import { brokerQuestion, isList, probeType } from './absence.ts'
 import type { Centre } from './centre.ts'
 
 export interface TrialStep {
@@ -18,8 +19,6 @@ export interface Trial {
   readonly tookMs: number
   readonly steps: readonly TrialStep[]
 }
-
-const probeType = 'SelvedgeProbe'
 
 export async function tryUplink(
   centre: Pick<Centre, 'ask'>,
@@ -44,7 +43,7 @@ export async function tryUplink(
     steps,
   })
 
-  const reached = await centre.ask('GET', `/entities?type=${probeType}&limit=1`)
+  const reached = await centre.ask('GET', brokerQuestion)
   const noBroker =
     troubleOf(reached) ?? (isList(reached) ? undefined : `it is no NGSI-LD broker: ${saidBy(reached)}`)
   if (!note('reach', noBroker === undefined, noBroker ?? 'a broker answers')) return end('fails', noBroker!)
@@ -90,15 +89,6 @@ async function keepsHistory(
     await centre.ask('POST', '/temporal/entities', { id, type: probeType, tried })
   const told = await centre.ask('GET', path)
   return 'status' in told && told.status === 200 && told.text.includes(String(value - 1))
-}
-
-function isList(answer: PeerAnswer): boolean {
-  if (!('status' in answer) || answer.status !== 200) return false
-  try {
-    return Array.isArray(JSON.parse(answer.text))
-  } catch {
-    return false
-  }
 }
 
 /** Batches answer 207 where some of their items failed; here there is one. */
