@@ -71,8 +71,12 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
 
   const main = (): string[] =>
     mainPort === undefined ? [] : [http.publicUrl ?? `http://${authority(host, mainPort)}`]
+  const own = (name: string): string[] => {
+    const server = servers.get(name)
+    return server === undefined ? [] : [`http://${authority(host, server.port)}`]
+  }
   const addresses = (name: string): readonly string[] => [
-    ...[servers.get(name)?.url ?? []].flat(),
+    ...own(name),
     ...main().map((url) => `${url}/${name}`),
   ]
   const { allowLoopback, caFile } = settings.outbound
