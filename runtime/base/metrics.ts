@@ -95,13 +95,13 @@ export const metricRegister = {
   ],
   selvedge_uplink_sent_total: ['counter', 'Changes that were taken as current, by uplink.'],
   selvedge_uplink_past_total: ['counter', 'Histories that were taken, by uplink.'],
-  selvedge_uplink_refused_total: [
-    'counter',
-    'Changes that the broker of an uplink will not take, by uplink.',
-  ],
   selvedge_uplink_not_kept_total: [
     'counter',
     'Histories that the broker of an uplink does not keep, and what went through it before, by uplink.',
+  ],
+  selvedge_uplink_refused_total: [
+    'counter',
+    'Changes that the broker of an uplink will not take, by uplink.',
   ],
   selvedge_uplink_refused_let_go_total: [
     'counter',

@@ -14,16 +14,18 @@ export interface DemoAddresses {
 export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, options: DemoOptions): string {
   const entities = `${httpUrl}/ngsi-ld/v1/entities`
   const observations = `${entities}?type=${shell(iotStream.StreamObservation)}`
-  const near = `${entities}?type=${shell(sosa.Platform)}&georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]`
-  const indexed = `${httpUrl}/indexing/ngsi-ld/v1/entities?type=${shell(iotStream.IotStream)}&georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]`
+  const near = 'georel=near;maxDistance==300&geometry=Point&coordinates=[8.0012,52.0007]'
+  const indexed = `${httpUrl}/indexing/ngsi-ld/v1/entities?type=${shell(iotStream.IotStream)}`
   const history = `${httpUrl}/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:StreamObservation:greenhouse-1:temperature?lastN=10&options=temporalValues`
-  const simulated = options.data === undefined
+  const ofSimulated = [
+    ['devices near the greenhouse', `${entities}?type=${shell(sosa.Platform)}&${near}`],
+    ['what one sensor measured', history],
+    ['streams near the greenhouse', `${indexed}&${near}`],
+  ] as const
   const examples = [
     ['all devices', `${entities}?type=${shell(sosa.Platform)}&options=keyValues`],
     ['the newest values', `${observations}&attrs=${shell(sosa.hasSimpleResult)}`],
-    ...(simulated ? ([['devices near the greenhouse', near]] as const) : []),
-    ...(simulated ? ([['what one sensor measured', history]] as const) : []),
-    ...(simulated ? ([['streams near the greenhouse', indexed]] as const) : []),
+    ...(options.data === undefined ? ofSimulated : []),
   ] as const
   return [
     '',

@@ -68,6 +68,18 @@ describe('the simulated site', () => {
     ])
   })
 
+  it('answers whatever it invites to ask, and has a page for GraphQL', async () => {
+    const invited = [...demo.output().matchAll(/curl -g '(\S+)'/g)].map(([, url]) => url!)
+    expect(invited).toHaveLength(5)
+    for (const url of invited) {
+      const isAnswered = async () => JSON.stringify(await get<object>(url)).includes('urn:ngsi-ld:')
+      await expect.poll(isAnswered, { timeout: 15_000 }).toBe(true)
+    }
+    const [, page] = await demo.saying(/^GraphQL, in a browser {2}(http:\S+\/)$/m)
+    const { status, headers } = await fetch(page!)
+    expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+  })
+
   it('has a past, with an outage at night, and a stuck sensor', async () => {
     const temporal = entities.replace('/entities', '/temporal/entities')
     const history = async (name: string) => {
