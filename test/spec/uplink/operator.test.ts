@@ -210,6 +210,35 @@ describe('an operator', () => {
     expect(text).toMatch(/selvedge_uplink_up\{uplink="urn:held"\} 1/)
   })
 
+  it('compares with the centre, and ends a comparison that somebody waits for', async () => {
+    const looked = await said('uplink', 'reconcile', 'urn:held', '--dry-run')
+    expect(looked).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^urn:held: compared, nothing sent\n *Compared +2 entities\n/),
+    })
+    await said('uplink', 'pause', 'urn:held')
+    const waiting = said('uplink', 'reconcile', 'urn:held', '--json')
+    const phase = async (): Promise<string | undefined> => {
+      const answer = await here().get('/selvedge/v1/uplinks/urn:held')
+      const { reconcile }: { reconcile?: { phase: string; isDry: boolean } } = answer.json()
+      return reconcile?.isDry === false ? reconcile.phase : undefined
+    }
+    await vi.waitFor(async () => expect(await phase()).toBeDefined(), withinMs)
+    const ended = await said('uplink', 'reconcile', 'urn:held', '--cancel')
+    expect(ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('urn:held: cancelled; what was sent so far stays\n'),
+    })
+    const { code, stdout } = await waiting
+    expect([code, JSON.parse(stdout)]).toMatchObject([1, [{ id: 'urn:held', phase: 'cancelled' }]])
+    await said('uplink', 'resume', 'urn:held')
+    for (const flags of [
+      ['pause', '--cancel'],
+      ['reconcile', '--cancel', '--dry-run'],
+    ])
+      expect((await said('uplink', ...flags)).code).toBe(64)
+  })
+
   it('tests the way, and is told in words what is wrong with it', async () => {
     const works = await said('uplink', 'test', 'urn:held')
     expect(works).toMatchObject({ code: 0, stdout: expect.stringContaining('works') })
