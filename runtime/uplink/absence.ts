@@ -48,6 +48,12 @@ export function createSeeAbsent(seesBroker: () => Promise<boolean>): SeeAbsent {
   }
 }
 
+/** Whether there was an answer, of more than is taken: it will be no shorter when it is asked for again. */
+export const isTooLarge = (
+  answer: PeerAnswer,
+): answer is Extract<PeerAnswer, { failure: string }> & { isTooLarge: true } =>
+  'failure' in answer && answer.isTooLarge === true
+
 /** Whether a broker says that it has nothing at all of a tenant, which comes into being with what is written. */
 export const saysNoTenant = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')

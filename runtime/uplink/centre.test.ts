@@ -4,9 +4,10 @@
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { createPeer } from '#federation/peer.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type Centre, createCentre } from './centre.ts'
 import { done } from './outcome.ts'
 import type { Step } from './plan.ts'
@@ -193,6 +194,45 @@ it('forgets no deletion while somebody else answers for it', async () => {
     answers = { ...broker, attribute }
     expect(await send(centre, drop)).toEqual(done())
   }
+})
+
+describe('an answer of more than is taken', () => {
+  afterEach(restoreLimits)
+  const large = (length: number) => JSON.stringify(Array.from({ length }, (_, i) => ({ id: `urn:b:${i}` })))
+
+  it('is asked for in parts, and sets aside what alone is too much', async () => {
+    setLimit('sourceAnswerBytesMax', 1000)
+    const centre = open()
+    const steps = [0, 1, 2].map(
+      (i): Step => ({ kind: 'remove', entity: { id: `urn:a:${i}`, type: 'A' }, had: new Set(['v']) }),
+    )
+    answers.entities = [200, large(100)]
+    expect(await centre.send({ kind: 'remove', steps })).toMatchObject({
+      kind: 'done',
+      refused: steps.map((step) => ({ step })),
+    })
+    expect(asked).toEqual(Array.from({ length: 5 }, () => 'entities'))
+    // One that is there, and of others, too, loses only what it had from here.
+    answers.entities = [200, JSON.stringify([{ id: 'urn:a:1', type: 'A', v: {}, w: {} }])]
+    asked = []
+    expect(await centre.send({ kind: 'remove', steps })).toEqual(done())
+    expect(asked).toEqual(['entities', 'attribute'])
+  })
+
+  it('is asked for in shorter histories', async () => {
+    setLimit('sourceAnswerBytesMax', 1000)
+    const centre = open()
+    const instances = Array.from({ length: 4 }, (_, i) => ({
+      ...{ type: 'Property', value: i, observedAt: `2026-01-01T00:00:0${i}Z` },
+    }))
+    const step: Step = { ...past(), kind: 'past', attributes: new Map([['v', instances]]) } as Step
+    answers.known = [200, large(100)]
+    onAsked = (place) => {
+      if (place === 'known') answers.known = broker.known
+    }
+    expect(await send(centre, step)).toEqual(done())
+    expect(asked.filter((one) => one === 'temporal')).toHaveLength(2)
+  })
 })
 
 it('goes to a tenant that comes into being with what is written', async () => {

@@ -12,11 +12,19 @@ import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
-import { brokerQuestion, createSeeAbsent, isList, type Seen, saysAbsent, saysNoTenant } from './absence.ts'
+import {
+  brokerQuestion,
+  createSeeAbsent,
+  isList,
+  isTooLarge,
+  type Seen,
+  saysAbsent,
+  saysNoTenant,
+} from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
 import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
-import { type Attributes, bodyOf, type Came, type Layer, type Step } from './plan.ts'
+import { type Attributes, bodyOf, type Came, instanceCount, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
 
 export interface CentreSettings {
@@ -115,6 +123,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   async function pastElsewhere(step: Step): Promise<Outcome> {
     const { id } = step.entity
     const { answer, isBelieved } = await seeAbsent(() => ask('GET', questionFor(id, attributesOf(step))))
+    const count = instanceCount(step)
+    if (isTooLarge(answer) && count > 1) return inTurn(pastParts(step, Math.ceil(count / 2)), pastElsewhere)
     if ('failure' in answer || (isTransient(answer.status) && !isBelieved))
       return settle([step], answer, () => past(step))
     const { status, text } = answer

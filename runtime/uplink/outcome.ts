@@ -183,9 +183,10 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
 
 type Told = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
 
-const halvesOf = (steps: readonly Step[]): readonly (readonly Step[])[] => {
-  const half = Math.ceil(steps.length / 2)
-  return [steps.slice(0, half), steps.slice(half)]
+/** Of what is too much together. */
+export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
+  const half = Math.ceil(all.length / 2)
+  return [all.slice(0, half), all.slice(half)]
 }
 
 type Doubted = [

@@ -4,8 +4,8 @@
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
-import { areEntities, type SeeAbsent, saysNoTenant } from './absence.ts'
-import { done, inTurn, later, type Outcome, type Settle } from './outcome.ts'
+import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
+import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
@@ -32,6 +32,8 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
   async function remove(steps: readonly Step[]): Promise<Outcome> {
     const answer = await present(steps)
     if (saysNoTenant(answer)) return done()
+    if (isTooLarge(answer) && steps.length > 1) return inTurn(halvesOf(steps), remove)
+    if (isTooLarge(answer)) return done([{ step: steps[0]!, reason: answer.reason }])
     if (!('status' in answer) || answer.status >= 300) return settle(steps, answer, remove)
     const there = keysIn(answer.text)
     if (there === undefined) return later(`answered ${answer.status} without a list of entities`)

@@ -6,6 +6,7 @@ import type { HistoryDigests } from '#broker/digests.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import { isTooLarge } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { later, type Outcome } from './outcome.ts'
 
@@ -23,10 +24,8 @@ export async function toldBy<T>(
   ask: () => Promise<PeerAnswer>,
 ): Promise<Told<T> | (Outcome & { kind: 'later' })> {
   const { answer, isBelieved } = await centre.see(ask)
-  if ('failure' in answer) {
-    if (answer.isTooLarge === true) return { json: undefined, isTooLarge: true }
-    return { kind: 'later', reason: answer.reason, isUnreachable: true }
-  }
+  if (isTooLarge(answer)) return { json: undefined, isTooLarge: true }
+  if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
   const json = answer.status === 200 ? parsedJson(answer.text) : undefined
   if (is(json)) return { json }
   return isBelieved
