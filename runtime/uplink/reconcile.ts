@@ -17,7 +17,7 @@ import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
-import type { Outcome } from './outcome.ts'
+import { halvesOf, type Outcome } from './outcome.ts'
 import type { Head, Layer, Step } from './plan.ts'
 import type { Newest, Present } from './present.ts'
 import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
@@ -40,7 +40,7 @@ export interface ReconcileTask {
   different: number
   /** Attribute instances that are newer over there, and stay. */
   newer?: number
-  /** Entities of which there is no telling, because alone they are more than one answer may hold. */
+  /** Entities, and histories of entities, of which there is no telling, because alone they are more than one answer may hold. */
   tooLarge?: number
   /** Entities over there that were deleted here. */
   surplus: number
@@ -179,11 +179,11 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       if (outcome === 'held') continue
       if (outcome !== 'too-large') return outcome === 'done'
       if (part.length === 1) {
-        task.tooLarge = (task.tooLarge ?? 0) + 1
+        passOver(task)
         return true
       }
-      const half = Math.ceil(part.length / 2)
-      return (await comparePart(task, part.slice(0, half))) && (await comparePart(task, part.slice(half)))
+      for (const half of halvesOf(part)) if (!(await comparePart(task, half))) return false
+      return true
     }
     return false
   }
@@ -297,9 +297,15 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
     const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
     for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
-    for (const part of idParts(ours, ({ head }) => head.id)) {
+    const parts = [...idParts(ours, ({ head }) => head.id)]
+    for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
       const answer = await digestsThere(part.map(({ head }) => head.id))
       if (answer === undefined) return false
+      if (answer.isTooLarge === true) {
+        if (part.length > 1) parts.unshift(...halvesOf(part))
+        else passOver(task)
+        continue
+      }
       if (answer.json === undefined) {
         task.phase = 'done'
         return true
@@ -313,6 +319,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         // Who lets histories go with their entities is not told them all.
         const after = await digestsThere([head.id])
         if (after === undefined) return false
+        if (after.isTooLarge === true) continue
         if (Object.keys(after.json?.histories[head.id] ?? {}).length > 0) continue
         task.phase = 'done'
         return true
@@ -377,6 +384,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 
   const phases = { buckets, pages, histories, graves, ...{ done: ended, cancelled: ended } }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
+}
+
+function passOver(task: ReconcileTask): void {
+  task.tooLarge = (task.tooLarge ?? 0) + 1
 }
 
 const ended = (): Promise<boolean> => Promise.resolve(true)

@@ -212,6 +212,21 @@ describe('an uplink that compares', () => {
     expect(await levels(centre, 'urn:tank:6')).toEqual(await levels(site, 'urn:tank:6'))
   }, 60_000)
 
+  it('compares long histories fewer at a time, and passes over one that no answer holds', async () => {
+    setLimit('sourceAnswerBytesMax', 20_000)
+    const daily = (count: number): object => ({
+      level: Array.from({ length: count }, (_, n) => ({
+        ...{ type: 'Property', value: n, observedAt: day(n - 1000, 0) },
+      })),
+    })
+    for (const id of ids)
+      await send(site, 'POST', `${temporal}/${id}/attrs`, daily(id.endsWith(':2') ? 700 : 60))
+    await expectSame()
+    for (const n of [3, 9]) await send(centre, 'DELETE', `${temporal}/urn:tank:${n}/attrs/level`)
+    expect(await reconcile()).toMatchObject({ different: 0, tooLarge: 1, days: 122, observations: 122 })
+    await expectSame()
+  }, 60_000)
+
   it.each([
     ['keeps histories', {}],
     ['keeps none', { '/ngsi-ld/v1/temporal': 501 }],
