@@ -152,6 +152,16 @@ it('is not taken for another by what is answered while it begins', async () => {
   expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
 })
 
+it('counts bytes as they are sent', async () => {
+  const centre = open()
+  const bytesOf = async (value: string): Promise<number> => {
+    const before = centre.sentBytes()
+    expect(await send(centre, past(0, value))).toEqual(done())
+    return centre.sentBytes() - before
+  }
+  expect((await bytesOf('größer')) - (await bytesOf('kleine'))).toBe(2)
+})
+
 it('takes a page for a refusal only where a broker answers beside it', async () => {
   const centre = open()
   answers = { ...ingress, temporal: [400, '<html>blocked</html>'] }

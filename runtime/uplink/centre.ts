@@ -82,7 +82,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const isOpen = packs === undefined
     const sent = isPacked ? await turn(() => pack(text, { level: 1 })) : text
     if (isPacked) headers['content-encoding'] = 'gzip'
-    bytes += sent === undefined ? 0 : sent.length
+    if (sent !== undefined) bytes += Buffer.byteLength(sent)
     const url = settings.base + path
     const timeoutMs = limits.uplinkTimeoutMs.value
     const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })

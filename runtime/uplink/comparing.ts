@@ -22,7 +22,7 @@ export interface Comparing {
   isDue(): boolean
   /** Does the next portion, if there is one. Returns whether the state is to be kept. */
   portion(): Promise<boolean>
-  /** Asks now and then, and after trouble, whether less is over there than was. Returns the same. */
+  /** Asks a gateway now and then, and after trouble, whether less is over there than was. Returns the same. */
   look(): Promise<boolean>
 }
 
@@ -126,6 +126,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
       if (since !== undefined || (!isTime && !isBack)) return false
       lookedAt = now
       sentBefore = sent + past
+      if ((await centres.live.isSelvedge()) !== true) return false
       const answer = await centres.live.look(
         `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`,
       )
