@@ -1,11 +1,11 @@
 /**
  * Plugins for the tests of a file: each test has a broker of its own in a folder of its own, and what plugins it opens over it is
- * closed when it ends. Lowered ceilings are as they were again by then.
+ * closed when it ends.
  */
-import { afterEach, beforeEach } from 'vitest'
+import { afterEach } from 'vitest'
 import type { Plugins } from '#host/plugins.ts'
-import { type OpenBroker, openBroker, temporaryFolder } from './broker.ts'
-import { restoreLimits } from './ceilings.ts'
+import type { OpenBroker } from './broker.ts'
+import { brokerOfFile } from './broker-of-file.ts'
 import { environment, openPlugins } from './plugins.ts'
 
 /** What plugins, and how. */
@@ -26,30 +26,20 @@ export interface PluginsOfFile {
 }
 
 export function pluginsOfFile(): PluginsOfFile {
-  let temporary: ReturnType<typeof temporaryFolder>
-  let open: OpenBroker
+  const open = brokerOfFile()
   let host: Plugins | undefined
-  beforeEach(async () => {
-    temporary = temporaryFolder()
-    open = await openBroker(temporary.folder)
-  })
   afterEach(async () => {
-    restoreLimits()
     await host?.close()
     host = undefined
-    await open.close()
-    temporary.remove()
   })
   const opened = (...given: Opened): Plugins => {
-    host = openPlugins(open, temporary.folder, ...given)
+    host = openPlugins(open, open.folder, ...given)
     return host
   }
   return {
-    get open() {
-      return open
-    },
+    open,
     get folder() {
-      return temporary.folder
+      return open.folder
     },
     get host() {
       return host!

@@ -1,22 +1,13 @@
 /** Expiry of entities and attributes [NGSI-LD 5.2.4 and 5.2.5, expiresAt]: what is over goes as if it were deleted. */
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type OpenBroker, observe, openBroker, settableClock, temporaryFolder } from '#test/kit/broker.ts'
+import { observe } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-const clock = settableClock()
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder, { clock })
-})
-afterEach(async () => {
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile()
 
-const inSeconds = (seconds: number): string => msToDateTime(clock.now() + seconds * 1000)
+const inSeconds = (seconds: number): string => msToDateTime(open.clock.now() + seconds * 1000)
 const property = (value: number, expiresAt?: string) => ({
   type: 'Property',
   value,
@@ -31,8 +22,7 @@ it('ends an entity at its time and not before, also across a restart', async () 
   await create('urn:x:2', { a: property(1) })
   await open.upkeep(30_000)
   expect(read('urn:x:1')).toBeDefined()
-  await open.close()
-  open = await openBroker(temporary.folder, { clock })
+  await open.restart()
   await open.upkeep(31_000)
   expect(read('urn:x:1')).toBeUndefined()
   expect(read('urn:x:2')).toBeDefined()
@@ -45,7 +35,7 @@ it('shows nothing that is over, although it is still to be removed', async () =>
   await create('urn:x:1', { expiresAt: inSeconds(60), a: property(1) })
   await create('urn:x:2', { a: property(1, inSeconds(60)), b: property(2) })
   await create('urn:x:3', { a: property(1, inSeconds(120)) })
-  clock.jump(60_000)
+  open.clock.jump(60_000)
   const all = { selection: undefined, limit: 10, offset: 0, count: false }
   const found = open.broker.query(all).entities.map((view) => view.entity())
   expect([read('urn:x:1'), read('urn:x:2'), found.map(({ id }) => id)]).toEqual([
@@ -82,7 +72,7 @@ it('goes by the latest word: later, sooner, never', async () => {
 
 it('ends an observed attribute with its stream, and tells nothing twice', async () => {
   await create('urn:x:1', { a: property(1, inSeconds(60)) })
-  await observe(open, 'urn:x:1', 'a', clock.now(), 5)
+  await observe(open, 'urn:x:1', 'a', open.clock.now(), 5)
   await open.upkeep(61_000)
   expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T' })
   const version = open.broker.retrieve('urn:x:1')!.version()

@@ -2,7 +2,7 @@
  * Which subscriptions a change concerns (GS CIM 009, 5.8 and 5.2.12), decided in the commit of the change itself: on
  * exact values before and after, in the order of the door, and undone with its group. Deliveries are read from disk.
  */
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { unusedStatistics } from '#broker/subscription-statistics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
@@ -11,39 +11,14 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
 import type { Delivery } from '#store/deliveries.ts'
-import {
-  immortalWriter,
-  type OpenBroker,
-  observe,
-  openBroker,
-  settableClock,
-  temporaryFolder,
-} from '#test/kit/broker.ts'
-
-const writer = immortalWriter()
-afterAll(() => writer.end())
+import { observe } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const full = new GatewayError('store.full', 'the disk is full')
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let clock: ReturnType<typeof settableClock>
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  clock = settableClock()
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
-})
-afterEach(async () => {
-  await open.close()
-  temporary.remove()
-})
-
-async function restart(): Promise<void> {
-  await open.close()
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
-}
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 
 function subscription(members: Partial<Subscription> = {}): Subscription {
   return {
@@ -189,7 +164,7 @@ describe('a group', () => {
     await subscribe()
     await Promise.all([seen(1), seen(2), patch({ name: property('b') })])
     expect(open.owed.map(({ d }) => d)).toEqual(deliveries().map(({ d }) => d))
-    await restart()
+    await open.restart()
     await seen(3)
     const numbers = deliveries().map(({ d }) => d)
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
@@ -210,7 +185,7 @@ describe('throttling', () => {
     await create()
     await subscribe({ throttling: 60 })
     for (const s of [1, 2, 3]) await seen(s)
-    clock.pass(61_000)
+    open.clock.pass(61_000)
     await seen(4)
     expect(values()).toEqual([1, 4])
     expect(open.broker.subscriptions.get('urn:x:s')!.stats).toMatchObject({ timesThrottled: 2 })
@@ -220,8 +195,8 @@ describe('throttling', () => {
     await create()
     await subscribe({ throttling: 60 })
     await seen(1)
-    clock.jump(-3_600_000)
-    clock.pass(61_000)
+    open.clock.jump(-3_600_000)
+    open.clock.pass(61_000)
     await seen(2)
     expect(values()).toEqual([1, 2])
   })
@@ -262,7 +237,7 @@ describe('a subscription', () => {
     await expect(open.broker.subscriptions.delete('urn:x:s')).rejects.toThrow('full')
     expect(open.broker.subscriptions.get('urn:x:s')!.subscription.isActive).toBeUndefined()
     await seen(2)
-    clock.pass(61_000)
+    open.clock.pass(61_000)
     await seen(3)
     expect(values()).toEqual([1, 3])
   })
@@ -271,11 +246,11 @@ describe('a subscription', () => {
     await create()
     await subscribe()
     await subscribe({ id: 'urn:x:paused', isActive: false })
-    await subscribe({ id: 'urn:x:expired', expiresAt: clock.now() + 1000 })
+    await subscribe({ id: 'urn:x:expired', expiresAt: open.clock.now() + 1000 })
     await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, watchedAttributes: ['t'] }))
     const { modifiedAt } = open.broker.subscriptions.get('urn:x:s')!.stats
-    clock.pass(2000)
-    await restart()
+    open.clock.pass(2000)
+    await open.restart()
     expect(list()).toEqual(['urn:x:s', 'urn:x:paused', 'urn:x:expired'])
     expect(open.broker.subscriptions.get('urn:x:s')!.stats.modifiedAt).toBe(modifiedAt)
     await patch({ name: property('b') })
@@ -304,20 +279,20 @@ describe('a subscription', () => {
     const [row] = open.main.records.subscriptions()
     const doc = JSON.stringify({ ...(JSON.parse(row!.doc) as object), q: { kind: 'term', path: null } })
     await open.main.door.commit((stage) => stage.write('subscription.update', doc, row!.i))
-    await restart()
+    await open.restart()
     expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
     expect(list()).toEqual(['urn:x:s', 'urn:x:good'])
     await seen(1, 9)
     expect(deliveries().map(({ sub }) => sub)).toEqual([2])
     await open.broker.subscriptions.delete('urn:x:s')
-    await restart()
+    await open.restart()
     expect(list()).toEqual(['urn:x:good'])
   })
 
   it('on disk that is no JSON keeps nobody from starting either', async () => {
     await subscribe()
     await open.main.door.commit((stage) => stage.write('subscription.update', '{', 1))
-    await restart()
+    await open.restart()
     expect(list()).toEqual([])
     expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
     await subscribe({ id: 'urn:x:other' })

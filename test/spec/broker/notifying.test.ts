@@ -2,7 +2,7 @@
  * What a notification says (GS CIM 009, 5.8.6 and 5.3.1), rendered when it is sent, long after its match: an
  * observation with the value that matched, a change as it was made, and what was deleted as deleted.
  */
-import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Contexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
@@ -13,25 +13,14 @@ import {
   notificationTriggers,
   type Subscription,
 } from '#ngsi-ld/subscription.ts'
-import { immortalWriter, type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-
-const writer = immortalWriter()
-afterAll(() => writer.end())
+import { observe } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
-})
-afterEach(async () => {
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 
 const property = (value: unknown, s?: number) => ({
   type: 'Property',

@@ -2,36 +2,17 @@
  * Subscriptions with timeInterval (GS CIM 009, 5.2.12 and 5.8.6): at each period all that matches, by a schedule that
  * outlives a restart and does not depend on the wall clock.
  */
-import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { Contexts } from '#broker/contexts.ts'
 import { renderNotification } from '#broker/notify.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription.ts'
-import {
-  immortalWriter,
-  type OpenBroker,
-  openBroker,
-  settableClock,
-  temporaryFolder,
-} from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
-const writer = immortalWriter()
-afterAll(() => writer.end())
 const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let clock: ReturnType<typeof settableClock>
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  clock = settableClock()
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
-})
-afterEach(async () => {
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 
 const room = (n: number, t: number) => ({ id: `urn:x:${n}`, type: 'Room', t: { type: 'Property', value: t } })
 const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
@@ -45,7 +26,7 @@ const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
     ...members,
   })
 const told = (index: number): unknown => {
-  const ports = { tenant: open.inside, contexts, clock, newId: () => 'n' }
+  const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
   const rendered = renderNotification(ports, open.owed[index]!)
   return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
 }
@@ -84,11 +65,9 @@ it('goes on after a restart where it was, also when the wall clock was set', asy
   await subscribe({ timeInterval: 0.2 })
   await vi.waitFor(() => expect(open.owed.length).toBe(1))
   await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 100 }))
-  await open.close()
-  clock.pass(99_900)
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
+  await open.restart({ meanwhile: () => open.clock.pass(99_900) })
   await vi.waitFor(() => expect(open.owed.length).toBe(1))
-  clock.jump(-1e9)
+  open.clock.jump(-1e9)
   await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 0.05 }))
   await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(2))
 })

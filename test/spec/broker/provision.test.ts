@@ -1,24 +1,11 @@
 /** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
-import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
 
-const writer = immortalWriter()
-afterAll(() => writer.end())
-
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
-})
-afterEach(async () => {
-  restoreLimits()
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 
 const entity = (id: number | string, value: unknown = 1): Entity =>
   ({ id: `urn:x:${id}`, type: 'T', a: { type: 'Property', value } }) as Entity
@@ -137,8 +124,7 @@ describe('a batch', () => {
     const updated = timesOf()
     expect(updated).toHaveLength(1)
     expect(updated[0]).toBeGreaterThan(created[0]!)
-    await open.close()
-    open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
+    await open.restart()
     expect(timesOf()).toEqual(updated)
   })
 

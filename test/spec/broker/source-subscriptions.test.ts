@@ -2,25 +2,13 @@
  * Subscriptions to registrations that are decided in one group with the registrations they concern: whatever comes
  * first, each registration is told once.
  */
-import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
 import { defaultTriggers } from '#ngsi-ld/subscription.ts'
-import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
-const writer = immortalWriter()
-afterAll(() => writer.end())
-
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder, { writer, synchronous: 'NORMAL' })
-})
-afterEach(async () => {
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 
 const registration = (id: string): Registration => ({
   id,

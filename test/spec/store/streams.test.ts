@@ -2,47 +2,20 @@
  * Observed attributes on the real write path: what is new, late and known; what entity writes mean for them; and that
  * a restart, a group that fails and upkeep at the wrong moment change nothing of it.
  */
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import {
-  historyOf,
-  immortalWriter,
-  type OpenBroker,
-  observe,
-  openBroker,
-  settableClock,
-  temporaryFolder,
-} from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-
-const writer = immortalWriter()
-afterAll(() => writer.end())
+import { historyOf, observe } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
 
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const full = new GatewayError('store.full', 'the disk is full')
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let clock: ReturnType<typeof settableClock>
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  clock = settableClock()
-  open = await openBroker(temporary.folder, { writer, clock })
-})
-afterEach(async () => {
-  restoreLimits()
-  await open.close()
-  temporary.remove()
-})
-
-async function restart(): Promise<void> {
-  await open.close()
-  open = await openBroker(temporary.folder, { writer, clock })
-}
+const open = brokerOfFile()
 
 interface Made {
   readonly value: unknown
@@ -85,12 +58,12 @@ describe('an observation of a device', () => {
     const verdicts = async () => [await seen(3, 3), await seen(2, 2), await seen(1, 1)]
     const known = ['duplicate', 'duplicate', 'duplicate']
     expect(await verdicts()).toEqual(known)
-    await restart()
+    await open.restart()
     expect(await verdicts()).toEqual(known)
     await open.upkeep()
     expect(open.main.status().tail).toBe(0)
     expect(await verdicts()).toEqual(known)
-    await restart()
+    await open.restart()
     expect(await verdicts()).toEqual(known)
     expect(history()).toEqual([0, 1, 2, 3].map((s) => [s, s, undefined]))
   })
@@ -98,7 +71,7 @@ describe('an observation of a device', () => {
   it('that is late enters history and never replaces the current value', async () => {
     await seen(5, 5)
     expect(await seen(3, 3)).toBe('late')
-    for (const again of [restart, () => open.upkeep(), restart]) {
+    for (const again of [open.restart, () => open.upkeep(), open.restart]) {
       expect(current()).toEqual(property({ value: 5, s: 5 }))
       expect(history()).toEqual([0, 3, 5].map((s) => [s, s, undefined]))
       await again()
@@ -118,7 +91,7 @@ describe('an observation of a device', () => {
     expect(await seen(2, { a: [1] })).toBe('duplicate')
     await open.upkeep()
     await seen(3, true)
-    await restart()
+    await open.restart()
     expect(history()).toEqual([0, 'on', { a: [1] }, true].map((value, s) => [s, value, undefined]))
     expect(current()).toEqual(property({ value: true, s: 3 }))
   })
@@ -159,7 +132,7 @@ describe('a write by a client', () => {
     await seen(5, 5)
     await seen(6, 6)
     await patch({ t: property({ value: 5, s: 5 }) })
-    for (const again of [restart, () => open.upkeep(), restart]) {
+    for (const again of [open.restart, () => open.upkeep(), open.restart]) {
       expect(current()).toEqual(property({ value: 5, s: 5 }))
       expect(history()).toEqual([0, 5, 6].map((s) => [s, s, undefined]))
       await again()
@@ -181,7 +154,7 @@ describe('a write by a client', () => {
     await Promise.all([seen(2, 2), patch({ t: property({ value: 3, s: 3, unitCode: 'FAH' }) }), seen(4, 4)])
     await seen(5, 5)
     const expected = [0, 1, 2, 3, 4, 5].map((s) => [s, s, s < 3 ? 'CEL' : 'FAH'])
-    for (const again of [restart, () => open.upkeep(), restart]) {
+    for (const again of [open.restart, () => open.upkeep(), open.restart]) {
       expect(history()).toEqual(expected)
       await again()
     }
@@ -192,7 +165,7 @@ describe('a write by a client', () => {
     await seen(5, 5)
     await Promise.all([patch({ t: property({ value: 7 }) }), patch({ name: property({ value: 'x' }) })])
     expect(current()).toEqual(property({ value: 7 }))
-    await restart()
+    await open.restart()
     expect(current()).toEqual(property({ value: 7 }))
     expect(await seen(1, 1)).toBe('new')
     expect(current()).toEqual(property({ value: 1, s: 1 }))
@@ -202,7 +175,7 @@ describe('a write by a client', () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(1, 1)
     await open.upkeep()
-    await restart()
+    await open.restart()
     open.refuseNextGroup(full)
     // The stream enters memory with this write, which is never made.
     await expect(patch({ t: property({ value: 9, s: 9, unitCode: 'CEL' }) })).rejects.toThrow('full')
@@ -217,7 +190,7 @@ describe('a write by a client', () => {
     await open.broker.batchUpsert([room({ t: relationship })], { update: false, by: 'http' })
     expect(current()).toEqual(relationship)
     await open.upkeep()
-    await restart()
+    await open.restart()
     expect(current()).toEqual(relationship)
     await expect(seen(2, 2)).rejects.toThrow('cannot be observed')
     expect(history()).toEqual([0, 1].map((s) => [s, s, undefined]))
@@ -244,10 +217,10 @@ describe('write-back', () => {
 
   it('never overwrites what the same group writes', async () => {
     await seen(1, 1)
-    clock.pass(minute)
+    open.clock.pass(minute)
     await patch({ name: property({ value: 'b' }) })
     await open.upkeep(minute)
-    await restart()
+    await open.restart()
     expect(open.broker.retrieve(id)!.entity()).toEqual(
       room({ t: property({ value: 1, s: 1 }), name: property({ value: 'b' }) }),
     )
@@ -256,7 +229,7 @@ describe('write-back', () => {
 
   it('leaves nothing behind of an entity that the same group deletes', async () => {
     await seen(1, 1)
-    clock.pass(minute)
+    open.clock.pass(minute)
     await open.broker.remove(id, 'http')
     await open.upkeep(minute)
     for (const table of ['entity', 'entity_type', 'scalar', 'has_attribute']) {
@@ -279,7 +252,7 @@ describe('an attribute', () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(1, 1)
     await Promise.all([seen(2, 2), remove('t'), patch({ t: property({ value: 3, s: 3 }) }), seen(4, 4)])
-    for (const again of [restart, () => open.upkeep(), restart]) {
+    for (const again of [open.restart, () => open.upkeep(), open.restart]) {
       expect(current()).toEqual(property({ value: 4, s: 4 }))
       expect(history()).toEqual([0, 1, 2, 3, 4].map((s) => [s, s, undefined]))
       await again()
@@ -306,7 +279,7 @@ describe('an attribute', () => {
     ])
     await remove('t')
     await open.upkeep()
-    await restart()
+    await open.restart()
     expect(current()).toEqual({ ...property({ value: 12, s: 2 }), datasetId: a })
     expect(await observe(open, id, 't', at(2), 12, { dataset: a })).toBe('duplicate')
     expect(history().map(([s, value]) => [s, value])).toEqual([
@@ -321,7 +294,7 @@ describe('an attribute', () => {
     await create({ t: property({ value: 0, s: 0 }), when: property({ value: msToDateTime(at(0)) }) })
     await observe(open, id, 't', at(1), 1, { mirror: 'when' })
     const soon = `when=="${msToDateTime(at(1))}"`
-    for (const again of [restart, () => open.upkeep(61_000), restart]) {
+    for (const again of [open.restart, () => open.upkeep(61_000), open.restart]) {
       expect(current('when')).toEqual(property({ value: msToDateTime(at(1)) }))
       expect(search(soon)).toEqual([id])
       const { attributes } = open.broker.retrieve(id)!.times()
@@ -350,7 +323,7 @@ describe('an entity', () => {
     ]
     if (together) await Promise.all(steps.map((one) => one()))
     else for (const one of steps) await one()
-    for (const again of [restart, () => open.upkeep(), restart]) {
+    for (const again of [open.restart, () => open.upkeep(), open.restart]) {
       expect(open.broker.retrieve(id)?.entity()).toEqual(room({ t: property({ value: 4, s: 4 }) }))
       expect(history()).toEqual([0, 1, 2, 3, 4].map((s) => [s, s, undefined]))
       expect(open.main.status().entities).toBe(1)
@@ -363,7 +336,7 @@ describe('a history that is read in parts', () => {
   it('holds what came late between what is folded', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     for (const s of [1, 2, 3, 5, 6, 7, 9]) await seen(s, s)
-    clock.pass(31 * 60_000)
+    open.clock.pass(31 * 60_000)
     await open.upkeep()
     for (const s of [4, 10, 8]) await seen(s, s)
     for (const limit of [3, 5, 7, 9]) {
@@ -391,7 +364,7 @@ describe('memory', () => {
     await create(Object.fromEntries(names.map((name) => [name, property({ value: 0, s: 0 })])))
     for (let s = 1; s <= 40; s++) {
       await Promise.all(names.map((name) => seen(s, 'x'.repeat(40), name)))
-      clock.pass(1001)
+      open.clock.pass(1001)
     }
     // 320 texts of about 110 bytes in memory.
     expect(open.main.status().tail).toBeLessThan(150)

@@ -1,26 +1,13 @@
 /** Tenants share the writer thread and nothing else. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
 
-const writer = immortalWriter()
-afterAll(() => writer.end())
-
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-beforeEach(async () => {
-  temporary = temporaryFolder()
-  open = await openBroker(temporary.folder, { writer })
-})
-afterEach(async () => {
-  restoreLimits()
-  await open.close()
-  temporary.remove()
-})
+const open = brokerOfFile()
 
 const room = (value: unknown): Entity =>
   ({ id: 'urn:x:room', type: 'Room', t: { type: 'Property', value } }) as Entity
@@ -49,8 +36,7 @@ it('are found again after a restart, and made only by a create', async () => {
   const other = await open.tenants.broker.tenantForCreate('other')
   await other.create(room(1), 'http')
   expect(open.tenants.broker.tenant('third')).toBeUndefined()
-  await open.close()
-  open = await openBroker(temporary.folder, { writer })
+  await open.restart()
   expect(open.tenants.broker.tenant('other')!.retrieve('urn:x:room')!.entity()).toEqual(room(1))
   expect(open.tenants.broker.tenant('third')).toBeUndefined()
   expect(open.tenants.all().map(({ name }) => name)).toEqual(['', 'other'])
@@ -84,12 +70,12 @@ it('have names that are safe in a path, and a ceiling', async () => {
   setLimit('tenantsMax', 2)
   await open.tenants.broker.tenantForCreate('one')
   await expect(open.tenants.broker.tenantForCreate('two')).rejects.toThrow('already')
-  expect(existsSync(join(temporary.folder, 'tenants', 'two.db'))).toBe(false)
+  expect(existsSync(join(open.folder, 'tenants', 'two.db'))).toBe(false)
 })
 
 it('that cannot be opened are refused without harm to the others', async () => {
   await open.tenants.broker.tenantForCreate('one')
-  writeFileSync(join(temporary.folder, 'tenants', 'bad.db'), 'no database '.repeat(1000))
+  writeFileSync(join(open.folder, 'tenants', 'bad.db'), 'no database '.repeat(1000))
   await expect(open.tenants.broker.tenantForCreate('bad')).rejects.toThrow('bad.db')
   await open.broker.create(room(1), 'http')
   expect(open.broker.query(all).count).toBe(1)
@@ -97,10 +83,9 @@ it('that cannot be opened are refused without harm to the others', async () => {
 
 it('leave foreign files alone', async () => {
   await open.tenants.broker.tenantForCreate('one')
-  const foreign = join(temporary.folder, 'tenants', 'notes.txt')
+  const foreign = join(open.folder, 'tenants', 'notes.txt')
   writeFileSync(foreign, 'mine')
-  await open.close()
-  open = await openBroker(temporary.folder, { writer })
+  await open.restart()
   expect(existsSync(foreign)).toBe(true)
   expect(open.tenants.all()).toHaveLength(2)
 })

@@ -4,47 +4,21 @@
  */
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import {
-  ages,
-  historyOf,
-  immortalWriter,
-  type OpenBroker,
-  observe,
-  openBroker,
-  settableClock,
-  temporaryFolder,
-} from '#test/kit/broker.ts'
-import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-
-const writer = immortalWriter()
-afterAll(() => writer.end())
+import { ages, historyOf, type OpenBroker, observe, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { brokerOfFile } from '#test/kit/broker-of-file.ts'
+import { setLimit } from '#test/kit/ceilings.ts'
 
 const id = 'urn:x:room'
 const at = (second: number): number => Date.UTC(2026, 0, 1) + second * 1000
 const hours = 3_600_000
 
-let temporary: ReturnType<typeof temporaryFolder>
-let open: OpenBroker
-let clock: ReturnType<typeof settableClock>
+const open = brokerOfFile({ synchronous: 'NORMAL' })
 beforeEach(async () => {
-  temporary = temporaryFolder()
-  clock = settableClock()
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
   await open.broker.create(room('start'), 'http')
 })
-afterEach(async () => {
-  restoreLimits()
-  await open.close()
-  temporary.remove()
-})
-
-async function restart(): Promise<void> {
-  await open.close()
-  open = await openBroker(temporary.folder, { writer, clock, synchronous: 'NORMAL' })
-}
 
 function room(name: string): Entity {
   return {
@@ -65,9 +39,10 @@ const rename = (value: string): Promise<unknown> =>
     },
   )
 const seen = (s: number) => observe(open, id, 't', at(s), s)
-const seconds = (broker = open): number[] => historyOf(broker, id, 't').map(([time]) => (time - at(0)) / 1000)
-const names = (broker = open): unknown[] =>
-  broker.broker
+const seconds = (broker: Pick<OpenBroker, 'broker'> = open): number[] =>
+  historyOf(broker, id, 't').map(([time]) => (time - at(0)) / 1000)
+const names = ({ broker }: Pick<OpenBroker, 'broker'> = open): unknown[] =>
+  broker
     .history(id, { timeproperty: 'modifiedAt', limit: 10_000 })!
     .attributes.get('name')!
     .map(({ instance }) => instance.value)
@@ -97,11 +72,11 @@ describe('the log', () => {
     expect(rows('log')).toBe(number)
     await open.upkeep(7 * hours)
     expect(open.main.records.logAfter(0, 10).map(({ n }) => n)).toEqual([number])
-    await restart()
+    await open.restart()
     expect(open.main.door.status().number).toBe(number)
     await seen(3)
     expect(open.main.door.status().number).toBe(number + 1)
-    await restart()
+    await open.restart()
     expect(seconds()).toEqual([0, 1, 2, 3])
     expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 3 })
   })
@@ -110,7 +85,7 @@ describe('the log', () => {
     for (let s = 1; s <= 20; s++) await seen(s)
     setLimit('logBytesMax', 200)
     for (let i = 0; i < 4; i++) {
-      await restart()
+      await open.restart()
       await open.upkeep()
     }
     expect(rows('log')).toBe(1)
@@ -124,7 +99,7 @@ describe('the log', () => {
     await rename('x')
     for (let s = 1; s <= 5; s++) await seen(s)
     for (let i = 0; i < 3; i++) await open.upkeep(7 * hours)
-    await restart()
+    await open.restart()
     expect(seconds()).toEqual(upTo(6))
     expect(names()).toEqual(['start', 'x'])
     expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 5 })
@@ -134,7 +109,7 @@ describe('the log', () => {
     for (let s = 1; s <= 5; s++) await seen(s)
     for (let i = 0; i < 3; i++) await open.upkeep()
     await seen(6)
-    await restart()
+    await open.restart()
     expect(open.logged.find(({ event }) => event === 'store.replayed')).toMatchObject({
       rows: 1,
       observations: 1,
@@ -147,7 +122,7 @@ describe('folding', () => {
     for (let s = 1; s <= 8; s++) {
       await Promise.all([seen(s), rename(`n${s}`)])
       if (s % 3 === 0) await open.upkeep()
-      if (s % 4 === 0) await restart()
+      if (s % 4 === 0) await open.restart()
       expect(seconds()).toEqual(upTo(s + 1))
       expect(names()).toEqual([
         'start',
@@ -162,14 +137,14 @@ describe('folding', () => {
 
   it('rides along with works that observe, rename and delete what is being folded', async () => {
     for (let s = 1; s <= 3; s++) await Promise.all([seen(s), rename(`n${s}`)])
-    clock.pass(ages)
+    open.clock.pass(ages)
     await Promise.all([seen(4), rename('n4'), seen(5)])
-    await restart()
+    await open.restart()
     expect(seconds()).toEqual(upTo(6))
-    clock.pass(ages)
+    open.clock.pass(ages)
     await Promise.all([seen(6), open.broker.remove(id, 'http')])
     await open.upkeep()
-    await restart()
+    await open.restart()
     expect(seconds()).toEqual(upTo(7))
   })
 
@@ -179,11 +154,11 @@ describe('folding', () => {
       await observe(open, `urn:x:${device}`, 't', at(1), 1)
     }
     setLimit('foldedPerGroup', 100)
-    clock.pass(ages)
+    open.clock.pass(ages)
     const folded = (): number => rows('chunk')
     await open.main.door.commit(() => undefined)
     expect(folded()).toBe(2)
-    clock.pass(1001)
+    open.clock.pass(1001)
     await open.main.door.commit(() => undefined)
     expect(folded()).toBe(4)
   })
@@ -191,17 +166,16 @@ describe('folding', () => {
   it('that fails halfway is done later, and nothing is lost or doubled', async () => {
     for (let s = 1; s <= 3; s++) await seen(s)
     process.env['SELVEDGE_FAILPOINTS'] = 'writer:mid-fold=throw(1)'
-    await open.close()
-    open = await openBroker(temporary.folder, { clock })
+    await open.restart({ ownWriter: true })
     delete process.env['SELVEDGE_FAILPOINTS']
-    clock.pass(ages)
+    open.clock.pass(ages)
     expect(await seen(4)).toBe('new')
     expect(open.logged.map(({ event }) => event)).toContain('store.commit-failed')
     expect([rows('chunk'), open.main.status().tail]).toEqual([0, 4])
     await open.upkeep()
     expect([rows('chunk'), open.main.status().tail]).toEqual([1, 0])
     expect(seconds()).toEqual(upTo(5))
-    await restart()
+    await open.restart()
     expect(seconds()).toEqual(upTo(5))
   })
 })
@@ -223,7 +197,7 @@ describe('changes of an entity', () => {
     expect(sizes.length).toBeGreaterThan(3)
     expect(sizes.at(-1)).toBe(13)
     expect(names()).toEqual(['start', ...told])
-    await restart()
+    await open.restart()
     expect(names()).toEqual(['start', ...told])
   })
 })
@@ -238,7 +212,7 @@ describe('what is on disk and not published yet', () => {
 
   it('is told once while changes are folded', async () => {
     await rename('x')
-    clock.pass(ages)
+    open.clock.pass(ages)
     setLimit('entityRecordsUnfoldedMax', 0)
     const group = open.main.door.commit(() => undefined)
     await onDisk('entity_history')
@@ -263,12 +237,12 @@ describe('the files of a moment', () => {
     const image = temporaryFolder()
     try {
       for (let s = 1; s <= 12; s++) {
-        if (s % 4 === 0) clock.pass(ages)
+        if (s % 4 === 0) open.clock.pass(ages)
         await Promise.all([seen(s), rename(`n${s}`)])
-        cpSync(temporary.folder, join(image.folder, `${s}`), { recursive: true })
+        cpSync(open.folder, join(image.folder, `${s}`), { recursive: true })
       }
       for (let s = 1; s <= 12; s++) {
-        const then = await openBroker(join(image.folder, `${s}`), { clock })
+        const then = await openBroker(join(image.folder, `${s}`), { clock: open.clock })
         try {
           expect(seconds(then)).toEqual(upTo(s + 1))
           expect(names(then)).toEqual([
@@ -297,15 +271,15 @@ describe('commit times', () => {
     const modified = (): number => open.broker.retrieve(id)!.times().modified
     await rename('a')
     const first = modified()
-    clock.jump(-24 * hours)
+    open.clock.jump(-24 * hours)
     await rename('b')
     expect(modified()).toBeGreaterThanOrEqual(first)
-    clock.jump(48 * hours)
+    open.clock.jump(48 * hours)
     await rename('c')
     const last = modified()
     expect(last).toBeGreaterThan(first + 12 * hours)
-    clock.jump(-48 * hours)
-    await restart()
+    open.clock.jump(-48 * hours)
+    await open.restart()
     await seen(1)
     const history = open.broker.history(id, { timeproperty: 'observedAt', limit: 10 })!
     expect(history.attributes.get('t')!.at(-1)!.modifiedAt).toBeGreaterThanOrEqual(last)
