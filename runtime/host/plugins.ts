@@ -3,52 +3,13 @@
  * already; who asks one that starts waits for it. One that cannot be started, or fails too often, is quarantined: its routes
  * answer 503, health says why, and the gateway lives.
  */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type {
-  BrokerPort,
-  Capabilities,
-  Capability,
-  Host,
-  HostBase,
-  Plugin,
-  RouteEnvironment,
-  Running,
-} from '#contract'
-import type { Context } from '#ngsi-ld/context.ts'
+import type { BrokerPort, Capability, Plugin, RouteEnvironment, Running } from '#contract'
 import { problemOf } from '#ngsi-ld/problem.ts'
-import { openPluginFile, type PluginFile, setAsideDamaged } from '#store/plugin-file.ts'
-import type { CopyBackFile } from '#store/plugin-log.ts'
-import { type ChangesPorts, createChanges } from './changes.ts'
-import { createComponentBroker, createOwnBroker, type Serve } from './own-broker.ts'
-import { openRemoteBroker, type RemoteSettings } from './remote-broker.ts'
-import { createTimetable } from './timetable.ts'
-
-export interface PluginsPorts extends ChangesPorts {
-  /** Requests to this gateway from within. */
-  readonly serve: Serve
-  /** Where people reach it. */
-  readonly address: () => string
-  /** Addresses of a plugin. */
-  readonly addresses: (name: string) => readonly string[]
-  readonly isOwn: (url: string) => boolean
-  /** By which the logs of their files end. */
-  readonly copyBack: CopyBackFile
-  readonly context: () => Context
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
-}
-
-export interface PluginsSettings extends RemoteSettings {
-  /** Folder of their files. */
-  readonly folder: string
-}
+import { setAsideDamaged } from '#store/plugin-file.ts'
+import { type CapabilityPorts, type CapabilitySettings, fileOf, hostFor } from './capabilities.ts'
+import { createComponentBroker } from './own-broker.ts'
 
 /** One to be run: loaded when it starts. */
 export interface Wanted {
@@ -88,6 +49,8 @@ interface Kept {
   isLate: boolean
   reason: string
   running: Running | undefined
+  /** Closes what runs, once: whoever does takes it away. */
+  close: (() => void | Promise<void>) | undefined
   /** Requests that it works on. */
   busy: number
   /** Called when it works on none any more. */
@@ -97,11 +60,15 @@ interface Kept {
   readonly abort: AbortController
   /** Settles when it runs or will not. */
   readonly start: PromiseWithResolvers<void>
+  /** Settles when its own start is through, however that went. */
+  begun: Promise<unknown>
+  /** Settles when nothing of its end is under way. */
+  ended: Promise<void>
 }
 
 export function createPlugins(
-  ports: PluginsPorts,
-  settings: PluginsSettings,
+  ports: CapabilityPorts,
+  settings: CapabilitySettings,
   wanted: readonly Wanted[],
 ): Plugins {
   const { log } = ports
@@ -129,11 +96,19 @@ export function createPlugins(
     }
   }
 
-  async function end(one: Kept): Promise<void> {
+  /** One that started after all is ended again, for what that gave. */
+  function end(one: Kept): Promise<void> {
     one.abort.abort()
+    one.ended = one.ended.then(() => endNow(one))
+    return one.ended
+  }
+
+  async function endNow(one: Kept): Promise<void> {
     await restOf(one)
+    const { close } = one
+    one.close = undefined
     try {
-      await one.running?.close?.()
+      await close?.()
     } catch (error) {
       log.error('plugin.failed', { plugin: one.wanted.name, during: 'its end', error })
     }
@@ -150,13 +125,20 @@ export function createPlugins(
       const plugin = await one.wanted.load()
       // Closed meanwhile: nothing is opened that nobody would close.
       if (one.state !== 'starting') return
-      const host = hostOf(plugin, one, ports, settings, {
-        quarantine: (error) => void quarantine(one, error),
-        component: (other) => component(other),
-      })
-      const running = await plugin.start(host as never)
+      const recipient = {
+        settings: one.wanted.settings,
+        given: one.given,
+        signal: one.abort.signal,
+        quarantine: (error: unknown) => void quarantine(one, error),
+        component,
+      }
+      const host = hostFor(plugin, recipient, ports, settings)
+      const starting = (async () => plugin.start(host as never))()
+      one.begun = starting.catch(() => undefined)
+      const running = await starting
       one.running = running
-      // What follows the log for it may have failed too often by now.
+      one.close = () => running.close?.()
+      // Closed meanwhile, or what follows the log for it failed too often.
       if (one.state !== 'starting') return await end(one)
       one.state = 'running'
       log.info('plugin.started', { plugin: name, version: plugin.version })
@@ -176,6 +158,13 @@ export function createPlugins(
       if (one.state === 'starting') starts.push(startOne(one))
     }
     await Promise.all(starts)
+  }
+
+  /** What it was given is taken away when its start needs it no more. */
+  async function close(one: Kept): Promise<void> {
+    one.abort.abort()
+    await atMost(limits.pluginDrainMs.value, one.begun)
+    await end(one)
   }
 
   /** Another plugin as a broker. */
@@ -244,7 +233,7 @@ export function createPlugins(
       Object.fromEntries(
         [...all].map(([name, { state, reason, running }]) => [
           name,
-          { state, ...(reason === '' ? {} : { reason }), ...running?.status?.() },
+          { state, ...(reason === '' ? {} : { reason }), ...(state === 'running' && running?.status?.()) },
         ]),
       ),
     complaints: () =>
@@ -253,22 +242,23 @@ export function createPlugins(
         return state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
       }),
     async close() {
-      const live = [...all.values()].filter(({ state }) => state === 'running' || state === 'starting')
       // None takes anything new while another one still ends.
-      for (const one of live) {
-        one.state = 'closed'
+      for (const one of all.values()) {
+        if (one.state !== 'quarantined') one.state = 'closed'
         one.start.resolve()
       }
-      await Promise.all(live.map(end))
+      await Promise.all([...all.values()].map(close))
     },
   } satisfies Plugins)
 }
 
 /** Settles when a plugin has started or will not, or when it takes too long to be waited for. */
-async function startOf({ start }: Kept): Promise<void> {
+const startOf = ({ start }: Kept): Promise<void> => atMost(limits.pluginWaitMs.value, start.promise)
+
+async function atMost(ms: number, wanted: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, limits.pluginWaitMs.value)
-  await Promise.race([start.promise, late.promise])
+  const timer = setTimeout(late.resolve, ms)
+  await Promise.race([wanted, late.promise])
   clearTimeout(timer)
 }
 
@@ -321,80 +311,12 @@ const keep = (wanted: Wanted): Kept => ({
   isLate: false,
   reason: '',
   running: undefined,
+  close: undefined,
   busy: 0,
   rests: undefined,
   given: new AsyncDisposableStack(),
   abort: new AbortController(),
   start: Promise.withResolvers(),
+  begun: Promise.resolve(),
+  ended: Promise.resolve(),
 })
-
-interface Whole {
-  quarantine(error: unknown): void
-  component(name: string): BrokerPort
-}
-
-/** What a plugin gets: the base and the capabilities it names, each made when it is named. */
-function hostOf(
-  plugin: Plugin<never, Capability>,
-  { wanted, given, abort }: Kept,
-  ports: PluginsPorts,
-  settings: PluginsSettings,
-  whole: Whole,
-): HostBase<unknown> & Partial<Capabilities> {
-  const { name } = wanted
-  const { clock, log, metrics, isOwn } = ports
-  const make: { readonly [name in Capability]: () => Capabilities[name] } = {
-    mdr: () => createOwnBroker(ports.address, ports.serve),
-    component: () => whole.component,
-    remote: () => (broker) => openRemoteBroker(broker, settings, clock),
-    changes: () => followed(createChanges(ports, { name, quarantine: whole.quarantine }), given),
-    database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
-    schedule() {
-      const timetable = given.adopt(createTimetable(name, ports), (one) => one.close())
-      return timetable.add
-    },
-  }
-  const base: HostBase<unknown> = {
-    settings: wanted.settings,
-    ...{ clock, log, metrics, isOwn },
-    context: ports.context,
-    signal: abort.signal,
-    addresses: () => ports.addresses(name),
-  }
-  const named = plugin.needs.map((need) => [need, make[need]()] as const)
-  return Object.freeze({ ...base, ...Object.fromEntries(named) }) satisfies Host<unknown, never>
-}
-
-/** Whatever still follows ends with the plugin. */
-function followed(changes: Capabilities['changes'], given: AsyncDisposableStack): Capabilities['changes'] {
-  const open = new Set<{ close(): void }>()
-  given.defer(() => {
-    for (const one of open) one.close()
-  })
-  return {
-    ...changes,
-    follow(from, follower) {
-      const one = changes.follow(from, follower)
-      open.add(one)
-      return {
-        close() {
-          open.delete(one)
-          one.close()
-        },
-      }
-    },
-  }
-}
-
-const fileOf = ({ folder }: PluginsSettings, name: string): string => join(folder, `${name}.db`)
-
-function openFile(
-  { name, tables = [] }: Plugin<never, Capability>,
-  settings: PluginsSettings,
-  { log, copyBack }: PluginsPorts,
-): PluginFile {
-  mkdirSync(settings.folder, { recursive: true, mode: 0o700 })
-  const file = openPluginFile(fileOf(settings, name), tables, copyBack)
-  if (file.isRenewed) log.error('plugin.file-renewed', { plugin: name })
-  return file
-}

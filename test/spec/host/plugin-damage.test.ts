@@ -42,7 +42,7 @@ const noting = (fails: () => void) =>
         readAnew: async () => 0,
       })
       const count = database.prepare('SELECT count(*) AS c FROM note')
-      return { fetch: () => Response.json(count.get()) }
+      return { fetch: () => Response.json(count.get()), status: () => ({ notes: count.get() }) }
     },
   })
 const start = async (fails = (): void => undefined): Promise<void> => {

@@ -93,6 +93,53 @@ describe('a plugin that starts', () => {
     expect(isStarted).toBe(false)
   })
 
+  describe('and is closed while it does', () => {
+    const seen: unknown[] = []
+    let begin = (): void => undefined
+    const opening = (until: Promise<void>) =>
+      definePlugin({
+        name: 'echo',
+        version: '1.0.0',
+        summary: 'Opens its file',
+        needs: ['database'],
+        async start({ database, signal }) {
+          begin()
+          await until
+          seen.push(signal.aborted, database.prepare('SELECT 7 AS n').get())
+          return { close: () => void seen.push('closed') }
+        },
+      })
+    const isBegun = (): Promise<void> =>
+      new Promise((done) => {
+        begin = done
+      })
+
+    it('keeps what it was given until it has started, and is closed then', async () => {
+      seen.length = 0
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const begun = isBegun()
+      host = openPlugins(open, temporary.folder, [opening(promise)])
+      void host.start()
+      await begun
+      const closed = host.close()
+      await new Promise((done) => setTimeout(done, 10))
+      resolve()
+      await closed
+      expect(seen).toEqual([true, { n: 7 }, 'closed'])
+    })
+
+    it('is not waited for longer than one that works', async () => {
+      setLimit('pluginDrainMs', 10)
+      const begun = isBegun()
+      host = openPlugins(open, temporary.folder, [opening(new Promise(() => undefined))])
+      void host.start()
+      await begun
+      await host.close()
+      expect(host.status()).toMatchObject({ echo: { state: 'closed' } })
+      host = undefined
+    })
+  })
+
   it('is told by health when it takes too long', async () => {
     setLimit('pluginStartMs', 10)
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,0 +1,114 @@
+/**
+ * What a plugin gets: the base and the capabilities that its manifest names, each made when it is named. Whatever it opens or
+ * follows ends with it.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { BrokerPort, Capabilities, Capability, Host, HostBase, Plugin } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
+import { openPluginFile, type PluginFile } from '#store/plugin-file.ts'
+import type { CopyBackFile } from '#store/plugin-log.ts'
+import { type ChangesPorts, createChanges } from './changes.ts'
+import { createOwnBroker, type Serve } from './own-broker.ts'
+import { openRemoteBroker, type RemoteSettings } from './remote-broker.ts'
+import { createTimetable } from './timetable.ts'
+
+export interface CapabilityPorts extends ChangesPorts {
+  /** Requests to this gateway from within. */
+  readonly serve: Serve
+  /** Where people reach it. */
+  readonly address: () => string
+  /** Addresses of a plugin. */
+  readonly addresses: (name: string) => readonly string[]
+  readonly isOwn: (url: string) => boolean
+  /** By which the logs of their files end. */
+  readonly copyBack: CopyBackFile
+  readonly context: () => Context
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface CapabilitySettings extends RemoteSettings {
+  /** Folder of their files. */
+  readonly folder: string
+}
+
+/** For whom it is made. */
+export interface Recipient {
+  /** Its section of the settings. */
+  readonly settings: unknown
+  /** Ends what it was given. */
+  readonly given: AsyncDisposableStack
+  readonly signal: AbortSignal
+  /** What it follows failed too often. */
+  quarantine(error: unknown): void
+  component(name: string): BrokerPort
+}
+
+export function hostFor(
+  plugin: Plugin<never, Capability>,
+  { given, signal, quarantine, component, settings: own }: Recipient,
+  ports: CapabilityPorts,
+  settings: CapabilitySettings,
+): HostBase<unknown> & Partial<Capabilities> {
+  const { name } = plugin
+  const { clock, log, metrics, isOwn } = ports
+  const make: { readonly [name in Capability]: () => Capabilities[name] } = {
+    mdr: () => createOwnBroker(ports.address, ports.serve),
+    component: () => component,
+    remote: () => (broker) => openRemoteBroker(broker, settings, clock),
+    changes: () => followed(createChanges(ports, { name, quarantine }), given),
+    database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
+    schedule() {
+      const timetable = given.adopt(createTimetable(name, ports), (one) => one.close())
+      return timetable.add
+    },
+  }
+  const base: HostBase<unknown> = {
+    settings: own,
+    ...{ clock, log, metrics, isOwn, signal },
+    context: ports.context,
+    addresses: () => ports.addresses(name),
+  }
+  const named = plugin.needs.map((need) => [need, make[need]()] as const)
+  return Object.freeze({ ...base, ...Object.fromEntries(named) }) satisfies Host<unknown, never>
+}
+
+/** Whatever still follows ends with the plugin. */
+function followed(changes: Capabilities['changes'], given: AsyncDisposableStack): Capabilities['changes'] {
+  const open = new Set<{ close(): void }>()
+  given.defer(() => {
+    for (const one of open) one.close()
+  })
+  return {
+    ...changes,
+    follow(from, follower) {
+      const one = changes.follow(from, follower)
+      open.add(one)
+      return {
+        close() {
+          open.delete(one)
+          one.close()
+        },
+      }
+    },
+  }
+}
+
+/** The file of a plugin. */
+export const fileOf = ({ folder }: CapabilitySettings, name: string): string => join(folder, `${name}.db`)
+
+function openFile(
+  { name, tables = [] }: Plugin<never, Capability>,
+  settings: CapabilitySettings,
+  { log, copyBack }: CapabilityPorts,
+): PluginFile {
+  mkdirSync(settings.folder, { recursive: true, mode: 0o700 })
+  const file = openPluginFile(fileOf(settings, name), tables, copyBack)
+  if (file.isRenewed) log.error('plugin.file-renewed', { plugin: name })
+  return file
+}
