@@ -107,8 +107,7 @@ function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Nu
 }
 
 /** Members that stand beside values, which the tables do not have. */
-const isBeside = (name: string): boolean =>
-  timeMembers.has(name) || textMembers.has(name) || name === 'scope' || name === 'type' || name === 'id'
+const isBeside = (name: string): boolean => timeMembers.has(name) || textMembers.has(name)
 
 /** The way by numbers; none where a name of it is nobody's. */
 function numbersOf(way: Way, { nameOf }: Numbers): (readonly number[])[] {

@@ -10,7 +10,14 @@ import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/problem.ts'
 import { parseProjection } from '#ngsi-ld/projection.ts'
-import { needsTimes, type QueryTree, termsOf, textMembers, timeMembers } from '#ngsi-ld/query.ts'
+import {
+  needsTimes,
+  type QueryPath,
+  type QueryTree,
+  termsOf,
+  textMembers,
+  timeMembers,
+} from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import type { Format } from '#ngsi-ld/representation.ts'
 import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
@@ -178,7 +185,7 @@ function questionOf(parameters: Parameters, context: Context, expand: Context['e
     selection,
     kinds: selection === undefined ? 0 : typeNamesOf(selection).reduce((all, name) => all | kindOf(name), 0),
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')),
-    q: q === undefined ? undefined : withinWays(parseQuery(q, expand)),
+    q: q === undefined ? undefined : withinWays(ofAttributes(parseQuery(q, expand))),
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     geo: hasGeo
       ? parseGeoQuery(
@@ -197,6 +204,27 @@ function questionOf(parameters: Parameters, context: Context, expand: Context['e
     isLocal: given('local') === 'true',
   }
 }
+
+/** Members of an entity that are no attributes, with the parameters by which it is chosen. */
+const chosenBy: ReadonlyMap<string, string> = new Map([
+  ['id', 'id'],
+  ['type', 'type'],
+  ['scope', 'scopeQ'],
+])
+
+/** No entity has an attribute of such a name, so whoever asks for one means something else. */
+function ofAttributes(q: QueryTree): QueryTree {
+  for (const { path } of termsOf(q)) {
+    const name = namesOf(path).find((one) => chosenBy.has(one))
+    if (name === undefined) continue
+    const instead = name === path.names[0] ? `; use the parameter ${chosenBy.get(name)}` : ''
+    throw badRequestData(`${name} is no attribute${instead}`, 'q')
+  }
+  return q
+}
+
+const namesOf = ({ names, linked }: QueryPath): readonly string[] =>
+  linked === undefined ? names : [...names, ...namesOf(linked.path)]
 
 /** Each name more doubles the ways of a path, so they are reckoned before anybody writes them out. */
 function withinWays(q: QueryTree): QueryTree {

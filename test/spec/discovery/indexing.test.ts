@@ -83,8 +83,7 @@ describe('a query of the index', () => {
   })
 
   it('reads whatever stands between words as a blank', async () => {
-    const found = await idsOf({ type: 'ObservableProperty', search: 'temper\0ature' })
-    expect(found).toEqual([])
+    expect(await idsOf({ type: 'ObservableProperty', search: 'temper\0ature' })).toEqual([])
     expect(await idsOf({ type: 'ObservableProperty', search: '\0temperature\u0007' })).toHaveLength(1)
   })
 
@@ -143,6 +142,8 @@ describe('a query of the index', () => {
     [{ type: 'Sensor', georel: 'near;maxDistance==1' }, 'geometry'],
     [{ type: 'Sensor', ...near(10), georel: 'near;maxDistance==0' }, 'georel'],
     [{ type: 'Sensor', q: 'a==' }, 'q'],
+    [{ type: 'Sensor', q: 'id=="urn:ngsi-ld:Sensor:1"' }, 'q: id is no attribute; use the parameter id'],
+    [{ type: 'Sensor', q: 'sosa:observes;!scope|sosa:observes{id}=="urn:x"' }, 'use the parameter scopeQ'],
     [{ type: 'Sensor', timerel: 'after' }, 'timeAt'],
     [{ type: 'Sensor', timeAt: '2020-01-01T00:00:00Z' }, 'timeAt'],
     [{ type: 'Sensor', timerel: 'after', timeAt: 'yesterday' }, 'timeAt'],
