@@ -7,6 +7,7 @@ import type { Json, ListRequest, RouteEnvironment } from '#contract'
 import { isObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { type AnsweringPorts, createAnswering, entitiesPath, type Reply } from './answering.ts'
+import { overview } from './description.ts'
 
 export interface RoutePorts extends AnsweringPorts {
   readonly status: () => object
@@ -33,6 +34,10 @@ export function createRoutes(ports: RoutePorts) {
           throw new GatewayError('http.method-not-allowed', `${request.method} is not for this path`, {
             allow: method,
           })
+      }
+      if (path === '') {
+        only('GET')
+        return Response.json(overview)
       }
       if (path === entitiesPath) {
         only('GET')

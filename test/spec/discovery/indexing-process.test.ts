@@ -53,6 +53,20 @@ async function seenAfter(seconds: number, type = 'IotStream'): Promise<string[]>
   return (answer.json() as { id: string }[]).map(({ id }) => id)
 }
 
+it('tells at its root what there is', async () => {
+  const answer = await client.get('/indexing/')
+  expect([answer.status, answer.json()]).toMatchObject([
+    200,
+    {
+      title: 'Indexing',
+      openapi: 'openapi.json',
+      operations: { 'GET api/broker': 'Brokers that are indexed' },
+    },
+  ])
+  const wrong = await client.ask('POST', '/indexing/')
+  expect([wrong.status, wrong.headers['allow']]).toEqual([405, 'GET'])
+})
+
 it('knows when a stream was last seen, by the value', async () => {
   const start = 1_750_000_000
   for (const at of [0, 10, 20]) await send(start + at)
