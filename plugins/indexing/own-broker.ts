@@ -184,7 +184,11 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
       take,
       async readAnew() {
         included = undefined
-        const anew = await read()
+        let anew = from
+        working = patiently(async () => {
+          anew = await read()
+        })
+        await working
         aim = changes.position()
         arrive(anew)
         return anew

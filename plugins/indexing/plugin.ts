@@ -42,12 +42,12 @@ export default definePlugin<IndexingSettings, Needs>({
 function start(host: IndexingHost): Running {
   const { mdr, changes, database, log, signal, clock } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
-  const remotes = createRemotes({ host, brokers, catalogue })
-
   /** What fails at its end is not told. */
   const tell = (during: string) => (error: unknown) => {
     if (!signal.aborted) log.error('plugin.failed', { plugin: 'indexing', during, error })
   }
+  const remotes = createRemotes({ host, brokers, catalogue, tell })
+
   const look = (): void => {
     void (async () => {
       await own.note()
@@ -57,6 +57,13 @@ function start(host: IndexingHost): Running {
   function begin(): void {
     void own.start().then(look).catch(tell('reading the broker'))
     remotes.start()
+  }
+
+  let rebuilding: Promise<void> | undefined
+  async function rebuild(): Promise<void> {
+    await remotes.stop()
+    if (await empty()) begin()
+    else remotes.start()
   }
 
   const registrations = createBrokerRoutes({ remotes, catalogue, now: clock.now })
@@ -74,11 +81,7 @@ function start(host: IndexingHost): Running {
     asked: () => [mdr, ...remotes.asked()],
     aged: remotes.warnings,
     seenLast: remotes.seenWarnings,
-    async rebuild() {
-      await remotes.stop()
-      if (await empty()) begin()
-      else remotes.start()
-    },
+    rebuild: () => (rebuilding ??= rebuild().finally(() => (rebuilding = undefined))),
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
@@ -90,7 +93,8 @@ function start(host: IndexingHost): Running {
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
     },
     list: routes.list,
-    open: openPaths,
+    // The root has no data.
+    open: ['/', ...openPaths],
     description,
     status,
     complaints: remotes.complaints,

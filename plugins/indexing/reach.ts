@@ -54,10 +54,12 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
       const base = callbackBase()
       return base && `${base}/api/notification/${purpose}/${key}.${signatureOf(secret, purpose)}`
     },
-    /** With the credentials of the settings. @throws config.invalid for files that cannot be read. */
+    /** With the credentials of the settings, which may name this machine. @throws config.invalid for files that cannot be read. */
     open(address: string, tenant: string | undefined): BrokerPort & { close(): void } {
-      const { tenant: usual, ...credentials } = declared.get(placeOf(address)) ?? { url: address }
-      return remote({ ...credentials, url: address, tenant: tenant ?? usual })
+      const known = declared.get(placeOf(address))
+      const { tenant: usual, ...credentials } = known ?? { url: address }
+      const isConfigured = known !== undefined
+      return remote({ ...credentials, url: address, tenant: tenant ?? usual, isConfigured })
     },
     asking: (port: BrokerPort, ended: AbortSignal = signal): Asking =>
       createAsking({

@@ -47,6 +47,8 @@ export interface RemotePorts {
   readonly catalogue: Catalogue
   readonly clock: Clock
   readonly log: Log
+  /** Takes errors of what nobody waits for. */
+  readonly tell: (during: string) => (error: unknown) => void
   /** Address of the callback for a purpose; undefined while nobody can reach us. */
   readonly callback: (purpose: string) => string | undefined
   /** Where it is to notify us, and whether nobody there reaches that. */
@@ -175,6 +177,18 @@ export function createRemote(ports: RemotePorts) {
     return false
   }
 
+  /** Something went wrong here, which the next look may find mended: a disk that is full, or fails. */
+  function fail(error: Error): void {
+    isBehind = true
+    ports.tell(`following ${host}`)(error)
+    try {
+      brokers.set(b, { state: 'refused' })
+      note({ reason: error.message })
+    } catch {
+      // Then its row cannot be written either.
+    }
+  }
+
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, ms).unref()
@@ -191,10 +205,7 @@ export function createRemote(ports: RemotePorts) {
         await turn()
       } catch (error) {
         if (isClosed || signal.aborted) break
-        isBehind = true
-        brokers.set(b, { state: 'refused' })
-        note({ reason: (error as Error).message })
-        log.error('plugin.failed', { plugin: 'indexing', during: `following ${host}`, error })
+        fail(error as Error)
       }
       if (!isClosed) await pause(limits.indexBrokerLookMs.value)
     }

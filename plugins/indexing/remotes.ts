@@ -28,6 +28,8 @@ export interface RemotesPorts {
   readonly host: Host<RemotesSettings, 'mdr' | 'remote'>
   readonly brokers: Brokers
   readonly catalogue: Catalogue
+  /** Takes errors of what nobody waits for. */
+  readonly tell: (during: string) => (error: unknown) => void
 }
 
 const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
@@ -35,7 +37,7 @@ const isRemote = ({ b }: BrokerRow): boolean => b !== ownBroker
 
 export type Remotes = ReturnType<typeof createRemotes>
 
-export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
+export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) {
   const { settings, clock, log, signal } = host
   const reach = createReach(host)
   const running = new Map<number, Running>()
@@ -58,7 +60,7 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
     const callback = reach.callback(row.key, secret)
     const notifying = reach.notifying(row.host)
     const remote = createRemote({
-      ...{ row, asking, brokers, catalogue, clock, log, callback, notifying, learn },
+      ...{ row, asking, brokers, catalogue, clock, log, tell, callback, notifying, learn },
       signal: ended,
     })
     const one = { asking, port, remote, abort }
@@ -102,15 +104,31 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
     void lookAtLeaving()
   }
 
+  const dropLater = (row: BrokerRow): void => void drop(row).catch(tell(`forgetting ${row.host}`))
+
   async function lookAtLeaving(): Promise<void> {
     for (const row of brokers.all().filter(isLeaving)) {
       if (signal.aborted) return
-      const port = reach.open(row.host, factsOf(row).tenant)
-      try {
-        await leave(row.key, reach.asking(port), { brokers, clock, log })
-      } finally {
-        port.close()
-      }
+      await leaveOne(row).catch(tell(`forgetting ${row.host}`))
+    }
+  }
+
+  async function leaveOne(row: BrokerRow): Promise<void> {
+    // A kill, or a disk that failed, may have kept some of it.
+    await catalogue.removeAll(row.b)
+    const port = reach.open(row.host, factsOf(row).tenant)
+    try {
+      if (await leave(row.key, reach.asking(port), { brokers, clock, log })) beginDeclared()
+    } finally {
+      port.close()
+    }
+  }
+
+  /** Begins to follow brokers of the settings. One that still leaves, since they named it no more, is begun when it has left. */
+  function beginDeclared(): void {
+    for (const address of reach.declared()) {
+      const isKnown = brokers.byHost(address) !== undefined || registrar.isRegistering(address)
+      if (!host.isOwn(address) && !isKnown) begin(add(address, 'declared'))
     }
   }
 
@@ -124,7 +142,7 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
       const others = (factsOf(row).learntFrom ?? []).filter((key) => key !== from)
       const learntFrom = places.has(placeOf(row.host)) ? [...others, from] : others
       brokers.set(row.b, { facts: { ...row.facts, learntFrom } })
-      if (learntFrom.length === 0) void drop(row)
+      if (learntFrom.length === 0) dropLater(row)
     }
     for (const address of named) {
       if (brokers.byHost(address) !== undefined || registrar.isRegistering(address)) continue
@@ -158,14 +176,13 @@ export function createRemotes({ host, brokers, catalogue }: RemotesPorts) {
           row.origin === 'declared'
             ? reach.declaredAs(row.host) === undefined
             : row.origin === 'learnt' && !settings.learn
-        if (isUnwanted) void drop(row)
+        if (isUnwanted) dropLater(row)
         else begin(respelt(row, brokers, reach))
       }
-      for (const address of reach.declared())
-        if (!host.isOwn(address) && brokers.byHost(address) === undefined) begin(add(address, 'declared'))
+      beginDeclared()
       leaving ??= setInterval(() => void lookAtLeaving(), limits.indexBrokerLookMs.value).unref()
       void lookAtLeaving()
-      void learnFromOwn()
+      void learnFromOwn().catch(tell('learning brokers'))
     },
 
     register: registrar.register,

@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
@@ -27,9 +28,12 @@ const state = {
   >(),
   tokensGiven: [] as string[],
   tenants: new Set<unknown>(),
+  /** How often the first page of its streams was given. */
+  readings: 0,
 }
 let server: Server
 let address: string
+let declared: Readonly<Record<string, string>>
 let index: GatewayInside
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -75,6 +79,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (limit > 100) return end(403, { title: 'too many results' })
   const isStreams = url.searchParams.get('type') === iri.IotStream
   const offset = Number(url.searchParams.get('offset') ?? 0)
+  if (isStreams && offset === 0 && limit > 1) state.readings++
   const all = isStreams ? state.streams.map((n) => stream(n)) : []
   const ids = url.searchParams.get('id')?.split(',')
   const found =
@@ -93,10 +98,13 @@ beforeAll(async () => {
   const passwordFile = join(folder, 'password')
   writeFileSync(passwordFile, 'secret\n', { mode: 0o600 })
   const identity = { url: address, name: 'gateway', passwordFile }
-  index = await startIndex({
+  declared = {
     SELVEDGE_INDEXING_BROKERS: JSON.stringify([{ url: address, tenant: 'site7', identity }]),
     SELVEDGE_INDEXING_PAGES_PER_SECOND: '50',
-  })
+    // Of clients; the settings may name this machine.
+    SELVEDGE_OUTBOUND_ALLOW_LOOPBACK: 'false',
+  }
+  index = await startIndex(declared)
 })
 afterAll(async () => {
   await index.close()
@@ -165,10 +173,14 @@ describe('a broker of the settings', () => {
     expect(await registrationOf(address)).toMatchObject({ lastCrawl: { added: 1, removed: 5, changed: 0 } })
   })
 
-  it('is read again when the index is built anew', async () => {
-    expect((await index.send('POST', '/indexing/api/rebuild', {})).status).toBe(202)
+  it('is read again, once, when the index is built anew, whoever asks for that meanwhile', async () => {
+    state.readings = 0
+    const rebuild = () => index.send('POST', '/indexing/api/rebuild', {})
+    const answers = await Promise.all([rebuild(), rebuild(), rebuild()])
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202])
     await vi.waitFor(async () => expect(await streams()).toHaveLength(246), patience)
     await following()
+    expect(state.readings).toBe(1)
   })
 
   it('is left when the settings name it no more', async () => {
@@ -177,6 +189,28 @@ describe('a broker of the settings', () => {
     index = passwordless
     await vi.waitFor(async () => expect(await streams()).toEqual([]), patience)
     expect(await registrationOf(address)).toBeUndefined()
+  })
+
+  it('is left to its end after a kill, and followed when they name it again', async () => {
+    await index.close()
+    index = await startIndex(declared)
+    await following()
+    await index.close()
+    // As a kill leaves it that comes before its entries are gone.
+    const file = new Database(join(folder, 'index', 'plugins', 'indexing.db'))
+    const left = JSON.stringify({ secret: 'x', subscriptions: { stream: 'urn:x' }, leftAt: Date.now() })
+    file.prepare("UPDATE broker SET state = 'leaving', facts = ? WHERE origin = 'declared'").run(left)
+    file.close()
+    state.isAway = true
+    index = await startIndex(declared)
+    await vi.waitFor(async () => expect(await streams()).toEqual([]), patience)
+    expect(await registrationOf(address)).toBeUndefined()
+    state.isAway = false
+    await following()
+    expect(await streams()).toHaveLength(246)
+    await index.close()
+    index = await startIndex({})
+    await vi.waitFor(async () => expect(await registrationOf(address)).toBeUndefined(), patience)
   })
 })
 

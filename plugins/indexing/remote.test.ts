@@ -1,0 +1,66 @@
+/**
+ * A registered broker is followed again after the index could not write its own file.
+ */
+import { afterAll, afterEach, expect, it, vi } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { createLog } from '#base/log.ts'
+import type { BrokerAnswer, BrokerPort } from '#contract'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createPluginDatabase } from '#test/kit/plugin-database.ts'
+import { createAsking } from './asking.ts'
+import { createBrokers } from './brokers.ts'
+import { createCatalogue } from './catalogue.ts'
+import { createRemote } from './remote.ts'
+import { tables } from './tables.ts'
+
+const database = createPluginDatabase(tables)
+afterAll(() => database.close())
+afterEach(restoreLimits)
+
+/** A broker without entities that takes subscriptions. */
+function createEmptyBroker(): BrokerPort {
+  const subscriptions = new Map<string, string>()
+  return {
+    address: 'http://127.0.0.1:1',
+    async exchange({ method, path, body }): Promise<BrokerAnswer> {
+      const answer = (status: number, text: string): BrokerAnswer => ({ status, text, headers: {} })
+      if (!path.includes('/subscriptions')) return answer(200, '[]')
+      if (method === 'POST') {
+        subscriptions.set((JSON.parse(String(body)) as { id: string }).id, String(body))
+        return answer(201, '')
+      }
+      const known = subscriptions.get(decodeURIComponent(path.split('/').at(-1)!))
+      return known === undefined ? answer(404, '{}') : answer(200, known)
+    },
+  }
+}
+
+it('is looked at again and again while nothing can be written', async () => {
+  setLimit('indexBrokerLookMs', 20)
+  const brokers = createBrokers(database, Date.now)
+  const row = brokers.add('http://127.0.0.1:1', 'declared', { secret: 'x' })
+  const { signal } = new AbortController()
+  const { monotonic } = systemClock
+  const errors: unknown[] = []
+  const remote = createRemote({
+    ...{ row, brokers, signal, clock: systemClock },
+    asking: createAsking({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
+    catalogue: createCatalogue(database, monotonic),
+    log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
+    tell: () => (error) => errors.push(error),
+    callback: (purpose) => `http://here/${purpose}`,
+    notifying: () => ({ base: 'http://here', isHidden: false }),
+  })
+  const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
+  const write = (isAllowed: boolean): unknown =>
+    database.prepare(`PRAGMA query_only = ${isAllowed ? 0 : 1}`).run()
+  const within = { timeout: 10_000, interval: 10 }
+  remote.start()
+  await vi.waitFor(follows, within)
+  write(false)
+  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), within)
+  write(true)
+  brokers.set(row.b, { state: 'refused' })
+  await vi.waitFor(follows, within)
+  await remote.close()
+})
