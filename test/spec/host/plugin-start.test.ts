@@ -118,10 +118,9 @@ describe('a plugin that starts', () => {
       seen.length = 0
       const { promise, resolve } = Promise.withResolvers<void>()
       const begun = isBegun()
-      host = openPlugins(open, temporary.folder, [opening(promise)])
-      void host.start()
+      void site.start([opening(promise)])
       await begun
-      const closed = host.close()
+      const closed = site.host.close()
       await new Promise((done) => setTimeout(done, 10))
       resolve()
       await closed
@@ -130,13 +129,14 @@ describe('a plugin that starts', () => {
 
     it('is not waited for longer than one that works', async () => {
       setLimit('pluginDrainMs', 10)
+      const { promise, resolve } = Promise.withResolvers<void>()
       const begun = isBegun()
-      host = openPlugins(open, temporary.folder, [opening(new Promise(() => undefined))])
-      void host.start()
+      const started = site.start([opening(promise)])
       await begun
-      await host.close()
-      expect(host.status()).toMatchObject({ echo: { state: 'closed' } })
-      host = undefined
+      await site.host.close()
+      expect(site.host.status()).toMatchObject({ echo: { state: 'closed' } })
+      resolve()
+      await started
     })
   })
 
