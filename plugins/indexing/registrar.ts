@@ -9,6 +9,7 @@ import { alreadyExists, badRequestData } from '#ngsi-ld/problem.ts'
 import type { Asking, Trouble } from './asking.ts'
 import type { BrokerRow, Brokers } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
+import { isLeaving } from './leaving.ts'
 import { placeOf } from './place.ts'
 import { addressOf, type Reach } from './reach.ts'
 import { factsOf, type Remote, type RemoteFacts } from './remote.ts'
@@ -30,14 +31,13 @@ export interface RegistrarPorts {
   readonly reach: Reach
   readonly brokers: Brokers
   readonly catalogue: Catalogue
-  readonly isLeaving: (row: BrokerRow) => boolean
   readonly add: (address: string, more: Partial<RemoteFacts>) => BrokerRow
   readonly open: (row: BrokerRow) => Running
   readonly close: (b: number) => Promise<void>
 }
 
 export function createRegistrar(ports: RegistrarPorts) {
-  const { host, reach, brokers, catalogue, isLeaving, add, open, close } = ports
+  const { host, reach, brokers, catalogue, add, open, close } = ports
   const registering = new Set<string>()
 
   /** @throws GatewayError where it is known, ours, or one too many. */

@@ -11,7 +11,7 @@ import { notFound } from '#ngsi-ld/problem.ts'
 import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { indexedTypes } from './kinds.ts'
-import { leave } from './leaving.ts'
+import { isLeaving, lookAtLeaving } from './leaving.ts'
 import { complaintsOf, seenWarningsOf, warningsOf } from './outlook.ts'
 import { placeOf } from './place.ts'
 import { addressOf, createReach, type Reach, type ReachSettings, signatureOf } from './reach.ts'
@@ -32,7 +32,6 @@ export interface RemotesPorts {
   readonly tell: (during: string) => (error: unknown) => void
 }
 
-const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
 const isRemote = ({ b }: BrokerRow): boolean => b !== ownBroker
 
 export type Remotes = ReturnType<typeof createRemotes>
@@ -41,8 +40,7 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
   const { settings, clock, log, signal } = host
   const reach = createReach(host)
   const running = new Map<number, Running>()
-  let leaving: NodeJS.Timeout | undefined
-  let starting: NodeJS.Timeout | undefined
+  let [leaving, starting]: (NodeJS.Timeout | undefined)[] = []
 
   function open(row: BrokerRow): Running {
     const { secret, tenant: given } = factsOf(row)
@@ -101,31 +99,17 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
     const now = brokers.get(row.b) ?? row
     brokers.set(row.b, { state: 'leaving', load: null, facts: { ...now.facts, leftAt: clock.now() } })
     await catalogue.removeAll(row.b)
-    void lookAtLeaving()
+    lookAround()
   }
 
-  const dropLater = (row: BrokerRow): void => void drop(row).catch(tell(`forgetting ${row.host}`))
-
-  async function lookAtLeaving(): Promise<void> {
-    for (const row of brokers.all().filter(isLeaving)) {
-      if (signal.aborted) return
-      await leaveOne(row).catch(tell(`forgetting ${row.host}`))
-    }
-  }
-
-  async function leaveOne(row: BrokerRow): Promise<void> {
-    // A kill, or a disk that failed, may have kept some of it.
-    await catalogue.removeAll(row.b)
-    const port = reach.open(row.host, factsOf(row).tenant)
-    try {
-      if (await leave(row.key, reach.asking(port), { brokers, clock, log })) beginDeclared()
-    } finally {
-      port.close()
-    }
+  function lookAround(): void {
+    const looked = lookAtLeaving({ brokers, catalogue, reach, clock, log, signal, tell })
+    void looked.then(beginDeclared).catch(tell('following brokers of the settings'))
   }
 
   /** Begins to follow brokers of the settings. One that still leaves, since they named it no more, is begun when it has left. */
   function beginDeclared(): void {
+    if (leaving === undefined) return
     for (const address of reach.declared()) {
       const isKnown = brokers.byHost(address) !== undefined || registrar.isRegistering(address)
       if (!host.isOwn(address) && !isKnown) begin(add(address, 'declared'))
@@ -142,7 +126,7 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
       const others = (factsOf(row).learntFrom ?? []).filter((key) => key !== from)
       const learntFrom = places.has(placeOf(row.host)) ? [...others, from] : others
       brokers.set(row.b, { facts: { ...row.facts, learntFrom } })
-      if (learntFrom.length === 0) dropLater(row)
+      if (learntFrom.length === 0) void drop(row).catch(tell(`forgetting ${row.host}`))
     }
     for (const address of named) {
       if (brokers.byHost(address) !== undefined || registrar.isRegistering(address)) continue
@@ -160,7 +144,7 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
   }
 
   const registrar = createRegistrar({
-    ...{ host, reach, brokers, catalogue, isLeaving, open, close },
+    ...{ host, reach, brokers, catalogue, open, close },
     add: (address, more) => add(address, 'registered', more),
   })
 
@@ -176,12 +160,12 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
           row.origin === 'declared'
             ? reach.declaredAs(row.host) === undefined
             : row.origin === 'learnt' && !settings.learn
-        if (isUnwanted) dropLater(row)
+        if (isUnwanted) void drop(row).catch(tell(`forgetting ${row.host}`))
         else begin(respelt(row, brokers, reach))
       }
+      leaving ??= setInterval(lookAround, limits.indexBrokerLookMs.value).unref()
       beginDeclared()
-      leaving ??= setInterval(() => void lookAtLeaving(), limits.indexBrokerLookMs.value).unref()
-      void lookAtLeaving()
+      lookAround()
       void learnFromOwn().catch(tell('learning brokers'))
     },
 
@@ -199,8 +183,6 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
 
     /** Those that are followed, or to be. */
     all: standing,
-    /** Those whose subscriptions are still to be removed there. */
-    leaving: (): BrokerRow[] => brokers.all().filter(isLeaving),
 
     /**
      * Takes in a notification. @throws http.unauthorized, ngsi-ld.not-found, http.busy
