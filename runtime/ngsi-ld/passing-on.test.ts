@@ -4,6 +4,7 @@ import { coreContext } from './context.ts'
 import { passedOn, readNotified } from './passing-on.ts'
 import { parseQuery } from './query-parse.ts'
 import type { Registration } from './registration.ts'
+import { parseScopeQuery } from './scope-query.ts'
 import { defaultTriggers, type Subscription } from './subscription.ts'
 
 const endpoint = { uri: 'http://here/notify' }
@@ -82,6 +83,13 @@ it('leaves conditions out that the source cannot judge, and asks for what they l
   expect([blind?.q, blind?.notification.attributes]).toEqual([undefined, ['flow']])
   const seeing = passedOn(subscription, source(pumps), 0)
   expect([seeing?.q, seeing?.notification.attributes]).toEqual([q, ['flow', 'heat']])
+})
+
+it('passes scopes on, but not where several may hold parts of an entity', () => {
+  const subscription = { ...base, scopeQ: parseScopeQuery('/north') }
+  expect(passedOn(subscription, source(pumps), 0)?.scopeQ).toEqual(subscription.scopeQ)
+  const split = passedOn({ ...subscription, splitEntities: true }, source(pumps), 0)
+  expect([split?.entities, split?.scopeQ]).toEqual([base.entities, undefined])
 })
 
 it('reads what is new, what was before and what is gone', () => {

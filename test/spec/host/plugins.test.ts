@@ -170,7 +170,8 @@ describe('what a plugin follows', () => {
     expect(site.host.complaints()).toEqual([])
   })
 
-  it('tells values observed to who wants them', async () => {
+  it('tells values observed to who wants them, whatever they are and of however many streams', async () => {
+    setLimit('pluginStreamsKept', 1)
     const seen: unknown[] = []
     await create('urn:x:1', 'Other')
     const watching = definePlugin({
@@ -195,6 +196,13 @@ describe('what a plugin follows', () => {
     const one = { id: 'urn:x:1', name: 'a' }
     await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(1))
     await vi.waitFor(() => expect(seen.at(-1)).toEqual({ ...one, time: at + 1000, value: 8 }))
+    await create('urn:x:2', 'Other')
+    await observe(site.open, 'urn:x:2', 'a', at, { open: true })
+    await vi.waitFor(() =>
+      expect(seen.at(-1)).toEqual({ id: 'urn:x:2', name: 'a', time: at, value: { open: true } }),
+    )
+    await observe(site.open, 'urn:x:1', 'a', at + 2000, 'shut')
+    await vi.waitFor(() => expect(seen.at(-1)).toEqual({ ...one, time: at + 2000, value: 'shut' }))
   })
 })
 

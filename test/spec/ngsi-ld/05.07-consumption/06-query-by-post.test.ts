@@ -251,10 +251,20 @@ describe('orderBy', () => {
     'orderBy=location&orderFrom=here',
     'pageKey=here',
     'orderBy=power&pageKey=here',
+    ...[
+      ['nothing', []],
+      ['DateTime', [1]],
+      [1, 2, 3],
+    ].map((key) => `orderBy=power&pageKey=${place(key)}`),
   ])('%s shall be 400', async (query) => {
     expect((await gateway.get(`${path}?type=Lamp&${query}`)).status).toBe(400)
   })
 })
+
+/** A position behind an entity with this key. */
+function place(key: unknown): string {
+  return Buffer.from(JSON.stringify([key, 1])).toString('base64url')
+}
 
 describe('GeoJSON', () => {
   const Accept = 'application/geo+json'

@@ -1,4 +1,5 @@
 /** Errors of the HTTP binding [NGSI-LD 5.5.2, 5.5.3, 6.3.2, 6.3.3]: status, body, and headers beside them. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
@@ -170,6 +171,17 @@ it('a body that waits for permission shall be refused before it is sent', async 
     })
     .catch((error: Error) => error)
   expect(answer).toHaveProperty('status', 413)
+})
+
+it('a body that waits for permission and is not too large shall be sent', async () => {
+  const socket = connect(gateway.port, '127.0.0.1')
+  const body = JSON.stringify({ id: 'urn:permitted:1', type: 'T' })
+  const head = ['POST /ngsi-ld/v1/entities HTTP/1.1', 'Host: a', 'Content-Type: application/json']
+  socket.write([...head, `Content-Length: ${body.length}`, 'Expect: 100-continue', '', ''].join('\r\n'))
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1.1 100 /)
+  socket.write(body)
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1.1 201 /)
+  socket.destroy()
 })
 
 it('a failure that is ours shall be 500 with an id under which the log has the truth', async () => {
