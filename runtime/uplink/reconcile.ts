@@ -202,7 +202,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     if (answer === undefined) return 'ended'
     if (answer.isTooLarge === true) return 'too-large'
     const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
-    const others = await othersOf([...there.keys()])
+    const others = await othersOf(part.filter(({ id }) => there.has(id)))
     if (others === undefined || isStopped(task)) return 'ended'
     if (following.isHeld()) return 'held'
     const steps = part.flatMap(({ id }) => {
@@ -234,19 +234,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
-  async function othersOf(ids: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
-    const found = new Map<string, IsOthers>()
-    if ((await live.isSelvedge()) !== true) return found
-    for (let i = 0; i < ids.length; i += limits.digestIdsMax.value) {
-      const some = ids.slice(i, i + limits.digestIdsMax.value).map(encodeURIComponent)
-      const through = encodeURIComponent(ports.alias)
-      const question = `/selvedge/v1/digests?others=${some.join(',')}&through=${through}`
-      const answer = await told(areOthers, () => live.look(question), live)
-      if (answer === undefined) return undefined
-      for (const [id, keys] of Object.entries(answer.json?.others ?? {}))
-        found.set(id, (key) => keys.includes(key))
-    }
-    return found
+  async function othersOf(part: readonly EntityView[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
+    if (part.length === 0 || (await live.isSelvedge()) !== true) return new Map()
+    const ids = part.map(({ id }) => encodeURIComponent(id)).join(',')
+    const question = `/selvedge/v1/digests?others=${ids}&through=${encodeURIComponent(ports.alias)}`
+    const answer = await told(areOthers, () => live.look(question), live)
+    if (answer === undefined) return undefined
+    const all = Object.entries(answer.json?.others ?? {})
+    return new Map(all.map(([id, keys]) => [id, (key) => keys.includes(key)]))
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {
