@@ -22,7 +22,7 @@ export type Outcome =
 export interface Asking {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
-  /** When patience ends, ms. */
+  /** When patience ends, ms of the monotonic clock. */
   readonly until: number
 }
 
@@ -52,13 +52,14 @@ export type Take = (items: JsonObject[]) => void | Promise<void>
 export const entitiesPath = '/ngsi-ld/v1/entities'
 const pageSizes = [limits.rankingPageEntities.value, 500, 100] as const
 
-export function createBackend(port: BrokerPort, now: () => number): Backend {
+export function createBackend(port: BrokerPort, monotonic: () => number): Backend {
   /** Index of the page size that the broker takes. */
   let size = 0
 
   async function ask(path: string, { headers, signal, until }: Asking): Promise<BrokerAnswer | ListAnswer> {
-    if (until <= now()) return { failure: 'timeout', reason: 'the time for all pages is over' }
-    const request = { method: 'GET', path, headers, signal, timeoutMs: until - now() }
+    const left = until - monotonic()
+    if (left <= 0) return { failure: 'timeout', reason: 'the time for all pages is over' }
+    const request = { method: 'GET', path, headers, signal, timeoutMs: left }
     return port.list === undefined ? port.exchange(request) : port.list(request)
   }
 

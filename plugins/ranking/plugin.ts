@@ -65,7 +65,7 @@ interface Asks {
 
 function createAsking(host: RankingHost, port: BrokerPort): Asks {
   const { settings, clock, context } = host
-  const backend = createBackend(port, clock.now)
+  const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
   const turns = createTurns(limits.rankingAtOnce.value, limits.rankingWaitingMax.value)
   const isElsewhere = settings.backend !== 'mdr' && settings.backend !== 'indexing'
@@ -96,7 +96,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
       checkLoop()
       const question = parseQuestion(split)
       return turns.take(async () => {
-        const until = clock.now() + settings.timeoutMs
+        const until = clock.monotonic() + settings.timeoutMs
         const found = await ranking.rank(question, { headers: sent(headers, unconditional), signal, until })
         if (found.kind === 'ranked') return rankedAnswer(question, found)
         if (found.kind === 'refused') return passedAnswer(found.answer)
