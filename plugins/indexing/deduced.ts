@@ -13,6 +13,7 @@ import type { Numbers } from './conditions.ts'
 import { paths } from './kinds.ts'
 import type { Seen } from './seen.ts'
 import type { QueryStatements } from './statements.ts'
+import { jsonIn } from './told.ts'
 import { breathe } from './turns.ts'
 
 /** The header by which it is asked for, with the value `true`. */
@@ -104,9 +105,9 @@ export async function withDerived(
   return all
 }
 
-/** The text of an answer of a broker with the member; as it is where nothing is known of what it holds. */
+/** The text of an answer of a broker with the member; as it is where there are no entities in it. */
 export async function textWithDerived(text: string, how: Parameters<typeof withDerived>[2]): Promise<string> {
-  const body = JSON.parse(text) as Json
+  const body = jsonIn(text)
   const features = isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : undefined
   const isOne = isObject(body) && features === undefined
   const items = features ?? (isOne ? [body] : body)

@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { BrokerAnswer, BrokerPort, Json } from '#contract'
+import type { BrokerAnswer, BrokerPort, Json, WrittenAnswer } from '#contract'
 import { isList, isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { parseProjection, printProjection } from '#ngsi-ld/projection.ts'
 import { printQuery } from '#ngsi-ld/query.ts'
@@ -108,9 +108,12 @@ async function askOne(
     type: answer.headers['content-type'] ?? 'application/json',
     count: answer.headers['ngsild-results-count'],
     by: [broker.address],
-    warnings: [answer.headers['ngsild-warning'] ?? []].flat(),
+    warnings: warningsIn(answer),
   }
 }
+
+const warningsIn = ({ headers }: Pick<WrittenAnswer, 'headers'>): readonly string[] =>
+  [headers['ngsild-warning'] ?? []].flat()
 
 const ask = (
   broker: BrokerPort,
@@ -141,6 +144,8 @@ interface Part {
   /** Or features. */
   readonly entities: readonly JsonObject[]
   readonly type?: string | undefined
+  /** What its answers warned of. */
+  readonly warnings: ReadonlySet<string>
   readonly refusal?: Forwarded | GatewayError
 }
 
@@ -151,13 +156,17 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
       'ngsi-ld.not-supported',
       `orderBy over the entities of ${brokers.length} brokers: ask with local=true for those of this gateway`,
     )
-  const wanted = count ? limits.indexForwardEntities.value : offset + limit
-  if (wanted > limits.indexForwardEntities.value)
+  const most = limits.indexForwardEntities.value
+  if (offset + limit > most)
+    throw new GatewayError('ngsi-ld.too-many-results', `pages of several brokers end at ${most} entities`)
+  // One more tells whether there are more than can be counted.
+  const wanted = count ? most + 1 : offset + limit
+  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, wanted)))
+  if (parts.some(({ entities: found }) => found.length > most))
     throw new GatewayError(
       'ngsi-ld.too-many-results',
-      `pages of several brokers end at ${limits.indexForwardEntities.value} entities`,
+      `entities of several brokers are counted up to ${most} of each`,
     )
-  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, wanted)))
   const refusals = parts.flatMap(({ refusal }) => refusal ?? [])
   if (refusals.length === parts.length) {
     const [first] = refusals as [Forwarded | GatewayError]
@@ -181,8 +190,8 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
     count: count ? String(all.length) : undefined,
     by: brokers.flatMap(({ address }, i) => (parts[i]!.refusal === undefined ? [address] : [])),
     warnings: brokers.flatMap(({ address }, i) => {
-      const refusal = parts[i]!.refusal
-      if (refusal === undefined) return []
+      const { refusal, warnings } = parts[i]!
+      if (refusal === undefined) return [...warnings]
       const why = refusal instanceof GatewayError ? refusal.message : `it answered ${refusal.status}`
       return [warningOf(`${address} is left out: ${why}`)]
     }),
@@ -192,6 +201,8 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
 /** The first so many entities of a broker, page by page. */
 async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Promise<Part> {
   const found: JsonObject[] = []
+  const warnings = new Set<string>()
+  const refused = (refusal: Forwarded | GatewayError): Part => ({ entities: [], warnings, refusal })
   let type: string | undefined
   const step = Math.min(wanted, limits.pageMax.value)
   const parameters = joined(asking.parameters)
@@ -199,25 +210,23 @@ async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Prom
     const paging = { limit: step, offset: found.length, count: false }
     try {
       const answer = await askOne(broker, { ...asking, ...(parameters && { parameters }), paging })
-      if (answer.status !== 200) return { entities: [], refusal: answer }
+      if (answer.status !== 200) return refused(answer)
       const page = itemsIn(JSON.parse(answer.text) as Json)
       type ??= answer.type
       if (page === undefined)
-        return {
-          entities: [],
-          refusal: new GatewayError('peer.refused', `${broker.address} answered no entities`),
-        }
+        return refused(new GatewayError('peer.refused', `${broker.address} answered no entities`))
+      for (const warning of answer.warnings) warnings.add(warning)
       found.push(...(parameters === undefined ? page : page.map(unjoined)))
       if (page.length < step) break
     } catch (error) {
-      const refusal =
+      return refused(
         error instanceof GatewayError
           ? error
-          : new GatewayError('peer.refused', `${broker.address} answered what is no JSON`)
-      return { entities: [], refusal }
+          : new GatewayError('peer.refused', `${broker.address} answered what is no JSON`),
+      )
     }
   }
-  return { entities: found, type }
+  return { entities: found, type, warnings }
 }
 
 /** Entities of a list, features of a collection. */
@@ -253,7 +262,7 @@ export async function askForOne(
       type: answer.headers['content-type'] ?? 'application/json',
       count: undefined,
       by: [broker.address],
-      warnings,
+      warnings: [...warnings, ...warningsIn(answer)],
     }
     if (answer.status === 200) return found
     last ??= found
