@@ -51,6 +51,7 @@ async function look(settings: Settings): Promise<Finding[]> {
   return [
     ...folder.findings,
     ...credentials(settings),
+    ...namedFiles(settings),
     await portFinding('HTTP port', settings.host, settings.http.port, folder.inUse),
     await portFinding('MQTT port', settings.host, settings.mqtt.port, folder.inUse),
     ...(await pluginPortFindings(settings, folder.inUse)),
@@ -92,7 +93,7 @@ function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
   return { findings: [{ what, ok: true, text: folder + use }, ...tenants, ...unreadable], inUse: facts.inUse }
 }
 
-function credentials({ host, http, mqtt, bridgeIn, outbound }: Settings): Finding[] {
+function credentials({ host, http, mqtt }: Settings): Finding[] {
   const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be made at the first start'
   const { tokenFile } = http
   const { passwordFile } = mqtt
@@ -102,18 +103,50 @@ function credentials({ host, http, mqtt, bridgeIn, outbound }: Settings): Findin
   return [
     ...(http.port === 'off' ? [] : [finding('HTTP token', token)]),
     ...(mqtt.port === 'off' ? [] : [finding('MQTT passwords', users)]),
-    ...(outbound.caFile === undefined ? [] : [authorities('outbound', outbound.caFile)]),
-    ...bridgeIn.flatMap(({ passwordFile, caFile }, i) => [
-      ...(passwordFile === undefined
-        ? []
-        : [finding(`password of bridgeIn[${i}]`, () => requireSecretFile(passwordFile) && passwordFile)]),
-      ...(caFile === undefined ? [] : [authorities(`bridgeIn[${i}]`, caFile)]),
-    ]),
   ]
 }
 
-const authorities = (of: string, caFile: string): Finding =>
-  finding(`authorities of ${of}`, () => readAuthorities(caFile) && caFile)
+/** Files that have to be there, of those that are asked or told. */
+function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settings): Finding[] {
+  const { bridgeIn, uplinks, register, copies, tunnels } = settings
+  const of = (name: string, all: readonly Files[]): Finding[] =>
+    all.flatMap((one, i) => filesOf(`${name}[${i}]`, one))
+  return [
+    ...filesOf('outbound', outbound),
+    ...of('bridgeIn', bridgeIn),
+    ...of('uplinks', uplinks),
+    ...of('register', register),
+    ...of('copies', copies),
+    ...of('tunnels', tunnels),
+    ...(indexing.enabled ? of('indexing.brokers', indexing.brokers) : []),
+    ...(ranking.enabled ? filesOf('ranking', ranking) : []),
+    ...(search.enabled ? filesOf('search', search) : []),
+  ]
+}
+
+interface Files {
+  readonly tokenFile?: string | undefined
+  readonly passwordFile?: string | undefined
+  readonly headerFiles?: Readonly<Record<string, string>> | undefined
+  readonly identity?: { readonly passwordFile: string } | undefined
+  readonly caFile?: string | undefined
+}
+
+function filesOf(of: string, { tokenFile, passwordFile, headerFiles, identity, caFile }: Files): Finding[] {
+  const secrets = {
+    token: tokenFile,
+    password: passwordFile ?? identity?.passwordFile,
+    ...headerFiles,
+  }
+  return [
+    ...Object.entries(secrets).flatMap(([what, file]) =>
+      file === undefined ? [] : [finding(`${what} of ${of}`, () => requireSecretFile(file) && file)],
+    ),
+    ...(caFile === undefined
+      ? []
+      : [finding(`authorities of ${of}`, () => readAuthorities(caFile) && caFile)]),
+  ]
+}
 
 /** What `look` returns is fine; what it throws is not. */
 function finding(what: string, look: () => string): Finding {

@@ -123,6 +123,31 @@ describe('settings that stand', () => {
     })
   })
 
+  it('finds the files of components in the data folder, like all others', async () => {
+    const identity = { url: 'http://idm', name: 'n', passwordFile: 'idm' }
+    const brokers = [
+      { url: 'http://b', tokenFile: 't', caFile: 'ca.pem' },
+      { url: 'http://c', identity },
+    ]
+    const { settings } = await settingsOf({
+      env: {
+        SELVEDGE_DATA: 'elsewhere',
+        SELVEDGE_INDEXING_BROKERS: JSON.stringify(brokers),
+        SELVEDGE_RANKING_TOKEN_FILE: 'ranking',
+        SELVEDGE_SEARCH_TOKEN_FILE: '/run/search',
+        SELVEDGE_SEARCH_SCHEMA_FOLDER: 'schemas',
+      },
+    })
+    const at = (name: string): string => join(folder, 'elsewhere', name)
+    expect(settings).toMatchObject({
+      indexing: {
+        brokers: [{ tokenFile: at('t'), caFile: at('ca.pem') }, { identity: { passwordFile: at('idm') } }],
+      },
+      ranking: { tokenFile: at('ranking') },
+      search: { tokenFile: '/run/search', schemaFolder: at('schemas') },
+    })
+  })
+
   it('is frozen to the leaves', async () => {
     const { settings } = await settingsOf({ yaml: 'provisioning: {devices: {a: {location: [1, 2]}}}\n' })
     const { location } = settings.provisioning.devices['a']!

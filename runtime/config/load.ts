@@ -205,6 +205,21 @@ function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: stri
       tokenFile: maybeFull(one.tokenFile),
       sourceTokenFile: maybeFull(one.sourceTokenFile),
     })),
+    indexing: {
+      ...given.indexing,
+      brokers: given.indexing.brokers.map((one) => ({
+        ...one,
+        tokenFile: maybeFull(one.tokenFile),
+        identity: one.identity && { ...one.identity, passwordFile: full(one.identity.passwordFile) },
+        caFile: maybeFull(one.caFile),
+      })),
+    },
+    ranking: { ...given.ranking, tokenFile: maybeFull(given.ranking.tokenFile) },
+    search: {
+      ...given.search,
+      tokenFile: maybeFull(given.search.tokenFile),
+      schemaFolder: maybeFull(given.search.schemaFolder),
+    },
     copies: given.copies.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
     tunnels: given.tunnels.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
   }

@@ -55,6 +55,17 @@ describe('selvedge check', () => {
     writeFileSync(join(data, 'mqtt-passwords'), 'alice:secret\n', { mode: 0o600 })
     const config = {
       bridgeIn: [{ url: 'mqtts://b', topics: ['a'], username: 'u', passwordFile: 'pw', caFile: 'ca.pem' }],
+      uplinks: [{ id: 'up', url: 'https://c', headerFiles: { 'X-Key': 'key' } }],
+      indexing: {
+        brokers: [
+          {
+            url: 'https://b',
+            identity: { url: 'https://idm', name: 'n', passwordFile: 'idm' },
+            caFile: 'b.pem',
+          },
+        ],
+      },
+      search: { backend: 'https://s', tokenFile: 'search' },
     }
     writeFileSync(join(folder, 'selvedge.json'), JSON.stringify(config))
     const server = createServer().listen(0, '127.0.0.1')
@@ -77,6 +88,10 @@ describe('selvedge check', () => {
       expect.stringMatching(/^MQTT passwords: .*mqtt-passwords line 1 is not user:scrypt/),
       `password of bridgeIn[0]: ${join(data, 'pw')} does not exist`,
       expect.stringMatching(/^authorities of bridgeIn.0.: .*ca\.pem cannot be read: ENOENT/),
+      `X-Key of uplinks[0]: ${join(data, 'key')} does not exist`,
+      `password of indexing.brokers[0]: ${join(data, 'idm')} does not exist`,
+      expect.stringMatching(/^authorities of indexing.brokers.0.: .*b\.pem cannot be read: ENOENT/),
+      `token of search: ${join(data, 'search')} does not exist`,
       `MQTT port: 127.0.0.1:${port} cannot be listened at: EADDRINUSE`,
     ])
   })
