@@ -1,7 +1,7 @@
 /**
  * The index as it is written. Brokers tell of their entities in any order; writing goes in slices, each one transaction, so that
- * the process answers between them, and a cursor is written with the last of them. A full reading marks what it is told of
- * and sweeps what it was not told of. What partners make of each other follows by `derive.ts`.
+ * the process answers between them; what is told again changes nothing, so who keeps a cursor writes it behind them. A full
+ * reading marks what it is told of and sweeps what it was not told of. What partners make of each other follows by `derive.ts`.
  */
 import { limits } from '#base/limits.ts'
 import type { PluginDatabase } from '#contract'
@@ -16,8 +16,6 @@ export interface Told {
   readonly changed: readonly ToldEntity[]
   /** Ids; unknown ones change nothing. */
   readonly deleted?: readonly string[]
-  /** Written to the broker's row when all of it is in: all before it is in the index. */
-  readonly position?: number | undefined
 }
 
 export type Catalogue = ReturnType<typeof createCatalogue>
@@ -91,8 +89,8 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
   }
 
   /** Takes in what a broker tells, in any order and number; when this is done all of it is found. */
-  async function take(b: number, { changed, deleted = [], position }: Told): Promise<Difference> {
-    const { entries, sql, deriving } = parts
+  async function take(b: number, { changed, deleted = [] }: Told): Promise<Difference> {
+    const { entries, deriving } = parts
     const difference = { added: 0, changed: 0, removed: 0 }
     const generation = generationOf(b)
     const works: (() => keyof Difference | undefined)[] = [
@@ -114,7 +112,6 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
       await database.rest()
     }
     await derive()
-    if (position !== undefined) sql.note.run(position, b)
     return difference
   }
 

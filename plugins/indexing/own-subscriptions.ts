@@ -1,5 +1,5 @@
 /**
- * What the index watches at the gateway's own broker, as real subscriptions there, so that everybody sees who follows what. They
+ * What the index watches at the gateway's own broker, as real subscriptions there, so that whoever asks for followers sees it. They
  * deliver by the log, so nobody is notified. One that was deleted, or whose callback is not ours any more, is made again.
  */
 import { randomBytes } from 'node:crypto'

@@ -41,7 +41,6 @@ function entries(sql: PluginDatabase['prepare']) {
     ),
     generation: sql('SELECT generation FROM broker WHERE b = ?').pluck(),
     nextGeneration: sql('UPDATE broker SET generation = generation + 1 WHERE b = ?'),
-    note: sql('UPDATE broker SET position = ? WHERE b = ?'),
     tallies: sql('SELECT kind, entities FROM tally WHERE b = ?'),
     tally: sql(
       'INSERT INTO tally (b, kind, entities) VALUES (?, ?, ?) ON CONFLICT (b, kind) DO UPDATE SET entities = entities + excluded.entities',
@@ -87,7 +86,6 @@ function derivedRows(sql: PluginDatabase['prepare']) {
     moveStale: sql('UPDATE stale SET behind = ? WHERE n = ?'),
     dropStale: sql('DELETE FROM stale WHERE n = ?'),
 
-    span: sql('SELECT begins, ends, seen FROM span WHERE n = ?'),
     putSpan: sql('INSERT OR REPLACE INTO span (n, begins, ends, seen) VALUES (?, ?, ?, ?)'),
     see: sql('UPDATE span SET seen = ? WHERE n = ?'),
     dropSpan: sql('DELETE FROM span WHERE n = ?'),

@@ -1,5 +1,5 @@
 /**
- * What the index watches at a broker, as subscriptions that everybody sees there: one each for streams, sensors, quality, points,
+ * What the index watches at a broker, as subscriptions there: one each for streams, sensors, quality, points,
  * observed properties and platforms. Here are their bodies; who makes them knows the broker. Pure.
  */
 import type { Json } from '#contract'
