@@ -1,9 +1,12 @@
 /** What differs is told, but for what others wrote later over there; of what only came from here no clock decides. */
 import { expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { differenceOf } from './difference.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { differenceOf, surplusOf } from './difference.ts'
 import type { Step } from './plan.ts'
+import { selectionOf } from './selection.ts'
 
+const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
 const at = (hour: number): number => Date.UTC(2026, 0, 1, hour)
 const label = (value: string, hour: number) => ({
   ...{ type: 'Property', value, modifiedAt: new Date(at(hour)).toISOString() },
@@ -14,6 +17,31 @@ const here: Step = {
 }
 const there = (value: string, hour: number) =>
   ({ id: 'urn:a', type: 'A', label: label(value, hour) }) as Entity
+
+it('what is there and here needs no look at what went here', () => {
+  const entity = { id: 'urn:a', type: 'A', label: { type: 'Property', value: 'here' } } as Entity
+  const view = {
+    ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },
+    times: () => ({ created: at(0), modified: at(2), attributes: {} }),
+  }
+  const told = { ...there('here', 1), createdAt: '2026-01-01T00:00:00Z', modifiedAt: '2026-01-01T00:00:00Z' }
+  const reading = { selection: selectionOf(everything), isFromThere: () => false }
+  const gone = { key: 'mark', name: 'mark', dataset: '', at: at(3), heard: undefined }
+  let looks = 0
+  const following = {
+    droppedOf() {
+      looks++
+      return [gone]
+    },
+  }
+  const ports = { following, reading, isOthers: () => true, onNewer: () => undefined }
+  expect(surplusOf(view, told as unknown as Entity, ports)).toEqual([])
+  expect(looks).toBe(0)
+  const mark = { type: 'Property', value: 1, modifiedAt: new Date(at(1)).toISOString() }
+  expect(surplusOf(view, { ...told, mark } as unknown as Entity, ports)).toEqual([
+    { kind: 'drop', entity: { id: 'urn:a', type: 'A' }, name: 'mark', dataset: '' },
+  ])
+})
 
 it.each([
   ['of others, and later', 'there', 5, true, []],

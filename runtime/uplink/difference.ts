@@ -10,6 +10,7 @@ import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entit
 import { isBelow, isSameScope } from './placing.ts'
 import type { Step } from './plan.ts'
 import { instanceKeys, keyOf, type LeavingPorts } from './reading.ts'
+import { keysThere } from './told.ts'
 
 /**
  * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
@@ -35,7 +36,7 @@ export function surplusOf(
 ): readonly Step[] {
   const entity = view.entity()
   const present = new Set(instanceKeys(entity))
-  const more = new Set(instanceKeys(there).filter((key) => !present.has(key)))
+  const more = new Set(keysThere(there).filter((key) => !present.has(key)))
   if (more.size === 0 || !reading.selection.takes(entity)) return []
   const { id, type } = entity
   const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))

@@ -7,6 +7,7 @@ import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
+import { keysThere } from './told.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
 
@@ -79,22 +80,8 @@ function dropOf({ heard }: Came, entity: Head, key: string): Step {
   return { kind: 'drop', entity, name, dataset, heard }
 }
 
-const noAttributes: ReadonlySet<string> = new Set(['id', 'type', 'scope', '@context', 'expiresAt'])
-
-/** The attribute instances of the entities in an answer, as `name` or `name datasetId`, by entity; undefined of an answer that is no list. */
+/** The attribute instances of the entities in an answer, by entity; undefined of an answer that is no list. */
 function keysIn(text: string): ReadonlyMap<string, readonly string[]> | undefined {
   const entities = parsedJson(text)
-  if (!areEntities(entities)) return undefined
-  return new Map(
-    entities.map((entity) => [
-      entity.id,
-      Object.keys(entity)
-        .filter((name) => !noAttributes.has(name))
-        .flatMap((name) =>
-          listOf(entity[name] as { datasetId?: string }).map(({ datasetId }) =>
-            datasetId === undefined ? name : `${name} ${datasetId}`,
-          ),
-        ),
-    ]),
-  )
+  return areEntities(entities) ? new Map(entities.map((one) => [one.id, keysThere(one)])) : undefined
 }

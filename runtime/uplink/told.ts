@@ -5,10 +5,12 @@
 import type { HistoryDigests } from '#broker/digests.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { isTooLarge } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { later, type Outcome } from './outcome.ts'
+import { keyOf } from './reading.ts'
 
 /** What an answer says. */
 export interface Told<T> {
@@ -32,6 +34,16 @@ export async function toldBy<T>(
     ? { json: undefined }
     : later(`answered ${answer.status} to a question, and not with an answer`)
 }
+
+const noAttributes: ReadonlySet<string> = new Set([
+  ...['id', 'type', 'scope', '@context', 'expiresAt', 'createdAt', 'modifiedAt'],
+])
+
+/** The attribute instances of an entity as another broker tells it, as `name` or `name datasetId`. */
+export const keysThere = (entity: Entity): readonly string[] =>
+  Object.keys(entity)
+    .filter((name) => !noAttributes.has(name))
+    .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)))
 
 const isDigest = (one: unknown): one is Digest => Array.isArray(one) && one.length >= 2
 
