@@ -60,7 +60,7 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
       database = open(file, steps)
     },
     async close() {
-      await log.end()
+      await log.close()
       database.close()
     },
   } satisfies PluginFile)

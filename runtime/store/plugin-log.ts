@@ -19,8 +19,10 @@ export interface PluginLog {
   look(): void
   /** Settles at once while the log is short. @throws GatewayError what copying back failed with, while it is too long. */
   wait(): Promise<void>
-  /** Settles when nothing is copied any more; only then may the file be closed. */
+  /** Settles when nothing is copied any more; only then may the file be taken away. */
   end(): Promise<void>
+  /** The same, for good. */
+  close(): Promise<void>
 }
 
 /** Of works that go on meanwhile, a second round copies what they wrote during the first, and they wait for it. */
@@ -79,6 +81,9 @@ export function createPluginLog(
       })
   }
 
+  // What is written without a transaction makes it longer, too.
+  const looking = setInterval(look, limits.pluginWalLookMs.value).unref()
+
   return Object.freeze({
     look,
     async wait() {
@@ -91,5 +96,9 @@ export function createPluginLog(
       throw failure
     },
     end: async () => copying,
+    async close() {
+      clearInterval(looking)
+      await copying
+    },
   } satisfies PluginLog)
 }

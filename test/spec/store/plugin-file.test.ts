@@ -63,6 +63,15 @@ it('is copied back while a long work goes on, which waits where it is too long',
   expect(c).toBe(1000)
 })
 
+it('is copied back where statements are written one by one, without a transaction', async () => {
+  setLimit('pluginWalLookMs', 5)
+  const insert = open().prepare('INSERT INTO note (text) VALUES (?)')
+  for (let i = 0; i < 200; i++) insert.run('x'.repeat(pageBytes))
+  await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes), patience)
+  const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
+  expect(c).toBe(200)
+})
+
 it('is cut off when all of it is copied, and what is written then is there', async () => {
   const write = writing(open())
   for (let i = 0; i < 60; i++) write()
