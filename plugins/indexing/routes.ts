@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import type { Json, ListRequest, RouteEnvironment } from '#contract'
-import { isObject, listOf, textsOf } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { type AnsweringPorts, createAnswering, entitiesPath, type Reply } from './answering.ts'
 import { overview } from './description.ts'
@@ -105,17 +105,28 @@ async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string
   const parameters = new Map<string, string>()
   for (const [member, value] of Object.entries(body)) {
     if (member === 'type' && value === 'Query') continue
-    if (member === 'entities') for (const [name, text] of selectorOf(value)) parameters.set(name, text)
-    else if (member === 'geoQ' || member === 'temporalQ') {
-      if (!isObject(value)) throw badRequestData('must be an object', member)
-      for (const [name, part] of Object.entries(value)) parameters.set(name, asParameter(part))
+    const within = groups.get(member)
+    if (within !== undefined) {
+      for (const [name, part] of Object.entries(groupOf(value, member))) {
+        if (!within.includes(name)) throw unread(`${member}.${name}`)
+        const text = member === 'entities' ? listed(part, `entities.${name}`) : asParameter(part)
+        parameters.set(name, text)
+      }
     } else if (bodyMembers.has(member)) parameters.set(member, listed(value, member))
-    else throw badRequestData('is not a member of a query that the index reads', member)
+    else throw unread(member)
   }
   return parameters
 }
 
+const unread = (field: string): Error =>
+  badRequestData('is not a member of a query that the index reads', field)
+
 const bodyMembers: ReadonlySet<string> = new Set(['attrs', 'pick', 'omit', 'q', 'scopeQ', 'search'])
+const groups: ReadonlyMap<string, readonly string[]> = new Map([
+  ['entities', ['id', 'idPattern', 'type']],
+  ['geoQ', ['georel', 'geometry', 'coordinates', 'geoproperty']],
+  ['temporalQ', ['timerel', 'timeAt', 'endTimeAt', 'timeproperty']],
+])
 
 const asParameter = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
@@ -127,8 +138,12 @@ function listed(value: Json, field: string): string {
   return texts.join()
 }
 
-function selectorOf(value: Json): [string, string][] {
+function groupOf(value: Json, member: string): JsonObject {
+  if (member !== 'entities') {
+    if (isObject(value)) return value
+    throw badRequestData('must be an object', member)
+  }
   const [one, ...more] = listOf(value)
-  if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', 'entities')
-  return Object.entries(one).map(([name, part]) => [name, listed(part, `entities.${name}`)])
+  if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', member)
+  return one
 }

@@ -65,8 +65,17 @@ describe('a query of the index', () => {
     )
     expect(answer.json()).toEqual([{ id: 'urn:ngsi-ld:IotStream:2' }])
     expect(answer.headers['ngsild-results-count']).toBe('2')
-    const refused = await gateway.send('POST', '/indexing/ngsi-ld/v1/entityOperations/query', { what: 1 })
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('what')])
+  })
+
+  it.each([
+    [{ what: 1 }, 'what: '],
+    [{ constructor: 1 }, 'constructor: '],
+    [{ entities: [{ type: 'Sensor', limit: '1' }] }, 'entities.limit: '],
+    [{ entities: [{ type: 'Sensor' }], geoQ: { q: 'a' } }, 'geoQ.q: '],
+    [{ entities: [{ type: 'Sensor' }], temporalQ: [] }, 'temporalQ: '],
+  ])('refuses a body with members that it does not read: %j', async (body, field) => {
+    const refused = await gateway.send('POST', '/indexing/ngsi-ld/v1/entityOperations/query', body)
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(field)])
   })
 
   it('answers itself, beside a place, for a name that nothing has', async () => {
