@@ -6,13 +6,13 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Asking, Trouble } from './asking.ts'
+import { breathe } from './breathe.ts'
 import type { Brokers, LoadProgress } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { ToldEntity } from './entries.ts'
 import { indexedTypes } from './kinds.ts'
 import { type Page, readAll, readByIds } from './reading.ts'
 import { itemsOf } from './told.ts'
-import { breathe } from './turns.ts'
 
 export interface CrawlPorts {
   readonly b: number

@@ -9,12 +9,12 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { Format } from '#ngsi-ld/representation.ts'
+import { breathe } from './breathe.ts'
 import type { Numbers } from './conditions.ts'
 import { paths } from './kinds.ts'
 import type { Seen } from './seen.ts'
 import type { QueryStatements } from './statements.ts'
 import { jsonIn } from './told.ts'
-import { breathe } from './turns.ts'
 
 /** The header by which it is asked for, with the value `true`. */
 const derivedHeader = 'Selvedge-Index-Derived'

@@ -2,11 +2,11 @@
  * The index as a plugin: keeps what streams, sensors and their partners are, in a file of its own, and answers queries for them by
  * place, time and theme. Here the parts meet; what each does is in its own file.
  */
+import { createAdmission } from '#base/admission.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { isForeign } from '#base/page-origins.ts'
 import { definePlugin, type Host, type Running } from '#contract'
-import { createAdmission } from './admission.ts'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
 import { createBrokers } from './brokers.ts'
 import { createCatalogue } from './catalogue.ts'
@@ -126,7 +126,11 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
     return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
   }
   let current = prepared()
-  const admission = createAdmission()
+  const admission = createAdmission({
+    atOnce: limits.indexQueriesMax.value,
+    waitingMax: limits.indexQueriesWaiting.value,
+    what: 'queries of the index',
+  })
   const selecting: Selecting = {
     deduce: (ids) => current.deduce(ids),
     select: (question, page, signal) =>

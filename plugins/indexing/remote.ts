@@ -6,6 +6,7 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import { createTurns } from '#base/turns.ts'
 import type { Asking, Trouble } from './asking.ts'
 import type { BrokerRow, Brokers } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -68,19 +69,13 @@ export function createRemote(ports: RemotePorts) {
   const told = new Map<string, { readonly at: number; readonly stamp: number }>()
   const counts = { notifications: 0, unreadable: 0 }
   let [isBehind, crawledAt, looked, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
-  let chain: Promise<unknown> = Promise.resolve()
+  /** Works on the index, one after the other. */
+  const inTurn = createTurns()
   let wake: () => void = () => {}
   let isClosed = false
 
   const facts = (): RemoteFacts => factsOf(brokers.get(b) ?? ports.row)
   const note = (change: Partial<RemoteFacts>): void => brokers.set(b, { facts: { ...facts(), ...change } })
-
-  /** Works on the index one after the other. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = chain.then(work)
-    chain = done.catch(() => undefined)
-    return done
-  }
 
   async function make(purpose: string, uri: string): Promise<Trouble | undefined> {
     const made = await subscribe(purpose, uri, asking)
@@ -267,7 +262,7 @@ export function createRemote(ports: RemotePorts) {
       isClosed = true
       wake()
       await running.promise?.catch(() => undefined)
-      await chain
+      await inTurn(async () => undefined)
     },
   })
 }

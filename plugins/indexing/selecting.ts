@@ -3,6 +3,8 @@
  * for, in slices; a slice is narrowed by SQL, then by what only predicates can say, which read documents. Other work
  * has its turn between slices, so what is written meanwhile may or may not be seen.
  */
+
+import { abandoned } from '#base/admission.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity.ts'
@@ -18,7 +20,7 @@ import type { QueryTree } from '#ngsi-ld/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query-match.ts'
 import { matchesScope } from '#ngsi-ld/scope-query.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
-import { abandoned } from './admission.ts'
+import { breathe } from './breathe.ts'
 import { ownBroker } from './brokers.ts'
 import { type Condition, conditionOf, conjunctsOf, type Numbers } from './conditions.ts'
 import { deduce } from './deduced.ts'
@@ -28,7 +30,6 @@ import { inBraces } from './paths.ts'
 import type { Question } from './question.ts'
 import type { Seen } from './seen.ts'
 import type { QueryStatements } from './statements.ts'
-import { breathe } from './turns.ts'
 
 export interface Found {
   /** The entities of the page. */

@@ -2,6 +2,7 @@
  * The ranking component: the wiring of its routes. A query with weights is ranked; everything else that it serves is passed to
  * its backend and back as it is.
  */
+import { createAdmission } from '#base/admission.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { version } from '#base/version.ts'
@@ -12,7 +13,6 @@ import { description } from './description.ts'
 import { explorer } from './explorer.ts'
 import { parseQuestion, splitQuery } from './question.ts'
 import { createRanking } from './ranking.ts'
-import { createTurns } from './turns.ts'
 
 export interface RankingSettings {
   /** `indexing` or `mdr`: of this gateway; else the address of a broker. */
@@ -67,7 +67,11 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
   const { settings, clock, context } = host
   const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
-  const turns = createTurns(limits.rankingAtOnce.value, limits.rankingWaitingMax.value)
+  const admission = createAdmission({
+    atOnce: limits.rankingAtOnce.value,
+    waitingMax: limits.rankingWaitingMax.value,
+    what: 'ranked queries',
+  })
   const isElsewhere = settings.backend !== 'mdr' && settings.backend !== 'indexing'
   const hidden = new Set([...unsent, ...(isElsewhere ? credentials : [])])
   const sent = (headers: Headers, without = hidden): Record<string, string> =>
@@ -95,7 +99,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
       }
       checkLoop()
       const question = parseQuestion(split)
-      return turns.take(async () => {
+      return admission.run(signal, async () => {
         const until = clock.monotonic() + settings.timeoutMs
         const found = await ranking.rank(question, { headers: sent(headers, unconditional), signal, until })
         if (found.kind === 'ranked') return rankedAnswer(question, found)

@@ -1,15 +1,14 @@
-/**
- * Queries of the index have turns: so many at once, so many that wait, and none for those who went away.
- */
+/** So many works at once, so many that wait, and none for those who went away. */
+import { setImmediate as breathe } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
-import { createAdmission } from './admission.ts'
-import { breathe } from './turns.ts'
+import { type Admission, createAdmission } from './admission.ts'
 
 const idle = new AbortController().signal
+const [atOnce, waitingMax] = [3, 5]
+const begin = (): Admission => createAdmission({ atOnce, waitingMax, what: 'works' })
 
 /** Work that ends when it is told to. */
-function works(admission: ReturnType<typeof createAdmission>, count: number) {
+function works(admission: Admission, count: number) {
   const begun: (() => void)[] = []
   const all = Array.from({ length: count }, () =>
     admission.run(idle, () => new Promise<void>((resolve) => begun.push(resolve))),
@@ -18,27 +17,26 @@ function works(admission: ReturnType<typeof createAdmission>, count: number) {
 }
 
 it('begins so many at once, and hands turns on', async () => {
-  const admission = createAdmission()
-  const most = limits.indexQueriesMax.value
-  const { begun, all } = works(admission, most + 2)
+  const admission = begin()
+  const { begun, all } = works(admission, atOnce + 2)
   await breathe()
-  expect(begun).toHaveLength(most)
+  expect(begun).toHaveLength(atOnce)
   begun[0]!()
   await breathe()
-  expect(begun).toHaveLength(most + 1)
+  expect(begun).toHaveLength(atOnce + 1)
   begun[1]!()
   await breathe()
-  expect(begun).toHaveLength(most + 2)
+  expect(begun).toHaveLength(atOnce + 2)
   for (const end of begun) end()
   await Promise.all(all)
   await expect(admission.run(idle, async () => 7)).resolves.toBe(7)
 })
 
 it('refuses when too many wait; one that goes away leaves its place', async () => {
-  const admission = createAdmission()
-  const { begun, all } = works(admission, limits.indexQueriesMax.value)
+  const admission = begin()
+  const { begun, all } = works(admission, atOnce)
   const gone = new AbortController()
-  const waiting = Array.from({ length: limits.indexQueriesWaiting.value }, () =>
+  const waiting = Array.from({ length: waitingMax }, () =>
     admission.run(gone.signal, async () => begun.push(() => undefined)),
   )
   await expect(admission.run(idle, async () => 1)).rejects.toMatchObject({ code: 'http.busy' })
@@ -49,5 +47,5 @@ it('refuses when too many wait; one that goes away leaves its place', async () =
   for (const end of begun) end()
   await Promise.all(all)
   expect(await late).toBe(2)
-  expect(begun).toHaveLength(limits.indexQueriesMax.value)
+  expect(begun).toHaveLength(atOnce)
 })
