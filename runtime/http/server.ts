@@ -103,7 +103,7 @@ const drainStepMs = 20
 export async function createHttpServer(ports: HttpServerPorts, address: HttpAddress): Promise<HttpServer> {
   const state = { closing: false }
   const listener = createListener(ports)
-  const inTurn = createTurns()
+  const inTurn = createPipelining()
   const server = createServer(
     {
       maxHeaderSize: limits.httpHeaderBytesMax.value,
@@ -156,7 +156,9 @@ type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
  * Requests that come before earlier ones of their connection are answered wait for their turn. Else a page of a thousand
  * entities would be made for each of the hundreds that one piece of a socket holds, and kept until the client reads.
  */
-function createTurns(): (run: Listener) => (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+function createPipelining(): (
+  run: Listener,
+) => (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   const waiting = new WeakMap<Socket, number>()
   return (run) => (incoming, outgoing) => {
     // An answer has the socket when it is its turn.

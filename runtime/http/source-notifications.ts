@@ -4,6 +4,7 @@
  * as the source may speak of it; it is acknowledged when it is on disk as owed to him.
  */
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, ToldEntity } from '#broker/types.ts'
 import type { Json } from '#contract'
@@ -90,8 +91,14 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
           link: linkedContext(headerOf(c, 'link')),
           registration: passed.registration,
         }
-        const all = await Promise.all(listOf<Json>(data ?? []).map((item) => told(item, from)))
-        if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all.flat())
+        const items = listOf<Json>(data ?? [])
+        const all: ToldEntity[] = []
+        // A few at once, since each may ask sources for the rest of an entity.
+        for (let first = 0; first < items.length; first += limits.sourceSocketsMax.value) {
+          const some = items.slice(first, first + limits.sourceSocketsMax.value)
+          all.push(...(await Promise.all(some.map((item) => told(item, from)))).flat())
+        }
+        if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all)
         return answers.noContent(ask)
       },
     },
