@@ -1,16 +1,26 @@
 /**
- * Works that go one after the other, in the order of asking, whatever becomes of those before. Nothing waits for a work but those
- * behind it, so a work that asks for a turn of its own and waits for it waits for ever.
+ * Turns: so many tasks run at the same time, the others wait in line. A task that comes back for another turn stands
+ * behind those that wait already, so that long jobs made of short tasks share fairly; one that asks for a turn while it has
+ * the only one, and waits for it, waits for ever. How long the line may get is bounded by whoever asks.
  */
 
-/** Settles as the work does, which begins when all before it have settled. */
-export type Turn = <T>(work: () => Promise<T>) => Promise<T>
+/** Runs a task when it is its turn, and settles as it does. */
+export type Turn = <T>(task: () => Promise<T>) => Promise<T>
 
-export function createTurns(): Turn {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
+/** @param most tasks at the same time; left out, one after the other. */
+export function createTurns(most = 1): Turn {
+  let running = 0
+  const line: (() => void)[] = []
+  return async (task) => {
+    if (running < most) running++
+    else await new Promise<void>((resolve) => line.push(resolve))
+    try {
+      return await task()
+    } finally {
+      const next = line.shift()
+      // The turn is handed on.
+      if (next !== undefined) next()
+      else running--
+    }
   }
 }

@@ -5,9 +5,9 @@
 import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
+import { createTurns } from '#base/turns.ts'
 import type { Door } from './door.ts'
 import type { Stage } from './stage.ts'
-import { createTurns } from './turns.ts'
 import type { BatchItemError, BatchResult, Items } from './types.ts'
 
 /** What became of one item; an error may come with a part that was written. */

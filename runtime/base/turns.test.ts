@@ -24,14 +24,14 @@ it('runs so many at a time, in the order they came', async () => {
 
 it('begins at once when it is free', () => {
   let hasBegun = false
-  void createTurns(1)(async () => {
+  void createTurns()(async () => {
     hasBegun = true
   })
   expect(hasBegun).toBe(true)
 })
 
 it('lets others in between the parts of a long job', async () => {
-  const takeTurn = createTurns(1)
+  const takeTurn = createTurns()
   const order: string[] = []
   const job = async (name: string, parts: number): Promise<void> => {
     for (let part = 0; part < parts; part++) {
@@ -46,7 +46,7 @@ it('lets others in between the parts of a long job', async () => {
 })
 
 it('goes on after a task that fails', async () => {
-  const takeTurn = createTurns(1)
+  const takeTurn = createTurns()
   const failing = takeTurn(() => Promise.reject(new TypeError('no')))
   const next = takeTurn(() => Promise.resolve('yes'))
   await expect(failing).rejects.toThrow('no')
