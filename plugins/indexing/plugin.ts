@@ -40,7 +40,7 @@ export default definePlugin<IndexingSettings, Needs>({
 })
 
 function start(host: IndexingHost): Running {
-  const { mdr, changes, database, log, signal, clock } = host
+  const { mdr, changes, database, log, signal, clock, fail } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
   /** What fails at its end is not told. */
   const tell = (during: string) => (error: unknown) => {
@@ -48,22 +48,28 @@ function start(host: IndexingHost): Running {
   }
   const remotes = createRemotes({ host, brokers, catalogue, tell })
 
-  const look = (): void => {
+  function look(): void {
     void (async () => {
       await own.note()
       await subscriptions.look()
     })().catch(tell('a look at its subscriptions'))
   }
   function begin(): void {
-    void own.start().then(look).catch(tell('reading the broker'))
+    void own.start().then(look).catch(fail)
     remotes.start()
   }
 
   let rebuilding: Promise<void> | undefined
   async function rebuild(): Promise<void> {
     await remotes.stop()
-    if (await empty()) begin()
-    else remotes.start()
+    try {
+      if (await empty()) begin()
+      else remotes.start()
+    } catch (error) {
+      // Neither the former index is there any more nor a new one.
+      fail(error)
+      throw error
+    }
   }
 
   const registrations = createBrokerRoutes({ remotes, catalogue, now: clock.now })
@@ -85,8 +91,7 @@ function start(host: IndexingHost): Running {
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
-  const looking = setInterval(look, limits.indexLookMs.value)
-  looking.unref()
+  const looking = setInterval(look, limits.indexLookMs.value).unref()
   return {
     async fetch(request, environment) {
       refusePages(request, host.addresses())
@@ -95,9 +100,7 @@ function start(host: IndexingHost): Running {
     list: routes.list,
     // The root has no data.
     open: ['/', ...openPaths],
-    description,
-    status,
-    complaints: remotes.complaints,
+    ...{ description, status, complaints: remotes.complaints },
     async close(): Promise<void> {
       clearInterval(looking)
       await remotes.stop()

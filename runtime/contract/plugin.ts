@@ -217,6 +217,8 @@ export interface HostBase<Settings> {
   readonly metrics: Metrics
   /** Aborted when the plugin is to end. */
   readonly signal: AbortSignal
+  /** For what fails beside its start and what it follows, so that it cannot go on: it is closed and rests, and health says why. */
+  readonly fail: (error: unknown) => void
   /** The context of the platform (sosa, iot-stream, qoi, geo, rdfs, ...) over the core context; compiled at the first call. */
   readonly context: () => Context
   /** Addresses under which the routes of this plugin are reached, known once the listeners are open; empty before. */

@@ -44,7 +44,7 @@ export interface Recipient {
   /** Ends what it was given. */
   readonly given: AsyncDisposableStack
   readonly signal: AbortSignal
-  /** What it follows failed too often. */
+  /** It cannot go on. */
   quarantine(error: unknown): void
   component(name: string): BrokerPort
 }
@@ -71,6 +71,7 @@ export function hostFor(
   const base: HostBase<unknown> = {
     settings: own,
     ...{ clock, log, metrics, isOwn, signal },
+    fail: quarantine,
     context: ports.context,
     addresses: () => ports.addresses(name),
   }

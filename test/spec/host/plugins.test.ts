@@ -262,7 +262,7 @@ describe('what a plugin gets', () => {
     })
     await site.start([named])
     expect(site.host.complaints()).toEqual([])
-    const base = ['addresses', 'clock', 'context', 'isOwn', 'log', 'metrics', 'settings', 'signal']
+    const base = ['addresses', 'clock', 'context', 'fail', 'isOwn', 'log', 'metrics', 'settings', 'signal']
     expect(Object.keys(given).toSorted()).toEqual([...base, 'mdr'].toSorted())
   })
 
