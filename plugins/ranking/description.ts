@@ -115,6 +115,7 @@ export const description: object = {
           400: problem('A weight or parameter that cannot be used, or what the backend refuses.'),
           403: problem(`More than ${limits.rankingCandidatesMax.value} candidates.`),
           500: problem('The backend answered what cannot be read.'),
+          502: problem('The backend answered more than is taken.'),
           503: problem('Too many ranked queries at once.'),
           504: problem('The backend did not answer.'),
         },
