@@ -185,7 +185,7 @@ export const overview: object = {
   operations: Object.fromEntries(
     Object.entries<Readonly<Record<string, { readonly summary: string }>>>(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { summary }]) => [
-        `${method.toUpperCase()} ${path.slice(1)}`,
+        `${method.toUpperCase()} ${path.slice(1) || '.'}`,
         summary,
       ]),
     ),

@@ -1,8 +1,10 @@
 /**
- * A registered broker is followed again after the index could not write its own file.
+ * A registered broker is followed again after the index could not write its own file. What it tells is taken by its own clock, which
+ * may be set back.
  */
 import { afterAll, afterEach, expect, it, vi } from 'vitest'
-import { systemClock } from '#base/clock.ts'
+import { type Clock, systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -12,7 +14,9 @@ import { createBrokers } from './brokers.ts'
 import { createCatalogue } from './catalogue.ts'
 import { createRemote } from './remote.ts'
 import { tables } from './tables.ts'
+import { itemsOf } from './told.ts'
 
+const sensor = 'http://www.w3.org/ns/sosa/Sensor'
 const database = createPluginDatabase(tables)
 afterAll(() => database.close())
 afterEach(restoreLimits)
@@ -35,15 +39,15 @@ function createEmptyBroker(): BrokerPort {
   }
 }
 
-it('is looked at again and again while nothing can be written', async () => {
-  setLimit('indexBrokerLookMs', 20)
+function begin(clock: Clock = systemClock) {
   const brokers = createBrokers(database, Date.now)
+  for (const { b } of brokers.all()) brokers.remove(b)
   const row = brokers.add('http://127.0.0.1:1', 'declared', { secret: 'x' })
   const { signal } = new AbortController()
   const { monotonic } = systemClock
   const errors: unknown[] = []
   const remote = createRemote({
-    ...{ row, brokers, signal, clock: systemClock },
+    ...{ row, brokers, signal, clock },
     asking: createAsking({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
     catalogue: createCatalogue(database, monotonic),
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
@@ -51,6 +55,12 @@ it('is looked at again and again while nothing can be written', async () => {
     callback: (purpose) => `http://here/${purpose}`,
     notifying: () => ({ base: 'http://here', isHidden: false }),
   })
+  return { remote, brokers, row, errors }
+}
+
+it('is looked at again and again while nothing can be written', async () => {
+  setLimit('indexBrokerLookMs', 20)
+  const { remote, brokers, row, errors } = begin()
   const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
   const write = (isAllowed: boolean): unknown =>
     database.prepare(`PRAGMA query_only = ${isAllowed ? 0 : 1}`).run()
@@ -62,5 +72,22 @@ it('is looked at again and again while nothing can be written', async () => {
   write(true)
   brokers.set(row.b, { state: 'refused' })
   await vi.waitFor(follows, within)
+  await remote.close()
+})
+
+it('tells news by a clock that was set back, which for a while count as old', async () => {
+  let monotonic = 0
+  const { remote } = begin({ ...systemClock, monotonic: () => monotonic })
+  const told = async (name: string, stamp: number): Promise<unknown> => {
+    const entity = { id: 'urn:s:1', type: sensor, name: { type: 'Property', value: name } }
+    await remote.take(itemsOf([entity], 0), stamp)
+    const row = database.prepare('SELECT doc FROM entry').pluck().get() as string
+    return (JSON.parse(row) as typeof entity).name.value
+  }
+  expect(await told('first', 1000)).toBe('first')
+  expect(await told('older', 999)).toBe('first')
+  monotonic += limits.indexReorderMs.value
+  expect(await told('newer', 500)).toBe('newer')
+  expect(await told('older', 499)).toBe('newer')
   await remote.close()
 })

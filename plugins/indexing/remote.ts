@@ -240,7 +240,9 @@ export function createRemote(ports: RemotePorts) {
         await inTurn(async () => {
           const isNew = (id: string): boolean => {
             const last = told.get(id)
-            if (last !== undefined && last.stamp > stamp) return false
+            // Behind that, its clock was set back, and what it tells now is newer.
+            const isRecent = last !== undefined && clock.monotonic() - last.at < limits.indexReorderMs.value
+            if (isRecent && last.stamp > stamp) return false
             if (told.size >= limits.indexToldKept.value) told.delete(told.keys().next().value!)
             told.delete(id)
             told.set(id, { at: clock.monotonic(), stamp })

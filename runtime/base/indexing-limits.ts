@@ -53,6 +53,12 @@ export const indexingLimits = {
   indexMissedMs: limit(600_000, 'ms', 'Between readings because notifications fail', 'the next failure'),
   indexStartMs: limit(100, 'ms', 'Whether this gateway has an address', 'the next look'),
   indexNotificationsMax: limit(256, 'notifications', 'Of one broker, waiting to be taken in', '503'),
+  indexReorderMs: limit(
+    600_000,
+    'ms',
+    'An older notification comes behind a newer one',
+    'taken: a clock was set back',
+  ),
   indexToldKept: limit(
     8192,
     'entities',
