@@ -1,6 +1,6 @@
 /** Which hosts count as this machine. */
 import { describe, expect, it } from 'vitest'
-import { isLoopback, lookupElsewhere } from './loopback.ts'
+import { isLoopback, lookupElsewhere, reachableHost } from './loopback.ts'
 
 describe('isLoopback', () => {
   it.each([
@@ -20,6 +20,14 @@ describe('isLoopback', () => {
     (host) => expect(isLoopback(host)).toBe(false),
   )
 })
+
+it.each([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '[::1]'],
+  ['fe80::1', '[fe80::1]'],
+  ['192.168.1.2', '192.168.1.2'],
+  ['gateway.local', 'gateway.local'],
+])('a listener at %s is reached at %s', (host, name) => expect(reachableHost(host)).toBe(name))
 
 describe('lookupElsewhere', () => {
   it('fails for a name that is this machine', async () => {

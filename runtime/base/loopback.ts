@@ -21,6 +21,13 @@ export function isLoopback(host: string): boolean {
   return ownAddresses.check(bare, family === 6 ? 'ipv6' : 'ipv4')
 }
 
+/** How a URL names the host of a listener to this machine; one on all addresses is at the loopback address, too. */
+export function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
 /** A `lookup` for node:net and node:http that fails where a name resolves to this machine. */
 export const lookupElsewhere: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {

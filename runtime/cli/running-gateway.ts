@@ -3,6 +3,7 @@
  * one. One that is busy is asked again for a while.
  */
 import { GatewayError } from '#base/errors.ts'
+import { reachableHost } from '#base/loopback.ts'
 import { readSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Given } from './arguments.ts'
@@ -17,13 +18,7 @@ export interface RunningGateway {
 /** Address of the gateway of these settings, as a process of the same machine reaches it. */
 export function addressOf({ host, http }: Pick<Settings, 'host' | 'http'>): string | undefined {
   if (http.port === 'off' || http.port === 0) return undefined
-  return `http://${reachable(host)}:${http.port}`
-}
-
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
+  return `http://${reachableHost(host)}:${http.port}`
 }
 
 /** @throws cli.usage, peer.unavailable, http.unauthorized */

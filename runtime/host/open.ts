@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Clock } from '#base/clock.ts'
 import { toGatewayError } from '#base/errors.ts'
 import type { Log } from '#base/log.ts'
-import { isLoopback } from '#base/loopback.ts'
+import { isLoopback, reachableHost } from '#base/loopback.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Following } from '#broker/following.ts'
 import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/access.ts'
@@ -70,10 +70,10 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     .map(([name, load]) => ({ name, load: load as Wanted['load'], settings: settings[name] }))
 
   const main = (): string[] =>
-    mainPort === undefined ? [] : [http.publicUrl ?? `http://${authority(host, mainPort)}`]
+    mainPort === undefined ? [] : [http.publicUrl ?? `http://${reachableHost(host)}:${mainPort}`]
   const own = (name: string): string[] => {
     const server = servers.get(name)
-    return server === undefined ? [] : [`http://${authority(host, server.port)}`]
+    return server === undefined ? [] : [`http://${reachableHost(host)}:${server.port}`]
   }
   const addresses = (name: string): readonly string[] => [
     ...own(name),
@@ -142,14 +142,6 @@ function platformContext(core: Context): () => Context {
   const { '@context': own } = platformContextDocument as { readonly '@context': Json }
   let compiled: Context | undefined
   return () => (compiled ??= compileContext(own, () => undefined, core) as Context)
-}
-
-/** Of a listener on all addresses, the one that is always there. */
-const reachable: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
-function authority(host: string, port: number): string {
-  const name = reachable[host] ?? host
-  return `${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
 const portsOf = (main: number | undefined, servers: ReadonlyMap<string, HttpServer>): ReadonlySet<number> =>
