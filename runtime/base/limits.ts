@@ -195,7 +195,12 @@ export const limits = underTrial({
   contextBytesMax: limit(1024 * 1024, 'bytes', 'Largest public context is 300 kB', '504'),
   contextsCachedMax: limit(200, 'contexts', 'Compiled term maps in memory', 'least recently used leaves'),
   uriCharactersMax: limit(8192, 'characters', 'An id has to fit in the first line of a request', '400'),
-  namesMax: limit(200_000, 'names', 'Attributes, types and combinations of them, in memory', '403'),
+  namesMax: limit(
+    200_000,
+    'names',
+    'Attributes, types and combinations of them, in memory; twice as many where something is removed',
+    '403',
+  ),
   namesCharactersMax: limit(8 * 1024 * 1024, 'characters', 'Of all of them', '403'),
   nameCharactersMax: limit(512, 'characters', 'IRIs of ontologies stay below 200', '400'),
   contextDepthMax: limit(8, 'documents', 'Contexts that name contexts', '400'),

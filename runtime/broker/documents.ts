@@ -9,12 +9,11 @@ import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
-import { firstExpiryOf } from '#ngsi-ld/expiry.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
-import { hasShapeOf, shapeText } from '#store/entity-shape.ts'
+import { createDerivedRows } from './derived-rows.ts'
 import { heardOfGone, scopeChange, timesAfter } from './document-changes.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
@@ -64,7 +63,9 @@ export interface DocumentsPorts {
 
 export function createDocuments(ports: DocumentsPorts) {
   const { entities, names, streams } = ports
-  let [lastRid, lastPlace, count] = [entities.lastRid(), entities.lastPlace(), entities.count()]
+  const { writeExpiry, writeIndex, writeShape } = createDerivedRows({ entities, names })
+  let lastRid = entities.lastRid()
+  let count = entities.count()
 
   function find(stage: Stage, id: string): Draft | undefined {
     const staged = stage.scratch.get(`entity ${id}`) as Draft | null | undefined
@@ -133,7 +134,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
     writeExpiry(stage, rid, undefined, entity)
-    writeShape(stage, rid, undefined, entity)
+    writeShape(stage, rid, { after: entity })
     stage.scratch.set(`entity ${entity.id}`, draft)
     ports.onChange(
       stage,
@@ -169,7 +170,8 @@ export function createDocuments(ports: DocumentsPorts) {
     writeExpiry(stage, draft.rid, draft.indexed, entity)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
-    writeShape(stage, draft.rid, draft.indexed, entity)
+    const isRest = changes.every(({ after }) => after === undefined)
+    writeShape(stage, draft.rid, { before: draft.indexed, after: entity, isRest })
     stage.scratch.set(`entity ${draft.id}`, next)
     streams.documentWritten(stage, draft.rid, number)
     if (entity.type !== draft.entity.type) streams.retyped(stage, draft.rid, typesOf(entity))
@@ -224,7 +226,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.published(() => entities.forget(draft.id))
     writeIndex(stage, draft.rid, emptyRows, indexRows(draft.indexed))
     writeExpiry(stage, draft.rid, draft.indexed, undefined)
-    writeShape(stage, draft.rid, draft.indexed, undefined)
+    writeShape(stage, draft.rid, { before: draft.indexed })
     streams.retireEntity(stage, draft.rid)
     ports.onRemoved?.(stage, draft.rid)
     stage.scratch.set(`entity ${draft.id}`, null)
@@ -312,66 +314,6 @@ export function createDocuments(ports: DocumentsPorts) {
       number,
       heard: draft.times[timesKey(change.name, change.datasetId ?? '')]?.[2],
     })
-  }
-
-  function writeExpiry(
-    stage: Stage,
-    rid: number,
-    before: Entity | undefined,
-    after: Entity | undefined,
-  ): void {
-    const old = before && firstExpiryOf(before)
-    const next = after && firstExpiryOf(after)
-    if (old === next) return
-    if (old !== undefined) stage.write('expiry.delete', old, rid)
-    if (next !== undefined) stage.write('expiry.insert', next, rid)
-    stage.published(entities.renewExpiry)
-  }
-
-  function writeIndex(stage: Stage, rid: number, add: IndexRows, drop: IndexRows): void {
-    const intern = (text: string): number => names.intern(stage, text)
-    if (add.types.length + drop.types.length > 0) stage.published(entities.pages.forget)
-    for (const type of drop.types) stage.write('type.delete', intern(type), rid)
-    for (const name of drop.attributes) stage.write('attribute.delete', intern(name), rid)
-    for (const [name, kind, value] of drop.scalars)
-      stage.write('scalar.delete', intern(name), kind, value, rid)
-    for (const name of new Set(drop.places.map((place) => place.name))) {
-      stage.write('place.delete', rid, intern(name))
-      stage.write('place.forget', rid, intern(name))
-    }
-    for (const type of add.types) stage.write('type.insert', intern(type), rid)
-    for (const name of add.attributes) stage.write('attribute.insert', intern(name), rid)
-    for (const [name, kind, value] of add.scalars)
-      stage.write('scalar.insert', intern(name), kind, value, rid)
-    for (const { name, box, lon, lat } of add.places) {
-      const i = ++lastPlace
-      stage.write(
-        'place.insert',
-        i,
-        box.x0,
-        box.x1,
-        box.y0,
-        box.y1,
-        rid,
-        intern(name),
-        lon ?? null,
-        lat ?? null,
-      )
-      stage.write('place.note', rid, intern(name), i)
-    }
-  }
-
-  /** Live values never change a shape, so that only what people and devices make of an entity writes one. */
-  function writeShape(
-    stage: Stage,
-    rid: number,
-    before: Entity | undefined,
-    after: Entity | undefined,
-  ): void {
-    if (before !== undefined && after !== undefined && hasShapeOf(before, after)) return
-    const intern = (text: string): number => names.intern(stage, text)
-    if (before !== undefined) stage.write('shape.delete', intern(shapeText(before, intern)), rid)
-    if (after !== undefined) stage.write('shape.insert', intern(shapeText(after, intern)), rid)
   }
 
   return Object.freeze({ find, create, update, remove, writeBack, count: () => count })

@@ -17,6 +17,8 @@ export interface ExpiryPorts {
 
 /** How often what is due is looked for, ms. */
 const lookEveryMs = 1000
+/** How long it rests after a fault, ms: longer than all upkeep does, so that the rest of it goes on. */
+const restMs = 60_000
 
 export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
   let lookAt = 0
@@ -39,10 +41,11 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
   return Object.freeze({
     attach({ stage }: Pick<Group, 'stage'>): void {
       if (clock.monotonic() < lookAt || !mayRemove()) return
-      lookAt = clock.monotonic() + lookEveryMs
+      lookAt = clock.monotonic() + restMs
       const most = limits.expiriesPerGroup.value
       const rids = entities.expired(Math.min(stage.at, clock.now()), most)
       for (const rid of rids) expire(stage, rid)
+      lookAt = clock.monotonic() + lookEveryMs
       if (rids.length === most) {
         stage.published(() => {
           lookAt = 0

@@ -18,32 +18,36 @@ export function createNames(records: Records) {
     last = Math.max(last, i)
     characters += text.length
   }
+  function intern(stage: Stage, text: string, share: number): number {
+    const known = numbers.get(text)
+    if (known !== undefined) return known
+    const charactersMax = limits.namesCharactersMax.value * share
+    if (numbers.size >= limits.namesMax.value * share || characters + text.length > charactersMax)
+      throw new GatewayError(
+        'ngsi-ld.too-many-names',
+        `${numbers.size} names of attributes and types are known, and there is no room for another`,
+      )
+    const i = ++last
+    characters += text.length
+    numbers.set(text, i)
+    texts.set(i, text)
+    stage.write('name.insert', i, text)
+    stage.undone(() => {
+      characters -= text.length
+      numbers.delete(text)
+      texts.delete(i)
+    })
+    return i
+  }
+
   return Object.freeze({
     /** The number of a known name. */
     find: (text: string) => numbers.get(text),
     text: (i: number) => texts.get(i),
     /** The number of a name, given one if it is new; throws `ngsi-ld.too-many-names` when there is no room for it. */
-    intern(stage: Stage, text: string): number {
-      const known = numbers.get(text)
-      if (known !== undefined) return known
-      const charactersMax = limits.namesCharactersMax.value
-      if (numbers.size >= limits.namesMax.value || characters + text.length > charactersMax)
-        throw new GatewayError(
-          'ngsi-ld.too-many-names',
-          `${numbers.size} names of attributes and types are known, and there is no room for another`,
-        )
-      const i = ++last
-      characters += text.length
-      numbers.set(text, i)
-      texts.set(i, text)
-      stage.write('name.insert', i, text)
-      stage.undone(() => {
-        characters -= text.length
-        numbers.delete(text)
-        texts.delete(i)
-      })
-      return i
-    },
+    intern: (stage: Stage, text: string): number => intern(stage, text, 1),
+    /** The same of a combination that is left where something goes, for which there is as much room again: nothing stays for want of it. */
+    internRest: (stage: Stage, text: string): number => intern(stage, text, 2),
   })
 }
 

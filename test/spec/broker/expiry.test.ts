@@ -4,6 +4,7 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const open = brokerOfFile()
 
@@ -87,4 +88,28 @@ it('ends more than fit one group', async () => {
   await open.broker.batchCreate(entities, 'http')
   for (let i = 0; i < 3; i++) await open.upkeep(6000)
   expect(ids.filter((id) => read(id) !== undefined)).toEqual([])
+})
+
+it('ends what is over also where there is no room for names, and nothing else waits for what cannot end', async () => {
+  await create('urn:x:1', { a: property(1, inSeconds(60)), b: property(2), c: property(3) })
+  await create('urn:x:2', { t: property(0) })
+  setLimit('namesMax', 5)
+  await open.upkeep(61_000)
+  expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T', b: property(2), c: property(3) })
+  const rows = open.main.database.prepare<[], number>('SELECT count(*) FROM expiry').pluck()
+  expect(rows.get()).toBe(0)
+
+  await create('urn:x:3', { b: property(1, inSeconds(60)), c: property(2) })
+  // Not even for that.
+  setLimit('namesMax', 1)
+  await open.upkeep(61_000)
+  await observe(open, 'urn:x:2', 't', open.clock.now(), 1)
+  const chunks = open.main.database.prepare<[], number>('SELECT count(*) FROM chunk').pluck()
+  expect([rows.get(), chunks.get()]).toEqual([1, 0])
+  await open.upkeep()
+  await open.upkeep(11_000)
+  expect([rows.get(), chunks.get()]).toEqual([1, 1])
+  restoreLimits()
+  await open.upkeep()
+  expect(rows.get()).toBe(0)
 })

@@ -54,4 +54,6 @@ it('lets what needs no new one go on, item by item and after a restart', async (
   expect((await gateway.send('POST', entities, entity('c', 'same', 'other0'))).status).toBe(201)
   expect((await gateway.send('POST', entities, entity('d', 'newer'))).status).toBe(403)
   expect((await gateway.send('DELETE', `${entities}/urn:c`, undefined)).status).toBe(204)
+  // What is left is a combination that there was not before.
+  expect((await gateway.send('DELETE', `${entities}/urn:0/attrs/same`, undefined)).status).toBe(204)
 })
