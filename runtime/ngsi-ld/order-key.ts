@@ -26,13 +26,19 @@ export function orderKey(value: Json | undefined): OrderKey {
   return keyOf(value, { left: partsMax })
 }
 
+/** The same of a text that says a time without being typed, as members of entities and attributes do. */
+export const timeKey = (text: string): OrderKey => ['DateTime', timeText(text)]
+
+/** Without its end, so that a fraction of a second comes after none. */
+const timeText = (text: string): string => text.slice(0, innerTextMax).replace(',', '.').replace(/Z$/, '')
+
 function keyOf(value: Json | undefined, room: { left: number }): OrderKey {
   room.left--
   if (typeof value === 'string') return value.slice(0, innerTextMax).toWellFormed()
   if (isList(value)) return ['array', partsOf(value, room)]
   if (!isObject(value)) return value ?? null
   const { '@type': type, '@value': text } = value
-  if (isTyped(type) && typeof text === 'string') return [type, text.slice(0, innerTextMax)]
+  if (isTyped(type) && typeof text === 'string') return [type, timeText(text)]
   const names = Object.keys(value).toSorted(byUnit)
   return [
     'object',

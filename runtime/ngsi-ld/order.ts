@@ -11,9 +11,9 @@ import type { Entity } from './entity.ts'
 import { type Figure, figureOf } from './figure.ts'
 import { checkGeometry } from './geometry.ts'
 import { isObject, listOf } from './json.ts'
-import { byUnit, compareKeys, type OrderKey, orderKey } from './order-key.ts'
+import { byUnit, compareKeys, type OrderKey, orderKey, timeKey } from './order-key.ts'
 import { badRequestData, tooComplex } from './problem.ts'
-import type { QueryPath } from './query.ts'
+import { type QueryPath, timeMembers } from './query.ts'
 import { contentsAt, type QueryTimes } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
 
@@ -153,7 +153,10 @@ function keyOf(
   const figure = place === undefined ? undefined : figureOf(place)
   if (figure !== undefined) return figureDistanceMeters(origin!, figure)
   // What is no place has no distance, and comes after all that have one.
-  return far ? null : orderKey(values[0])
+  if (far) return null
+  const [value] = values
+  const isTime = path.member === undefined && timeMembers.has(path.names.at(-1)!)
+  return isTime && typeof value === 'string' ? timeKey(value) : orderKey(value)
 }
 
 function memberOf(entity: Entity, name: 'id' | 'type' | 'scope'): Json | undefined {

@@ -184,8 +184,10 @@ describe('orderBy', () => {
     const typed = (type: string, text: string) => ({ '@type': type, '@value': text })
     const inOrder = [
       ...[-1, 10, 'a', 'b', { a: 1 }, { a: 1, b: 0 }, { a: 2 }, { b: 0 }, [], [1, 'x'], [1, 'y'], [2], ['a']],
-      ...[false, true, typed('Time', '08:00:00Z'), typed('Date', '2024-01-01')],
-      ...[typed('DateTime', '2023-01-01T00:00:00Z'), typed('DateTime', '2024-01-01T00:00:00Z')],
+      ...[false, true, typed('Time', '08:00:00Z'), typed('Time', '08:00:00.5Z'), typed('Date', '2024-01-01')],
+      ...['2023-01-01T00:00:00Z', '2023-01-01T00:00:00.25Z', '2023-01-01T00:00:01Z'].map((text) =>
+        typed('DateTime', text),
+      ),
     ]
     const shuffled = inOrder
       .map((value, n) => ({ value, n }))
@@ -212,6 +214,21 @@ describe('orderBy', () => {
     expect(await read('is')).toEqual([...inOrder, undefined])
     expect(await read('is;desc')).toEqual([...inOrder.toReversed(), undefined])
     await gateway.ask('DELETE', `${path}?type=Thing`)
+  })
+
+  it('shall be that of time where members are times, a fraction of a second too', async () => {
+    const times = ['00:00:00.5Z', '00:00:00Z', '00:00:01Z', '00:00:00.25Z'].map(
+      (time) => `2026-01-01T${time}`,
+    )
+    const made = times.map((observedAt, n) => ({
+      id: `urn:ngsi-ld:Watch:${n}`,
+      type: 'Watch',
+      is: { ...property(n), observedAt },
+    }))
+    await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', made)
+    const answer = await gateway.get(`${path}?type=Watch&orderBy=is.observedAt&format=simplified`)
+    expect((answer.json() as { is: number }[]).map(({ is }) => is)).toEqual([1, 3, 0, 2])
+    await gateway.ask('DELETE', `${path}?type=Watch`)
   })
 
   it('shall be the member ordering of a Query, under the names of OrderingParams', async () => {
