@@ -2,7 +2,7 @@
  * What is handed on says names in full, in every parameter that has names: no context goes with it. What several brokers answer is
  * merged with all that they warn of, and counted only where it can be.
  */
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { BrokerPort } from '#contract'
 import { compilePlatformContext } from '#ngsi-ld/platform-context.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -82,4 +82,60 @@ it('more than can be counted is not counted', async () => {
 it('what is no JSON is passed on as it is', async () => {
   const text = '<html>hello</html>'
   expect(await textWithDerived(text, { deduce: () => new Map(), format: 'normalized' })).toBe(text)
+})
+
+describe('of brokers that do not answer, or not so,', () => {
+  const away = (failure: 'unreachable' | 'timeout' | 'oversized', address = 'http://away'): BrokerPort => ({
+    address,
+    exchange: async () => ({ failure, reason: 'so it is' }),
+  })
+  const answering = (status: number, text: string, address = 'http://odd'): BrokerPort => ({
+    address,
+    exchange: async () => ({ status, text, headers: {} }),
+  })
+  const one = brokerOf('http://a', 1)
+
+  it.each([
+    [away('unreachable'), 'cannot be reached: so it is'],
+    [away('timeout'), 'gave no answer within'],
+    [away('oversized'), 'so it is'],
+    [answering(400, '{}'), 'it answered 400'],
+    [answering(200, '<html>'), 'answered what is no JSON'],
+    [answering(200, '{"no":"list"}'), 'answered no entities'],
+  ])('%o is left out, and told', async (broker, reason) => {
+    const { text, by, warnings } = await ask([one, broker], false)
+    expect([JSON.parse(text), by]).toMatchObject([[{ id: 'http://a/0' }], ['http://a']])
+    expect(warnings).toEqual([expect.stringMatching(/^199 selvedge "http:..(away|odd) is left out: /)])
+    expect(warnings.join()).toContain(reason)
+  })
+
+  it('all, the first one tells why; none there is none', async () => {
+    const refused = await ask([answering(400, '{"title":"no"}'), away('timeout')], false)
+    expect([refused.status, refused.text]).toEqual([400, '{"title":"no"}'])
+    await expect(ask([away('timeout')], false)).rejects.toMatchObject({ code: 'peer.timeout' })
+    await expect(ask([away('oversized'), away('timeout')], false)).rejects.toMatchObject({
+      code: 'peer.refused',
+    })
+    await expect(ask([], false)).rejects.toMatchObject({ code: 'peer.unavailable' })
+  })
+
+  it('pages end where no more are merged', async () => {
+    setLimit('indexForwardEntities', 1)
+    await expect(ask([one, one], false)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  })
+
+  it('a single entity is that of the first who has it', async () => {
+    const asking = { headers: {}, signal }
+    const none = answering(404, '{}')
+    const found = await askForOne([away('unreachable'), none, one], '/x?offset=0&limit=1', asking)
+    expect([found.status, found.by, found.warnings]).toEqual([
+      200,
+      ['http://a'],
+      [expect.stringContaining('http://away cannot be reached')],
+    ])
+    expect((await askForOne([none, away('timeout')], '/x', asking)).status).toBe(404)
+    const silent = askForOne([away('timeout'), away('timeout')], '/x', asking)
+    await expect(silent).rejects.toMatchObject({ code: 'peer.unavailable' })
+    await expect(askForOne([away('timeout')], '/x', asking)).rejects.toMatchObject({ code: 'peer.timeout' })
+  })
 })

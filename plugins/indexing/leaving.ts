@@ -36,6 +36,9 @@ export async function lookAtLeaving(ports: LeavingPorts): Promise<void> {
 async function leaveOne(row: BrokerRow, ports: LeavingPorts): Promise<void> {
   // A kill, or a disk that failed, may have kept some of it.
   await ports.catalogue.removeAll(row.b)
+  // It may have been registered again meanwhile.
+  if (ports.brokers.byKey(row.key) === undefined) return
+  if (Object.keys(factsOf(row).subscriptions ?? {}).length === 0) return ports.brokers.remove(row.b)
   const port = ports.reach.open(row.host, factsOf(row).tenant)
   try {
     await leave(row.key, ports.reach.asking(port), ports)

@@ -99,7 +99,10 @@ beforeAll(async () => {
   writeFileSync(passwordFile, 'secret\n', { mode: 0o600 })
   const identity = { url: address, name: 'gateway', passwordFile }
   declared = {
-    SELVEDGE_INDEXING_BROKERS: JSON.stringify([{ url: address, tenant: 'site7', identity }]),
+    SELVEDGE_INDEXING_BROKERS: JSON.stringify([
+      { url: address, tenant: 'site7', identity },
+      { url: 'https://127.0.0.1:1', caFile: join(folder, 'nowhere.pem') },
+    ]),
     SELVEDGE_INDEXING_PAGES_PER_SECOND: '50',
     // Of clients; the settings may name this machine.
     SELVEDGE_OUTBOUND_ALLOW_LOOPBACK: 'false',
@@ -143,6 +146,13 @@ describe('a broker of the settings', () => {
     expect(state.tokensGiven).toEqual(['{"name":"gateway","password":"secret"}'])
     expect([...state.tenants]).toEqual(['site7'])
     expect(state.subscriptions.size).toBe(6)
+  })
+
+  it('whose file cannot be read is told as such, and keeps no other from being followed', async () => {
+    expect(await registrationOf('https://127.0.0.1:1')).toMatchObject({
+      state: 'refused',
+      reason: expect.stringContaining('nowhere.pem cannot be read'),
+    })
   })
 
   it('gets another token when one is refused', async () => {

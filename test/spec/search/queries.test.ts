@@ -224,7 +224,19 @@ describe('criteria', () => {
     ['{ platforms(limit: -1) { id } }', 'limit is 0 or more'],
     ['{ platforms(limit: 20000) { id } }', 'at most 10000'],
     ['{ platforms(near: { lon: 500, lat: 0, maxDistance: 1 }) { id } }', 'is no place'],
+    ['{ platforms(offset: -1) { id } }', 'offset is 0 or more'],
     ['{ platforms(near: { lon: 5, lat: 0 }) { id } }', 'maxDistance or minDistance'],
+    ['{ platforms(near: { lon: 5, lat: 0, maxDistance: -1 }) { id } }', 'a distance is 0 or more'],
+    [
+      '{ platforms(near: { lon: 5, lat: 0, maxDistance: 1 }, filter: { near: { lon: 5, lat: 0, maxDistance: 1 } }) { id } }',
+      'near is given twice',
+    ],
+    [`{ platforms(search: "${'x'.repeat(65)}") { id } }`, 'search has 65 characters'],
+    [`{ platforms(ids: [${'"urn:x:y",'.repeat(1001)}]) { id } }`, '1001 ids are too many'],
+    [
+      `{ platforms(filter: { labelIn: [${'"x",'.repeat(101)}] }) { id } }`,
+      'labelIn has 101 values; at most 100',
+    ],
     ['{ events(windowStart: { gt: "yesterday" }) { id } }', 'is no DateTime'],
     ['{ streamObservations(hasSimpleResult: { in: [] }) { id } }', 'empty list'],
   ])('refuses %s', async (query, reason) => {
@@ -332,8 +344,14 @@ describe('pages', () => {
     }
     expect(new Set(seen).size).toBe(14)
     expect(seen).toHaveLength(14)
-    const { errors } = await site.ask('{ streamsConnection(after: "nonsense") { totalCount nodes { id } } }')
-    expect(errors?.[0]?.message).toContain('is no cursor')
+    for (const [given, reason] of [
+      ['after: "nonsense"', 'is no cursor'],
+      ['first: -1', 'first is 0 or more'],
+      [`first: 10000, after: "${after}"`, 'reaches 10000 entities far'],
+    ]) {
+      const { errors } = await site.ask(`{ streamsConnection(${given}) { totalCount nodes { id } } }`)
+      expect(errors?.[0]?.message).toContain(reason)
+    }
   })
 })
 
