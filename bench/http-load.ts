@@ -31,8 +31,11 @@ interface Connection {
 
 const latencies: number[] = []
 const startedAt = Date.now()
-/** Requests begin elsewhere with each process, so that no write repeats one before it. */
-let next = startedAt % 1_000_000_000
+/** More than any server answers. */
+const requestsPerMs = 200
+/** Requests begin elsewhere with each process, so that no write repeats one before it: what changes nothing is not told. */
+const first = (startedAt * requestsPerMs) % 1_000_000_000
+let next = first
 let done = 0
 /** Writes answered, from the first to the last. */
 let writes = 0
@@ -47,7 +50,7 @@ const prebuilt =
 
 function requestText(n: number): Buffer {
   const path = encodeURI(pathOf(kind, n, stations))
-  const body = bodyOf(kind, n, startedAt)
+  const body = bodyOf(kind, n, startedAt - first)
   const head = `Host: 127.0.0.1:${port}\r\nAccept: application/json\r\n`
   if (body === undefined) return Buffer.from(`GET ${path} HTTP/1.1\r\n${head}\r\n`, 'latin1')
   const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`

@@ -9,11 +9,11 @@ import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import { watchClock } from '#base/clock-watch.ts'
+import { collectWhenQuiet } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
 import { watchProcess } from '#base/process-metrics.ts'
-import { collectWhenQuiet } from '#base/quiet-collection.ts'
 import { bridges } from '#bridges/registry.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
 import { keepFolder } from '#broker/keeping.ts'
@@ -93,7 +93,6 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const metrics = createMetrics()
   watchProcess(metrics)
   watchClock(clock, { log, metrics })
-  opened.defer(collectWhenQuiet())
   const isLocal = isLoopbackListener(settings.host)
 
   const { backups, room, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
@@ -111,6 +110,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
+  opened.defer(collectWhenQuiet(tenants.giveBackMemory))
   const { main, broker, snapshots } = tenants
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()

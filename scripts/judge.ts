@@ -7,27 +7,51 @@
 import { parseArgs } from 'node:util'
 import { runTrial } from '#test/judge/trial.ts'
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    observations: { type: 'string', default: '1000000' },
-    seconds: { type: 'string', default: '900' },
-    rate: { type: 'string', default: '2500' },
-    'no-disk': { type: 'boolean', default: false },
-  },
-})
-const seed = Number(values.seed ?? Date.now() % 1_000_000)
-const [observations, seconds, rate] = [values.observations, values.seconds, values.rate].map(Number) as [
-  number,
-  number,
-  number,
-]
-if (![seed, observations, seconds, rate].every((n) => Number.isInteger(n) && n >= 0)) {
-  process.stderr.write(
-    'usage: npm run judge -- [--seed n] [--observations n] [--seconds n] [--rate n] [--no-disk]\n',
-  )
+const help = `Usage: npm run judge -- [options]
+
+  --seed N          of what is done, and when (default: the time)
+  --observations N  ends when so many were acknowledged (default 1000000),
+  --seconds N       or after so long (default 900)
+  --rate N          most observations a second (default 2500)
+  --no-disk         fill no disk, also where one could be mounted
+
+Exit code: 0 hub and gateway hold the same in the end; 1 they do not; 64 wrong usage.
+`
+
+function fail(why: string): never {
+  process.stderr.write(`judge: ${why}; see --help\n`)
   process.exit(64)
 }
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+        observations: { type: 'string', default: '1000000' },
+        seconds: { type: 'string', default: '900' },
+        rate: { type: 'string', default: '2500' },
+        'no-disk': { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    return values
+  } catch (error) {
+    return fail((error as Error).message)
+  }
+}
+
+const values = options()
+if (values.help) {
+  process.stdout.write(help)
+  process.exit(0)
+}
+const whole = (name: 'seed' | 'observations' | 'seconds' | 'rate'): number => {
+  const number = values[name] === '' ? Number.NaN : Number(values[name])
+  return Number.isInteger(number) && number >= 0 ? number : fail(`--${name} is not a whole number`)
+}
+const seed = whole('seed')
+const [observations, seconds, rate] = [whole('observations'), whole('seconds'), whole('rate')]
 const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 tell(`seed ${seed}`)
 const report = await runTrial({

@@ -11,6 +11,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
+import { fittingWarnings } from '#ngsi-ld/warning-lines.ts'
 import { readingBareNames } from './bare-names.ts'
 import type { Catalogue } from './catalogue.ts'
 import { derivedName, isDerivedWanted, textWithDerived, withDerived } from './deduced.ts'
@@ -61,7 +62,7 @@ export function createAnswering(ports: AnsweringPorts) {
     return {
       'selvedge-answered-by': by,
       ...(position !== undefined && { [positionHeader.toLowerCase()]: String(position) }),
-      ...(warnings.length > 0 && { 'ngsild-warning': warnings.join(', ') }),
+      ...(warnings.length > 0 && { 'ngsild-warning': fittingWarnings(warnings).join(', ') }),
     }
   }
 

@@ -62,6 +62,8 @@ export type Brokers = ReturnType<typeof createBrokers>
 
 export function createBrokers(database: PluginDatabase, now: () => number) {
   let sql = prepareBrokerStatements(database)
+  /** The last number given: while this runs none is given again, so what still removes one that is gone touches no other. */
+  let given = ownBroker
   const one = (row: unknown): BrokerRow | undefined =>
     row === undefined ? undefined : rowOf(row as StoredRow)
   const all = (): BrokerRow[] => (sql.all.all() as StoredRow[]).map(rowOf)
@@ -86,7 +88,8 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       const key = randomBytes(12).toString('hex')
       // The number 1 is kept for the gateway's own, whoever comes first.
       const last = (sql.last.get() as number | null) ?? ownBroker
-      const b = origin === 'own' ? ownBroker : Math.max(ownBroker, last) + 1
+      if (origin !== 'own') given = Math.max(given, last) + 1
+      const b = origin === 'own' ? ownBroker : given
       sql.add.run(b, key, host, origin, 'new', now(), JSON.stringify(facts))
       return get(b)!
     },

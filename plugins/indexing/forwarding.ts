@@ -11,6 +11,7 @@ import { parseProjection, printProjection } from '#ngsi-ld/projection.ts'
 import { printQuery } from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { printTypeSelection } from '#ngsi-ld/selection.ts'
+import { warningLine } from '#ngsi-ld/warning-lines.ts'
 import { joined, unjoined } from './joining.ts'
 import { inBraces } from './paths.ts'
 import type { Paging, Parameters, Question } from './question.ts'
@@ -272,5 +273,4 @@ export async function askForOne(
 }
 
 /** A value of NGSILD-Warning. */
-export const warningOf = (text: string): string =>
-  `199 selvedge "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`
+export const warningOf = (text: string): string => warningLine(199, 'selvedge', text)

@@ -5,7 +5,6 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import type { Asking } from './asking.ts'
 import type { BrokerRow, Brokers } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { Reach } from './reach.ts'
@@ -25,43 +24,33 @@ export interface LeavingPorts {
 
 export const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
 
-/** Looks once after all that leave. */
-export async function lookAtLeaving(ports: LeavingPorts): Promise<void> {
-  for (const row of ports.brokers.all().filter(isLeaving)) {
-    if (ports.signal.aborted) return
-    await leaveOne(row, ports).catch(ports.tell(`forgetting ${row.host}`))
+/** One look at a time at all that leave: one that is away may hold it up for longer than the time to the next. */
+export function createLeaving(ports: LeavingPorts): () => Promise<void> {
+  let looking: Promise<void> | undefined
+  return () => (looking ??= look(ports).finally(() => (looking = undefined)))
+}
+
+/** Looks once after each, also after those that begin to leave meanwhile. */
+async function look(ports: LeavingPorts): Promise<void> {
+  const { brokers, signal, tell } = ports
+  const looked = new Set<string>()
+  const next = (): BrokerRow | undefined =>
+    brokers.all().find((row) => isLeaving(row) && !looked.has(row.key))
+  for (let row = next(); row !== undefined && !signal.aborted; row = next()) {
+    looked.add(row.key)
+    await leaveOne(row, ports).catch(tell(`forgetting ${row.host}`))
   }
 }
 
+/** Takes out its entries, and its row when nothing of it is left there or that is given up. */
 async function leaveOne(row: BrokerRow, ports: LeavingPorts): Promise<void> {
+  const { brokers, catalogue, clock, log } = ports
   // A kill, or a disk that failed, may have kept some of it.
-  await ports.catalogue.removeAll(row.b)
+  await catalogue.removeAll(row.b)
+  const left = await unsubscribed(row, ports)
   // It may have been registered again meanwhile.
-  if (ports.brokers.byKey(row.key) === undefined) return
-  if (Object.keys(factsOf(row).subscriptions ?? {}).length === 0) return ports.brokers.remove(row.b)
-  const port = ports.reach.open(row.host, factsOf(row).tenant)
-  try {
-    await leave(row.key, ports.reach.asking(port), ports)
-  } finally {
-    port.close()
-  }
-}
-
-/** Removes what is left of it there; where nothing is, or it is given up, its row too. */
-async function leave(key: string, asking: Asking, { brokers, clock, log }: LeavingPorts): Promise<void> {
-  const row = brokers.byKey(key)
-  if (row === undefined) return
-  const { subscriptions = {}, leftAt = clock.now() } = factsOf(row)
-  const left: Record<string, string> = { ...subscriptions }
-  for (const [purpose, id] of Object.entries(subscriptions)) {
-    const trouble = await unsubscribe(id, asking)
-    if (trouble?.kind === 'down') break
-    if (trouble !== undefined)
-      log.warn('indexing.subscription-left', { broker: row.host, subscription: id, reason: trouble.reason })
-    delete left[purpose]
-  }
-  // It may have been registered again meanwhile.
-  if (brokers.byKey(key) === undefined) return
+  if (brokers.byKey(row.key) === undefined) return
+  const { leftAt = clock.now() } = factsOf(row)
   const isOver = Object.keys(left).length === 0
   if (!isOver && clock.now() - leftAt < limits.indexLeavingMs.value) {
     brokers.set(row.b, { facts: { ...row.facts, subscriptions: left } })
@@ -74,4 +63,31 @@ async function leave(key: string, asking: Asking, { brokers, clock, log }: Leavi
       reason: 'it could not be reached for too long',
     })
   brokers.remove(row.b)
+}
+
+/** Removes our subscriptions there. Returns those that are left, by purpose: all of them where its credentials cannot be read. */
+async function unsubscribed(
+  row: BrokerRow,
+  { reach, log, tell }: LeavingPorts,
+): Promise<Readonly<Record<string, string>>> {
+  const { subscriptions = {}, tenant } = factsOf(row)
+  const left: Record<string, string> = { ...subscriptions }
+  if (Object.keys(left).length === 0) return left
+  let port: ReturnType<Reach['open']> | undefined
+  try {
+    port = reach.open(row.host, tenant)
+    const asking = reach.asking(port)
+    for (const [purpose, id] of Object.entries(subscriptions)) {
+      const trouble = await unsubscribe(id, asking)
+      if (trouble?.kind === 'down') break
+      if (trouble !== undefined)
+        log.warn('indexing.subscription-left', { broker: row.host, subscription: id, reason: trouble.reason })
+      delete left[purpose]
+    }
+  } catch (error) {
+    tell(`forgetting ${row.host}`)(error)
+  } finally {
+    port?.close()
+  }
+  return left
 }

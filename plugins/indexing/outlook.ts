@@ -2,6 +2,7 @@
  * What has to be known of registered brokers: what goes with answers of the index as warnings, and what an operator should look at.
  * Pure: it follows from their rows.
  */
+import { warningLine } from '#ngsi-ld/warning-lines.ts'
 import { type BrokerRow, ownBroker } from './brokers.ts'
 import { factsOf } from './remote.ts'
 
@@ -52,4 +53,4 @@ export function reasonOf(row: BrokerRow): string | undefined {
 }
 
 const warning = (code: number, address: string, text: string): string =>
-  `${code} ${new URL(address).host} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`
+  warningLine(code, new URL(address).host, text)

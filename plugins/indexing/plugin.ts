@@ -6,6 +6,7 @@ import { createAdmission } from '#base/admission.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { isForeign } from '#base/page-origins.ts'
+import { version } from '#base/version.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
 import { createBrokers } from './brokers.ts'
@@ -32,7 +33,7 @@ type IndexingHost = Host<IndexingSettings, Needs>
 
 export default definePlugin<IndexingSettings, Needs>({
   name: 'indexing',
-  version: '1.0.0',
+  version,
   summary: 'Finds streams and sensors by place, time and theme',
   needs: ['mdr', 'changes', 'database', 'remote', 'schedule'],
   tables,

@@ -7,7 +7,7 @@ import { limits } from '#base/limits.ts'
 import type { BrokerPort, HostBase } from '#contract'
 import { alreadyExists, badRequestData } from '#ngsi-ld/problem.ts'
 import type { Asking, Trouble } from './asking.ts'
-import type { BrokerRow, Brokers } from './brokers.ts'
+import type { BrokerRow, Brokers, Origin } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { isLeaving } from './leaving.ts'
 import { placeOf } from './place.ts'
@@ -31,7 +31,7 @@ export interface RegistrarPorts {
   readonly reach: Reach
   readonly brokers: Brokers
   readonly catalogue: Catalogue
-  readonly add: (address: string, more: Partial<RemoteFacts>) => BrokerRow
+  readonly add: (address: string, origin: Origin, more: Partial<RemoteFacts>) => BrokerRow
   readonly open: (row: BrokerRow) => Running
   readonly close: (b: number) => Promise<void>
 }
@@ -81,6 +81,7 @@ export function createRegistrar(ports: RegistrarPorts) {
     const made = factsOf(brokers.get(row.b) ?? row).subscriptions ?? {}
     for (const id of Object.values(made)) await unsubscribe(id, asking)
     await close(row.b)
+    await catalogue.removeAll(row.b)
     brokers.remove(row.b)
     throw refusalOf(row.host, trouble)
   }
@@ -104,7 +105,7 @@ export function createRegistrar(ports: RegistrarPorts) {
           port.close()
         }
         const left = await takeOver(address)
-        const row = add(address, tenant === undefined ? {} : { tenant })
+        const row = add(address, 'registered', tenant === undefined ? {} : { tenant })
         const one = open(row)
         for (const id of left) await unsubscribe(id, one.asking)
         await follow(row, one)

@@ -11,7 +11,7 @@ import { notFound } from '#ngsi-ld/problem.ts'
 import { type BrokerRow, type Brokers, type Origin, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { indexedTypes } from './kinds.ts'
-import { isLeaving, lookAtLeaving } from './leaving.ts'
+import { createLeaving, isLeaving } from './leaving.ts'
 import { complaintsOf, seenWarningsOf, warningsOf } from './outlook.ts'
 import { placeOf } from './place.ts'
 import { addressOf, createReach, type Reach, type ReachSettings, signatureOf } from './reach.ts'
@@ -102,9 +102,9 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
     lookAround()
   }
 
+  const lookAtLeaving = createLeaving({ brokers, catalogue, reach, clock, log, signal, tell })
   function lookAround(): void {
-    const looked = lookAtLeaving({ brokers, catalogue, reach, clock, log, signal, tell })
-    void looked.then(beginDeclared).catch(tell('following brokers of the settings'))
+    void lookAtLeaving().then(beginDeclared).catch(tell('following brokers of the settings'))
   }
 
   /** Begins to follow brokers of the settings. One that still leaves, since they named it no more, is begun when it has left. */
@@ -143,10 +143,7 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
       learnt(own.key, await readSources([...indexedTypes], reach.asking(host.mdr)))
   }
 
-  const registrar = createRegistrar({
-    ...{ host, reach, brokers, catalogue, open, close },
-    add: (address, more) => add(address, 'registered', more),
-  })
+  const registrar = createRegistrar({ host, reach, brokers, catalogue, add, open, close })
 
   return Object.freeze({
     /** Goes on with all that is registered, when this gateway can be reached. */

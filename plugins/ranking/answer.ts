@@ -5,6 +5,7 @@
 import { productToken } from '#base/version.ts'
 import type { BrokerAnswer, Json, WrittenAnswer } from '#contract'
 import { type JsonObject, own } from '#ngsi-ld/json.ts'
+import { fittingWarnings, warningLine } from '#ngsi-ld/warning-lines.ts'
 import type { Question, Term } from './question.ts'
 import type { RankedList } from './ranking.ts'
 import { type Ranked, rounded, type Span, shareOf } from './score.ts'
@@ -28,7 +29,7 @@ export function rankedAnswer(question: Question, list: RankedList): Response {
   if (question.isCounted) headers.set('NGSILD-Results-Count', String(list.count))
   else headers.delete('NGSILD-Results-Count')
   const warnings = [...list.warnings, ...warningsOf(question, list).map(asWarning)]
-  if (warnings.length > 0) headers.set('NGSILD-Warning', warnings.join(', '))
+  if (warnings.length > 0) headers.set('NGSILD-Warning', fittingWarnings(warnings).join(', '))
   return new Response(JSON.stringify(body), { status: 'text' in first ? first.status : 200, headers })
 }
 
@@ -95,8 +96,7 @@ function warningsOf({ terms }: Question, { missing, beyond, count, failures }: R
   ]
 }
 
-const asWarning = (text: string): string =>
-  `299 selvedge-ranking "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`
+const asWarning = (text: string): string => warningLine(299, 'selvedge-ranking', text)
 
 /** Links of other relations than to pages. */
 function contextLinks(link: string | undefined): string {

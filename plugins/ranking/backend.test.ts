@@ -2,6 +2,8 @@
  * How much is asked for at once: what a broker gives, and not less because it refused something else; and how long it is waited for.
  */
 import { expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { environment } from '#test/kit/plugins.ts'
@@ -37,6 +39,36 @@ it('keeps to the size that was given, and not to one that was refused like all o
   refuses.everything = false
   expect(await ask()).toEqual(['1000', '500'])
   expect(await ask()).toEqual(['500'])
+})
+
+it('tells once what every page warns of, and no more than clients take', async () => {
+  const pages = 20
+  const port: BrokerPort = {
+    address: 'http://b',
+    async exchange({ path }): Promise<BrokerAnswer> {
+      const { searchParams } = new URL(path, 'http://b')
+      const offset = Number(searchParams.get('offset'))
+      const left = pages * 100 - offset
+      const items = Array.from({ length: Math.min(100, left) }, (_, i) => ({ id: `urn:${offset + i}`, a: i }))
+      const each = `111 b "page ${offset} ${'x'.repeat(1000)}"`
+      const headers = { 'ngsild-warning': `110 old "a, b", ${each}` }
+      if (Number(searchParams.get('limit')) > 100) return { status: 403, headers: {}, text: '' }
+      return { status: 200, headers, text: JSON.stringify(items) }
+    },
+  }
+  const running = await ranking.start({
+    settings: { backend: 'mdr', timeoutMs: 10_000 },
+    mdr: port,
+    clock: systemClock,
+    context: () => coreContext,
+    isOwn: () => false,
+  } as never)
+  const request = new Request('http://here/ngsi-ld/v1/entities?type=T&weights=a:1&options=keyValues&limit=1')
+  const { headers } = await running.fetch!(request, environment())
+  const told = headers.get('NGSILD-Warning')!
+  expect(told.length).toBeLessThan(limits.warningsBytesMax.value + 100)
+  expect(told.match(/110 old "a, b"/g)).toHaveLength(1)
+  expect(told).toMatch(/^110 old "a, b", 111 b "page 0 x+", .*199 - "and \d+ more"$/)
 })
 
 it('waits by the monotonic clock, whatever the other one says meanwhile', async () => {

@@ -85,7 +85,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
   return Object.freeze({
     async candidates(query, asking, take) {
       const seen = new Set<string>()
-      const warnings: string[] = []
+      const warnings = new Set<string>()
       let [first, bytes, isLinking] = [undefined as Answered | undefined, 0, false]
       let answer = await firstPage(query, asking)
       for (let pages = 1; ; pages++) {
@@ -96,7 +96,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
         if (items === undefined)
           return { kind: 'garbled', reason: `${port.address} answered what is no list of entities` }
         first ??= answer
-        if (answer.headers['ngsild-warning'] !== undefined) warnings.push(answer.headers['ngsild-warning'])
+        if (answer.headers['ngsild-warning'] !== undefined) warnings.add(answer.headers['ngsild-warning'])
         bytes += 'items' in answer ? answer.bytes : answer.text.length
         const fresh = items.filter(({ id }) => typeof id === 'string' && !seen.has(id))
         for (const { id } of fresh) seen.add(id as string)
@@ -107,7 +107,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
         // A broker that links its pages has no more where it does not.
         const isLast = fresh.length === 0 || (next === undefined && isLinking)
         const path = isLast ? undefined : (next ?? pathBehind(items.length, query, seen.size))
-        if (path === undefined) return { kind: 'read', first, warnings }
+        if (path === undefined) return { kind: 'read', first, warnings: [...warnings] }
         answer = await ask(path, asking)
       }
     },

@@ -44,6 +44,12 @@ export const limits = underTrial({
     'Of all batches, in the queue: one is decided while another is flushed',
     'waits its turn',
   ),
+  batchOneTimeMs: limit(
+    4000,
+    'ms',
+    'Items of a batch bear one commit time; followers of the changes look back so far',
+    'those that come later bear another one',
+  ),
   queueBytesMax: limit(
     32 * 1024 * 1024,
     'bytes',
@@ -128,7 +134,7 @@ export const limits = underTrial({
   ),
   streamsLiveMax: limit(50_000, 'streams', 'About 25 MB of live stream state', 'idle ones leave memory'),
   streamsMax: limit(4_000_000, 'streams', 'Numbers fit 22 bits of the chunk key', 'store.failed'),
-  memoryExcessBytes: limit(16 * 1024 * 1024, 'bytes', 'What a quiet process keeps of a load', 'collected'),
+  memoryExcessBytes: limit(8 * 1024 * 1024, 'bytes', 'What a quiet process keeps of a load', 'collected'),
   // NGSI-LD
   entityBytesMax: limit(1024 * 1024, 'bytes', 'One row, one answer', '413'),
   jsonDepthMax: limit(64, 'levels', 'Recursion stays within the stack', '400'),
@@ -215,6 +221,8 @@ export const limits = underTrial({
     'Where the answer states no age',
     'fetched again, the old one stands in',
   ),
+  contextAgeMsMin: limit(60_000, 'ms', 'A request must not wait for each use', 'this one is taken'),
+  contextAgeMsMax: limit(30 * 86_400_000, 'ms', 'What a site says of a copy at most', 'this one is taken'),
   contextsBytesMax: limit(16 * 1024 * 1024, 'bytes', 'Kept on disk', 'the longest unfetched leaves'),
   snapshotsMax: limit(16, 'snapshots', 'One or two database files each', 'lower priority leaves, or 403'),
   snapshotEntitiesMax: limit(10_000, 'entities', 'Copied while the request waits', '403'),

@@ -182,6 +182,38 @@ describe('the clock of a machine', () => {
     expect(keeper.now()).toBe(state.wall)
   })
 
+  it('tells no time twice while it is in doubt, though it had been set back', () => {
+    const { state, start, pass } = machine(noon)
+    state.setAt = 1
+    const keeper = start(noon - 1000)
+    const told = keeper.now()
+    state.wall -= 20_000
+    state.setAt = 2
+    pass(1000, keeper)
+    expect(keeper.now()).toBe(told - 19_000)
+    state.wall += day
+    pass(1000, keeper)
+    const { shift: _, ...then } = keeper.trust.stretch()!
+    const inDoubt = keeper.now()
+    expect(inDoubt).toBeGreaterThan(told)
+    // Back where it was, though our clock is elsewhere.
+    state.wall -= day
+    pass(1000, keeper)
+    expect(keeper.trust.stretch()).toBeUndefined()
+    expect(keeper.now()).toBe(told - 17_000)
+    expect(inDoubt + keeper.trust.correction(then)!).toBe(told - 18_000)
+  })
+
+  it('begins a doubt behind the last commit, also of a process before', () => {
+    const { state, start, pass } = machine(noon)
+    state.setAt = 1
+    const keeper = start(noon + 30_000)
+    expect(keeper.now()).toBe(noon)
+    state.wall += day
+    pass(1000, keeper)
+    expect(keeper.now()).toBe(noon + 30_001)
+  })
+
   it('does not follow where no clock could be, however long', () => {
     const { state, start, pass } = machine(noon)
     const keeper = start(noon)

@@ -67,10 +67,10 @@ export function createTimekeeper(
   let offset = 0
   let [state, reason]: [ClockState, string] = ['unsynced', '']
   let stretch: (typeof stretches)[number] | undefined
-  /** In a stretch that began with a jump: since when the system's clock is where it is, and where that is. */
-  let doubt: { since: number; offset: number } | undefined
+  /** In a stretch that began with a jump: since when the system's clock is where it is, where that is, and where it was. */
+  let doubt: { since: number; offset: number; readonly was: number } | undefined
   let setAt: number | undefined
-  let [jumps, removalFrom, believedAt] = [0, 0, Number.NEGATIVE_INFINITY]
+  let [jumps, toldLast, removalFrom, believedAt] = [0, 0, 0, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
 
   const bootMs = (): number => ports.bootedMs + system.monotonic()
@@ -119,7 +119,7 @@ export function createTimekeeper(
     known: Evidence,
     verdict: ClockState,
   ): boolean {
-    if (isNear(now, ours()) || isSetAnew(known)) return true
+    if (isNear(now, since.was + bootMs()) || isSetAnew(known)) return true
     if (!isNear(now, since.offset + bootMs())) {
       since.since = system.monotonic()
       since.offset = now - bootMs()
@@ -133,14 +133,14 @@ export function createTimekeeper(
   }
 
   function doubtJump(now: number, by: number): void {
-    doubt = { since: system.monotonic(), offset: now - bootMs() }
+    doubt = { since: system.monotonic(), offset: now - bootMs(), was: offset }
     begin(`the clock of the system jumped by ${Math.round(by / 1000)} s, and nothing tells why`)
   }
 
-  /** From here on our clock runs by monotonic time alone. */
+  /** From here on our clock runs by monotonic time alone, later than all that was stamped also where it had been set back. */
   function begin(why: string): void {
-    stretch = { boot, offset: Math.ceil(offset), shift: undefined }
-    offset = stretch.offset
+    offset = Math.ceil(Math.max(offset, Math.max(toldLast + 1, floor) - bootMs()))
+    stretch = { boot, offset, shift: undefined }
     stretches.push(stretch)
     if (state === 'unsynced' && reason === why) return
     state = 'unsynced'
@@ -212,7 +212,9 @@ export function createTimekeeper(
     now() {
       const now = system.now()
       if (settings.believe === 'always') return now
-      return stretch === undefined && isNear(now, ours()) ? now : ours()
+      const told = stretch === undefined && isNear(now, ours()) ? now : ours()
+      toldLast = Math.max(toldLast, told)
+      return told
     },
     monotonic: system.monotonic,
     look,

@@ -116,6 +116,12 @@ export const uplinkLimits = {
   uplinkSetbacksMax: limit(10_000, 'entities', 'Known to fail', 'the oldest begins anew'),
   uplinkRefusalBytesMax: limit(32 * 1024 * 1024, 'bytes', 'Of an uplink, on disk', 'the oldest goes, told'),
   collisionPairsMax: limit(100, 'pairs', 'Of gateways that write the same here', 'others are counted only'),
+  collisionKeptMs: limit(
+    21_600_000,
+    'ms',
+    'Two gateways that write the same do so again before that',
+    'what is over is forgotten',
+  ),
   collisionEntitiesMax: limit(1000, 'entities', 'Known of a pair of gateways', 'the number stays'),
   uplinkForgoneMax: limit(
     1000,

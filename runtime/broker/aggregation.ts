@@ -122,7 +122,8 @@ function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): G
     evolutionOf(ports, id, { ...query, limit }) ?? {}
   if (cut !== undefined && cut.size > 0)
     throw tooComplex(`lastN: more than ${limit} values to sum up one by one`)
-  const loose = [...attributes].flatMap(([name, list]) =>
+  const measured = [...attributes].filter(([name]) => name !== 'scope')
+  const loose = measured.flatMap(([name, list]) =>
     list
       .filter(({ deletedAt }) => deletedAt === undefined)
       .map((one): LooseInstance => {
@@ -147,7 +148,7 @@ function gather(ports: AggregationPorts, rid: number, { query, corrections, loos
   const window = windowOf(query)
   const told = new Map<string, { times: Set<number>; identities: Set<string> }>()
   for (const { name, dataset, one } of toldByChanges(ports, rid, query, corrections)) {
-    if (one.deletedAt !== undefined) continue
+    if (one.deletedAt !== undefined || name === 'scope') continue
     if (one.observedAt !== undefined) {
       const key = `${name} ${dataset}`
       const known = told.get(key) ?? { times: new Set<number>(), identities: new Set<string>() }

@@ -43,10 +43,10 @@ export function createBatches(door: Door) {
         `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
       )
     }
-    // All items bear the commit time of the first, in whichever group they are.
-    let at: number | undefined
+    // All items bear the commit time of the first, in whichever group they are, unless that is too long ago.
+    let at = Number.NEGATIVE_INFINITY
     const dated = (stage: Stage, item: Item): Outcome => {
-      at ??= stage.at
+      if (stage.at - at > limits.batchOneTimeMs.value) at = stage.at
       return decide(at === stage.at ? stage : stage.dated(at), item)
     }
     const success: string[] = []

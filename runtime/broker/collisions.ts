@@ -1,14 +1,15 @@
 /**
  * Gateways that write the same attribute of the same entity here: ids are those of devices, so that is one device at two sites, or
- * a data folder that was copied, and each undoes what the other tells. Noted in memory, by pairs of origins, bounded; what
- * came by two ways from one origin is none. Nothing is refused for it.
+ * a data folder that was copied, and each undoes what the other tells. Noted in memory, by pairs of origins, bounded, and
+ * forgotten when it does not happen any more; what came by two ways from one origin is none. Nothing is refused for it.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Counter } from '#base/metrics.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
 
-/** Two origins, and on how many entities they met since start. */
+/** Two origins, and on how many entities they met. */
 export interface Collision {
   readonly origins: readonly [string, string]
   /** At most as many as are kept of a pair. */
@@ -26,6 +27,7 @@ export interface Collisions {
 
 export interface CollisionsPorts {
   readonly idOf: (rid: number) => string | undefined
+  readonly clock: Pick<Clock, 'monotonic'>
   readonly noted: Counter
   readonly log: Log
 }
@@ -34,17 +36,26 @@ interface Pair {
   readonly origins: readonly [string, string]
   readonly rids: Set<number>
   last: number
+  /** Monotonic, ms. */
+  lastAt: number
 }
 
-export function createCollisions({ idOf, noted, log }: CollisionsPorts): Collisions {
+export function createCollisions({ idOf, clock, noted, log }: CollisionsPorts): Collisions {
   const pairs = new Map<string, Pair>()
+
+  function forgetOld(): void {
+    const since = clock.monotonic() - limits.collisionKeptMs.value
+    for (const [key, { lastAt }] of pairs) if (lastAt < since) pairs.delete(key)
+  }
 
   function pairOf(a: string, b: string): Pair | undefined {
     const origins = a < b ? ([a, b] as const) : ([b, a] as const)
     const key = origins.join(' ')
+    forgetOld()
     const known = pairs.get(key)
-    if (known !== undefined || pairs.size >= limits.collisionPairsMax.value) return known
-    const fresh = { origins, rids: new Set<number>(), last: 0 }
+    if (known !== undefined) return known
+    if (pairs.size >= limits.collisionPairsMax.value) return undefined
+    const fresh = { origins, rids: new Set<number>(), last: 0, lastAt: clock.monotonic() }
     pairs.set(key, fresh)
     return fresh
   }
@@ -61,10 +72,13 @@ export function createCollisions({ idOf, noted, log }: CollisionsPorts): Collisi
         log.warn('entity.two-origins', { entity: idOf(rid) ?? '', origins: pair.origins.join(' ') })
       if (pair.rids.size < limits.collisionEntitiesMax.value) pair.rids.add(rid)
       pair.last = rid
+      pair.lastAt = clock.monotonic()
     },
-    of: (origin) =>
-      [...pairs.values()]
+    of(origin) {
+      forgetOld()
+      return [...pairs.values()]
         .filter(({ origins }) => origins.includes(origin))
-        .map(({ origins, rids, last }) => ({ origins, entities: rids.size, entity: idOf(last) ?? '' })),
+        .map(({ origins, rids, last }) => ({ origins, entities: rids.size, entity: idOf(last) ?? '' }))
+    },
   } satisfies Collisions)
 }

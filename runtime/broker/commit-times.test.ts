@@ -45,4 +45,12 @@ describe('times of commits', () => {
     const times = createCommitTimes({ now: () => 4000, monotonic: () => 0 }, 10_000)
     expect([times.next(), times.next()]).toEqual([10_001, 10_001])
   })
+
+  it('are later than one that was closed', () => {
+    const times = createCommitTimes({ now: () => 4000, monotonic: () => 0 }, 0)
+    times.took(times.next(), true)
+    expect(times.next()).toBe(4001)
+    times.took(4001)
+    expect(times.next()).toBe(4001)
+  })
 })

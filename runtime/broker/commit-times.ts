@@ -8,8 +8,8 @@ import type { Clock } from '#base/clock.ts'
 export interface CommitTimes {
   /** The time of a commit that begins now, ms. */
   next(): number
-  /** The commit with this time is on disk. */
-  took(at: number): void
+  /** The commit with this time is on disk; where it closes its time, what follows is later. */
+  took(at: number, closesTime?: boolean): void
 }
 
 /** Of so many ms one counts while the clock is waited for, so that it catches up soon. */
@@ -27,9 +27,10 @@ export function createCommitTimes({ now, monotonic }: Clock, latest: number): Co
       began = monotonic()
       return said >= last ? said : last + Math.floor((began - lastBegan) / pace)
     },
-    took(at) {
-      if (at <= last) return
-      last = at
+    took(at, closesTime = false) {
+      const reached = closesTime ? at + 1 : at
+      if (reached <= last) return
+      last = reached
       lastBegan = began
     },
   } satisfies CommitTimes)

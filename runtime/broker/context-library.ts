@@ -74,10 +74,6 @@ interface Kept {
   readonly expires: number
 }
 
-/** An answer that forbids keeping is kept this long all the same: a request must not wait for each use. */
-const ageMsMin = 60_000
-const ageMsMax = 30 * 86_400_000
-
 export function createContextLibrary(
   ports: ContextLibraryPorts,
   builtIn: ReadonlyMap<string, Json>,
@@ -178,7 +174,7 @@ export function createContextLibrary(
       if (before === undefined || before.expires > clock.now() || underWay.has(url)) return
       obtain(url).then(
         () => ports.onChange(url),
-        () => kept.set(url, { ...before, expires: clock.now() + ageMsMin }),
+        () => kept.set(url, { ...before, expires: clock.now() + limits.contextAgeMsMin.value }),
       )
     },
   } satisfies ContextLibrary)
@@ -210,5 +206,6 @@ function ageOf(headers: FetchedDocument['headers']): number {
   const dated = Date.parse(String(headers['expires'])) - Date.parse(String(headers['date']))
   const stated = /no-store|no-cache/i.test(control) ? 0 : maxAge === undefined ? dated : Number(maxAge) * 1000
   const age = Number.isFinite(stated) ? stated : limits.contextAgeMs.value
-  return Math.min(ageMsMax, Math.max(ageMsMin, age))
+  // An answer that forbids keeping is kept for a while all the same.
+  return Math.min(limits.contextAgeMsMax.value, Math.max(limits.contextAgeMsMin.value, age))
 }

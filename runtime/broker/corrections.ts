@@ -38,10 +38,11 @@ export function correctionsOf(store: HistoryEdits, rid: number): Corrections {
       if (edit === undefined) return instance
       if (edit.body === null) return undefined
       const body = JSON.parse(edit.body) as AttributeInstance
-      const { instanceId, createdAt } = instance
+      const { instanceId, createdAt, number } = instance
+      const logged = number === undefined ? {} : { number }
       const observedAt = dateTimeToMs(body.observedAt ?? '')
       const times = { createdAt, modifiedAt: edit.at, ...(observedAt === undefined ? {} : { observedAt }) }
-      return { instance: body, instanceId, ...times }
+      return { instance: body, instanceId, ...times, ...logged }
     },
     erasedNumber: erased.find(({ name }) => name === '')?.n ?? 0,
   }

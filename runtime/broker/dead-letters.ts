@@ -60,11 +60,14 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
         return true
       }),
     drop: (d) =>
-      door.commit((stage) => {
-        if (rows.deadLetter(d) === undefined) return false
-        stage.write('dead_letter.delete', d)
-        return true
-      }),
+      door.commit(
+        (stage) => {
+          if (rows.deadLetter(d) === undefined) return false
+          stage.write('dead_letter.delete', d)
+          return true
+        },
+        { isSparing: true },
+      ),
   } satisfies DeadLetters)
 }
 

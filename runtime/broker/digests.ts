@@ -39,14 +39,18 @@ export interface Digests {
   buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
-  /** Others that write the same as one origin does, since start. */
+  /** Others that write the same as one origin does, lately. */
   collisions(origin: string): readonly Collision[]
   /** Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one. */
   others(id: string, through: string): readonly string[]
   /** What was observed of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
-  /** What was observed of one attribute instance, in parts. */
-  observed(id: string, key: string, span: Span): AsyncIterable<readonly AttributeInstance[]>
+  /** What was observed of one attribute instance, and committed up to a time (ms), in parts. */
+  observed(
+    id: string,
+    key: string,
+    span: Span & { readonly upTo: number },
+  ): AsyncIterable<readonly AttributeInstance[]>
 }
 
 export interface DigestsPorts {
@@ -106,6 +110,8 @@ export function createDigests({ following, history, records, collisions }: Diges
     const isKnown = createRepeats()
     for await (const { attributes, cut } of parts(id, span)) {
       for (const [name, list] of attributes) {
+        // Where an entity stood is told to nobody.
+        if (name === 'scope') continue
         const end = cut.has(name) ? list.at(-1)?.observedAt : undefined
         for (const { instance, observedAt, deletedAt } of list) {
           if (observedAt === undefined || deletedAt !== undefined || observedAt === end) continue
@@ -156,8 +162,10 @@ export function createDigests({ following, history, records, collisions }: Diges
     async *observed(id, key, span) {
       const [name = '', dataset = ''] = key.split(' ')
       for await (const { attributes } of parts(id, span, new Set([name])))
-        yield (attributes.get(name) ?? []).flatMap(({ instance, deletedAt }) =>
-          deletedAt === undefined && (instance.datasetId ?? '') === dataset ? [instance] : [],
+        yield (attributes.get(name) ?? []).flatMap(({ instance, createdAt, deletedAt }) =>
+          deletedAt === undefined && createdAt <= span.upTo && (instance.datasetId ?? '') === dataset
+            ? [instance]
+            : [],
         )
     },
   } satisfies Digests)

@@ -170,7 +170,7 @@ export function createDocuments(ports: DocumentsPorts) {
     writeExpiry(stage, draft.rid, draft.indexed, entity)
     const difference = diffIndexRows(draft.indexed, entity)
     writeIndex(stage, draft.rid, difference.add, difference.remove)
-    const isRest = changes.every(({ after }) => after === undefined)
+    const isRest = difference.add.types.length === 0 && changes.every(({ after }) => after === undefined)
     writeShape(stage, draft.rid, { before: draft.indexed, after: entity, isRest })
     stage.scratch.set(`entity ${draft.id}`, next)
     streams.documentWritten(stage, draft.rid, number)

@@ -24,8 +24,18 @@ export interface Door {
   whenRoom(action: () => void): void
   /** Queues an urgent work and settles when it is on disk. @throws store.busy when the queue is full. */
   commit<T>(decide: (stage: Stage) => T, options?: CommitOptions): Promise<T>
-  /** Works waiting, and the highest log number on disk. */
-  status(): { waiting: number; number: number; full: boolean; fails: boolean }
+  /**
+   * Works waiting, the highest log number on disk, the latest commit time (ms) up to it, and the number behind which
+   * nothing bears an earlier time than its own.
+   */
+  status(): {
+    waiting: number
+    number: number
+    at: number
+    datedUpTo: number
+    full: boolean
+    fails: boolean
+  }
   /** Sets a group going even without a work, for upkeep that is due. */
   nudge(): void
   /** Calls back after each commit, when it is readable, until what it returns is called. A listener does little and throws nothing. */
@@ -95,7 +105,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let lingerTimer: NodeJS.Timeout | undefined
   const [roomWaiters, idleWaiters] = [[] as (() => void)[], [] as (() => void)[]]
   const listeners = new Set<() => void>()
-  let lastNumber = ports.number
+  const passed = { number: ports.number, at: ports.at, datedUpTo: ports.number }
   const times = createCommitTimes(clock, ports.at)
   /** Works to be tried one by one after a failed group; they come before the queue. */
   const singly: Work[] = []
@@ -149,9 +159,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
 
   /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
   function decide(works: Work[]): Decided {
-    const group = createGroup({ at: times.next(), number: lastNumber })
+    const group = createGroup({ at: times.next(), number: passed.number })
     const until = now() + limits.groupDecideMs.value
-    const isLong = (): boolean => group.rowCount() > limits.groupRowsMax.value || now() > until
+    const isLong = (): boolean =>
+      group.closesTime() || group.rowCount() > limits.groupRowsMax.value || now() > until
     const refused = decideAll(works, group, { undo, postpone, isLong, hasRoom: room?.hasRoom() ?? true })
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
@@ -194,8 +205,8 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
           diskFails = false
           commits.value++
           seconds.observe((now() - sentAt) / 1000)
-          lastNumber = group.number()
-          times.took(group.stage.at)
+          pass(passed, group)
+          times.took(group.stage.at, group.closesTime())
           group.written(outcome)
           settle(decided)
         },
@@ -295,7 +306,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     commit,
     status: () => ({
       waiting: waiting(),
-      number: lastNumber,
+      ...passed,
       full: diskFull || room?.hasRoom() === false,
       fails: diskFails,
     }),
@@ -317,6 +328,14 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       })
     },
   } satisfies Door)
+}
+
+/** Notes what a group that is on disk says of times. Of what was written before the start nobody knows. */
+function pass(passed: { number: number; at: number; datedUpTo: number }, group: Group): void {
+  // What is not in the log is not known after a restart.
+  if (group.number() > passed.number) passed.at = Math.max(passed.at, group.stage.at)
+  passed.number = group.number()
+  if (group.isDated()) passed.datedUpTo = passed.number
 }
 
 /** Where room is short, groups are small, so that what makes room goes along with what takes it. */

@@ -5,11 +5,12 @@
  */
 import { hash } from 'node:crypto'
 import type { Json } from '#contract/pipeline.ts'
-import { kindOf, ngsiLdNull } from '#ngsi-ld/attribute-kind.ts'
+import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
+import { ngsiLdNull } from '#ngsi-ld/name.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { Entities } from '#store/entities.ts'
@@ -95,7 +96,7 @@ export function* toldByChanges(
       return corrected === undefined ? [] : [{ name, dataset, one: corrected }]
     }
     for (const [i, [name, dataset, instance, type, at = record.at]] of record.instances.entries()) {
-      const base = { createdAt: at, modifiedAt: at }
+      const base = { createdAt: at, modifiedAt: at, number: record.n }
       const instanceId = `urn:ngsi-ld:instance:n${record.n}-${i}`
       if (instance === null) {
         const nothing =
@@ -111,6 +112,7 @@ export function* toldByChanges(
     const scoped = {
       createdAt: record.at,
       modifiedAt: record.at,
+      number: record.n,
       instance: { type: 'Property', value: [...listOf(record.scope ?? [])] },
       instanceId: `urn:ngsi-ld:instance:n${record.n}-scope`,
     }

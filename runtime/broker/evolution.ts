@@ -4,7 +4,7 @@
  * other are told as one evolution. What a client erased, with nothing written since, never was.
  */
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
+import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
@@ -80,13 +80,18 @@ export function evolutionOf(
     const bound = beyond.get(name)
     return bound === undefined || (query.lastN === undefined ? time <= bound : time >= bound)
   }
+  const bind = (name: string, list: TimedInstance[]): void => {
+    const { kept, bound } = boundTo(putInOrder(name, list, query.timeproperty), query)
+    found.set(name, kept)
+    if (bound !== undefined) beyond.set(name, bound)
+  }
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
     if (time === undefined || !fits(name, time)) return false
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
     else if (query.timeproperty !== 'observedAt' && list.length >= Math.max(2 * query.limit, 2048))
-      beyond.set(name, boundTo(list, query))
+      bind(name, list)
     return true
   }
   for (const [rid, corrections] of lives.rids) {
@@ -99,16 +104,36 @@ export function evolutionOf(
 }
 
 /**
- * What comes in another order than that of its times is thrown away in between, as far as nobody will see it. Returns the
- * time beyond which nobody will.
+ * What comes in another order than that of its times is thrown away in between, as far as nobody will see it: what is kept,
+ * and the time beyond which nobody will see anything, once there is more than an answer holds.
  */
-function boundTo(list: TimedInstance[], { lastN, limit, timeproperty }: TemporalQuery): number {
-  const most = limit + 1
-  list.sort((a, b) => timeOf(a, timeproperty)! - timeOf(b, timeproperty)!)
-  if (lastN === undefined) list.length = Math.min(list.length, most)
-  else list.splice(0, list.length - most)
-  return timeOf(lastN === undefined ? list.at(-1)! : list[0]!, timeproperty)!
+function boundTo(
+  list: TimedInstance[],
+  { lastN, limit, timeproperty }: TemporalQuery,
+): { readonly kept: TimedInstance[]; readonly bound: number | undefined } {
+  const kept = lastN === undefined ? list.slice(0, limit + 1) : list.slice(-limit - 1)
+  const last = kept.length > limit ? kept.at(lastN === undefined ? -1 : 0) : undefined
+  return { kept, bound: last && timeOf(last, timeproperty) }
 }
+
+/**
+ * By the time asked for. What one commit made shares its time: change records are in the order of the log then, in
+ * whichever direction they were read. Beside observations of streams, which know no place in the log, the order is what
+ * has no observedAt, what has one by that, and what was deleted.
+ */
+function putInOrder(name: string, all: TimedInstance[], property: TimeProperty): TimedInstance[] {
+  const list = name === 'scope' ? withoutEchoes(all) : all
+  const isLogged = list.every(({ number }) => number !== undefined)
+  return list.sort((a, b) => {
+    const byTime = timeOf(a, property)! - timeOf(b, property)!
+    if (byTime !== 0) return byTime
+    const byKind = isLogged ? 0 : kindOfTime(a) - kindOfTime(b) || (a.observedAt ?? 0) - (b.observedAt ?? 0)
+    return byKind || (a.number ?? 0) - (b.number ?? 0)
+  })
+}
+
+const kindOfTime = ({ observedAt, deletedAt }: TimedInstance): number =>
+  deletedAt === undefined ? Number(observedAt !== undefined) : 2
 
 type Add = (name: string, one: TimedInstance) => boolean
 
@@ -236,11 +261,19 @@ function arrange(
   { lastN, limit, timeproperty }: TemporalQuery,
 ): { attributes: ReadonlyMap<string, readonly TimedInstance[]>; cut: ReadonlySet<string> } {
   const cut = new Set<string>()
-  for (const [name, list] of found) {
-    list.sort((a, b) => timeOf(a, timeproperty)! - timeOf(b, timeproperty)!)
+  for (const [name, all] of found) {
+    const list = putInOrder(name, all, timeproperty)
     const wanted = lastN === undefined ? list : list.slice(-lastN)
     if (wanted.length > limit) cut.add(name)
     found.set(name, lastN === undefined ? wanted.slice(0, limit) : wanted.slice(-limit))
   }
   return { attributes: found, cut }
+}
+
+/** Scopes with the time that they were observed at make the entity have them; that change says nothing more. */
+function withoutEchoes(list: TimedInstance[]): TimedInstance[] {
+  const keyOf = ({ modifiedAt, instance }: TimedInstance): string =>
+    `${modifiedAt} ${JSON.stringify(instance['value'])}`
+  const observed = new Set(list.filter(({ observedAt }) => observedAt !== undefined).map(keyOf))
+  return list.filter((one) => one.observedAt !== undefined || !observed.has(keyOf(one)))
 }

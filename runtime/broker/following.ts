@@ -4,6 +4,7 @@
  * tails. Reading pins nothing and changes nothing. Positions are log numbers with their commit times.
  */
 import type { Breath } from '#base/breath.ts'
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
@@ -240,8 +241,13 @@ export function createFollowing(ports: FollowingPorts) {
   return Object.freeze({
     /** The last thing on disk. */
     position(): Position {
-      const { number } = ports.door.status()
-      return { n: number, at: records.logAt(number)?.at ?? 0 }
+      const { number: n, at } = ports.door.status()
+      return { n, at }
+    },
+    /** A commit time (ms) before which nothing is dated that was committed behind a position. */
+    since({ n, at }: Position): number {
+      const mayBeEarlier = n < ports.door.status().datedUpTo
+      return mayBeEarlier ? Math.max(0, at - limits.batchOneTimeMs.value) : at
     },
     /** Rows after a number, in order; undefined when the log does not reach back that far. */
     after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
@@ -299,7 +305,8 @@ export function createFollowing(ports: FollowingPorts) {
     firstCommit: (from: number) => spans.firstCommit(from),
     /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */
     changes(span: Span): readonly (() => FollowedPast | undefined)[] {
-      const rids = new Set(spans.changed(span.from, span.to))
+      // Spans of what is folded go by commits, which are later than what a batch bears.
+      const rids = new Set(spans.changed(span.from, span.to + limits.batchOneTimeMs.value))
       for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
       return [...rids].map((rid) => () => pastOf(rid, span))
     },

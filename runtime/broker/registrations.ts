@@ -129,20 +129,23 @@ export function createRegistrations(ports: RegistrationPorts) {
         const before = find(stage, id)
         if (before === undefined) throw notFound(`the registration ${id} does not exist`)
         const registration = change(before.registration)
-        refuseConflicts(stage, registration)
+        if (claimsAnew(before.registration, registration)) refuseConflicts(stage, registration)
         if (saysAnotherSource(before.registration, registration)) copies.forget(stage, id)
         const after = { registration, statistics: { ...before.statistics, modifiedAt: clock.now() } }
         put(stage, id, after)
         ports.onChange(stage, before, after)
       }),
     delete: (id) =>
-      door.commit((stage) => {
-        const before = find(stage, id)
-        if (before === undefined) throw notFound(`the registration ${id} does not exist`)
-        put(stage, id, undefined)
-        copies.forget(stage, id)
-        ports.onChange(stage, before, undefined)
-      }),
+      door.commit(
+        (stage) => {
+          const before = find(stage, id)
+          if (before === undefined) throw notFound(`the registration ${id} does not exist`)
+          put(stage, id, undefined)
+          copies.forget(stage, id)
+          ports.onChange(stage, before, undefined)
+        },
+        { isSparing: true },
+      ),
     copies: copies.broker,
     outcome(id: string, isSuccess: boolean): void {
       const view = stored.get(id)
@@ -194,6 +197,10 @@ export function createRegistrations(ports: RegistrationPorts) {
 /** Whether what was told before is not to be told any more. */
 const saysAnotherSource = (before: Registration, after: Registration): boolean =>
   before.endpoint !== after.endpoint || after.management?.cacheDuration === undefined
+
+/** Whether something is claimed that was not before, or in another way. */
+const claimsAnew = (before: Registration, after: Registration): boolean =>
+  modeOf(before) !== modeOf(after) || JSON.stringify(before.information) !== JSON.stringify(after.information)
 
 /** An entity held here of which an exclusive or redirect registration would claim something. */
 function heldLocally(registration: Registration, query: RegistrationPorts['query']): string | undefined {

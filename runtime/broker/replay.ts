@@ -2,6 +2,7 @@
  * Replay at start: reads the log rows that chunks, histories or documents do not include yet, and rebuilds tails and
  * live values from them. It changes nothing on disk and gives the same result however often it is interrupted.
  */
+import { collectYoung } from '#base/collection.ts'
 import { failpoint } from '#base/failpoints.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
@@ -21,30 +22,40 @@ export interface ReplayPorts {
 }
 
 const rowsPerRead = 256
+/** Bodies read are garbage at once. Collected while they are few, they leave no hole in the heap of malloc for good. */
+const bytesPerCollection = 4 * 1024 * 1024
 /** Returns how many log rows and observations were read back, and the latest commit time among all rows kept. */
 export function replay(ports: ReplayPorts): { rows: number; observations: number; at: number } {
   const { records, history } = ports
   let after = Number(records.meta('replay') ?? 0)
   let rows = 0
+  let bytes = 0
   let observations = 0
+  // Rows of a batch may bear an earlier time than those before them.
+  let at = records.logAt(records.logLast())?.at ?? 0
   const folded = new Map<number, number>()
   const foldedRecords = new Map<number, number>()
   for (;;) {
     const batch = records.logAfter(after, rowsPerRead)
     if (batch.length === 0) break
     for (const row of batch) {
+      bytes += row.body.length
+      at = Math.max(at, row.at)
       if (isOfObservations(row)) observations += replayBlob(ports, row, folded)
       else if (row.rid !== null) {
         const rid = row.rid
-        if (!foldedRecords.has(rid)) foldedRecords.set(rid, history.lastEntityChanges(rid)?.n1 ?? 0)
+        if (!foldedRecords.has(rid)) foldedRecords.set(rid, history.lastFoldedChange(rid))
         if (row.n > foldedRecords.get(rid)!) ports.streams.remember(rid, { number: row.n, bytes: row.bytes })
       }
       rows++
     }
+    if (bytes > bytesPerCollection) {
+      collectYoung()
+      bytes = 0
+    }
     after = batch.at(-1)!.n
     failpoint('start:mid-replay')
   }
-  const at = records.logAt(records.logLast())?.at ?? 0
   return { rows, observations, at }
 }
 

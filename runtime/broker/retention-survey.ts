@@ -38,6 +38,15 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
     parts[place] = part
   }
 
+  /** Takes the first one away, for another one of its series where there is one that is old enough. */
+  function takeFirst(other: Part | undefined): void {
+    if (other !== undefined && other.t1 < before) replaceFirst(other)
+    else {
+      const last = parts.pop()
+      if (last !== undefined && parts.length > 0) replaceFirst(last)
+    }
+  }
+
   return Object.freeze({
     /** Goes on with the search; true when it is through. */
     look(): boolean {
@@ -55,17 +64,21 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
       }
       return true
     },
-    /** The oldest part found; undefined when there is none. */
-    oldest: () => parts[0],
+    /** The oldest part found, as it is now; undefined when there is none. */
+    oldest(): Part | undefined {
+      for (;;) {
+        const part = parts[0]
+        if (part === undefined) return undefined
+        const now = shelves[part.kind].partNow(part)
+        if (now?.t1 === part.t1) return now
+        // What was folded since the search is not lost uncounted, nor is it older than it is.
+        takeFirst(now)
+      }
+    },
     /** Leaves the oldest part behind: for the next one of its series, or with all of its series. */
     pass(toNext: boolean): void {
       const part = parts[0]
-      const next = toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined
-      if (next !== undefined && next.t1 < before) replaceFirst(next)
-      else {
-        const last = parts.pop()
-        if (last !== undefined && parts.length > 0) replaceFirst(last)
-      }
+      takeFirst(toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined)
     },
     /** True when more was found than could be kept: another search finds the rest. */
     isCut: () => isCut,

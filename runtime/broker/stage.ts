@@ -34,6 +34,8 @@ export interface Stage {
   record(rid: number, body: object): Recorded
   /** Packs the tail of a stream into chunks within this commit. */
   foldStream(fold: StreamFold): void
+  /** Lets nothing more into this group, and what begins behind it bears a later commit time. */
+  closeTime(): void
   /** Runs when the group is on disk, before the answers: publish in-memory state here. */
   published(action: () => void): void
   /** Runs when the group (or this work) is undone: take back in-memory state that was changed while deciding. */
@@ -58,6 +60,10 @@ export interface Group {
   number(): number
   /** The first log number this group may give. */
   firstNumber(): number
+  /** Whether something bears an earlier commit time. */
+  isDated(): boolean
+  /** Whether what follows must bear a later one. */
+  closesTime(): boolean
   /** Log rows with times by a clock that was not set. */
   unsettledCount(): number
   foldEntity(fold: EntityFold): void
@@ -103,12 +109,17 @@ export function createGroup(start: { at: number; number: number }): Group {
   let writtens: ((outcome: WriteOutcome) => void)[] = []
   let staged = 0
   let unsettledRows = 0
+  let isDated = false
+  let closesTime = false
   const scratch = new Map<string, unknown>()
 
   const stageAt = (at: number, heard?: string, unset?: Unset): Stage => ({
     at,
     heard,
-    dated: (then) => stageAt(then, heard, unset),
+    dated(then) {
+      if (then < start.at) isDated = true
+      return stageAt(then, heard, unset)
+    },
     from: (chain) => stageAt(at, chain, unset),
     unset: (clock, times) => stageAt(at, heard, { clock, times }),
     scratch,
@@ -145,6 +156,9 @@ export function createGroup(start: { at: number; number: number }): Group {
       staged++
       streamFolds.push(fold)
     },
+    closeTime() {
+      closesTime = true
+    },
     published(action) {
       staged++
       publishers.push(action)
@@ -164,6 +178,8 @@ export function createGroup(start: { at: number; number: number }): Group {
     rowCount: () => rows.length,
     number: () => number,
     firstNumber: () => start.number + 1,
+    isDated: () => isDated,
+    closesTime: () => closesTime,
     unsettledCount: () => unsettledRows,
     foldEntity(fold) {
       staged++
@@ -188,6 +204,8 @@ export function createGroup(start: { at: number; number: number }): Group {
       const errors = runAll(undoers.toReversed())
       number = start.number
       unsettledRows = 0
+      isDated = false
+      closesTime = false
       rows = []
       blobs = []
       open = undefined

@@ -125,15 +125,18 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         })
       }),
     delete: (id) =>
-      door.commit((stage) => {
-        const before = found(stage, id)
-        matcher.unregister(before.i)
-        stage.undone(() => matcher.restore(before))
-        stage.write('subscription.delete', before.i)
-        stage.write('delivery.forget', before.endpoint, before.i)
-        all.put(stage, id, undefined, () => periodic.forget(before.i))
-        stage.published(() => ports.onEndpointChange(before.endpoint))
-      }),
+      door.commit(
+        (stage) => {
+          const before = found(stage, id)
+          matcher.unregister(before.i)
+          stage.undone(() => matcher.restore(before))
+          stage.write('subscription.delete', before.i)
+          stage.write('delivery.forget', before.endpoint, before.i)
+          all.put(stage, id, undefined, () => periodic.forget(before.i))
+          stage.published(() => ports.onEndpointChange(before.endpoint))
+        },
+        { isSparing: true },
+      ),
     tell: (id, told) =>
       door.commit((stage) => {
         const one = all.find(stage, id)

@@ -7,26 +7,28 @@
 import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
-import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
 import { type Attribute, type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { findInstance } from '#ngsi-ld/entity-draft.ts'
-import { sameJson } from '#ngsi-ld/json.ts'
 import { appendAttributes, hasShapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
-import type { TimedInstance } from '#ngsi-ld/temporal.ts'
-import {
-  newestOf,
-  type PastInstance,
-  type TemporalEntity,
-  type TemporalFragment,
-} from '#ngsi-ld/temporal-entity.ts'
+import { matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
+import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
-import { evolutionOf, livesOf } from './evolution.ts'
+import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
+import {
+  hasNewerScope,
+  isSame,
+  placeOf,
+  presentAt,
+  unknownOf,
+  unknownPast,
+  unknownScopes,
+} from './known-past.ts'
 import type { Observer } from './observer.ts'
 import { heardBy, type Observed, observationsOf } from './provision.ts'
 import type { Stage } from './stage.ts'
@@ -56,6 +58,15 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const draft = documents.create(stage, newestOf(entity), by)
     stage.write('history-born.put', draft.rid)
     addPast(stage, draft, entity, by)
+    addScopes(stage, draft, entity, by)
+  }
+
+  /** Scopes are on record at the times that they were observed at. */
+  function addScopes(stage: Stage, { rid, id }: Draft, given: TemporalFragment, by: Origin): void {
+    const { added, replaced } = unknownScopes(ports, id, given)
+    for (const [instanceId, instance] of replaced) correct(stage, rid, instanceId, instance)
+    const instances = added.map((instance) => ['scope', '', instance])
+    if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
   }
 
   /**
@@ -63,7 +74,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    * one value of an instance at a time.
    */
   function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
-    const newer = newerThan(draft, given)
+    const { scope: scopes, ...others } = newerThan(draft, given)
+    const isOlder = scopes !== undefined && hasNewerScope(ports, draft.id, given)
+    const newer: Fragment = scopes === undefined || isOlder ? others : { ...others, scope: scopes }
+    addScopes(stage, draft, given, by)
     const fragment = given.isRetold === true ? given : correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
     const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
@@ -163,15 +177,17 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     return record.number
   }
 
-  function existing(id: string): readonly number[] {
+  function existing(id: string): Lives {
     const lives = livesOf(ports, id)
     if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
-    return lives.rids.map(([rid]) => rid)
+    return lives
   }
 
-  function removeAll(stage: Stage, id: string, by: Origin): void {
-    existing(id)
+  function removeAll(stage: Stage, id: string, by: Origin, selection?: TypeSelection): void {
+    const lives = existing(id)
     const draft = documents.find(stage, id)
+    if (selection !== undefined && !matchesType(selection, (draft ?? lives).entity.type))
+      throw notFound(`the entity ${id} has other types`)
     const rids = [
       ...ports.entities.tombstones(id).map(({ rid }) => rid),
       ...(draft === undefined ? [] : [draft.rid]),
@@ -186,6 +202,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       removeFolded(ports.history, stage, rid)
       const n = log(stage, rid, { kind: 'erased', id, by })
       stage.write('history-erased.put', rid, '', '*', n, stage.at)
+      stage.closeTime()
     }
   }
 
@@ -243,10 +260,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
         extend(stage, draft, fragment, by)
       }),
-    remove: (id, by) => commit(id, (stage) => removeAll(stage, id, by)),
+    remove: (id, by, selection) => commit(id, (stage) => removeAll(stage, id, by, selection)),
     removeAttribute: (id, name, { datasetId, deleteAll, by }) =>
       commit(id, (stage) => {
-        const rids = existing(id)
+        const rids = existing(id).rids.map(([rid]) => rid)
         const datasets = deleteAll ? undefined : new Set([datasetId ?? '@none'])
         const wanted = { attrs: new Set([name]), datasets, limit: 1 }
         const hasAny =
@@ -265,6 +282,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           }
           const n = log(stage, rid, { kind: 'erased', id, by })
           stage.write('history-erased.put', rid, name, deleteAll ? '*' : (datasetId ?? ''), n, stage.at)
+          stage.closeTime()
         }
       }),
     replaceInstance: (id, name, instanceId, instance) =>
@@ -273,10 +291,6 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       commit(id, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, undefined)),
   }
 }
-
-/** The order of members tells nothing; what came another way has another. */
-const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
-  sameJson(a as Json | undefined, b as Json | undefined)
 
 /** A fragment without the instances that become current values. */
 function without(fragment: TemporalFragment, observed: readonly Observed[]): TemporalFragment {
@@ -288,68 +302,6 @@ function without(fragment: TemporalFragment, observed: readonly Observed[]): Tem
   }
   return { ...fragment, attributes }
 }
-
-/** What there is at the observed times of some instances, by place. */
-function presentAt(
-  ports: EvolutionPorts,
-  id: string,
-  name: string,
-  instances: readonly AttributeInstance[],
-): Map<string, TimedInstance[]> {
-  const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
-  if (times.length === 0) return new Map()
-  // Instances are in order of time.
-  const window = { timerel: 'between', timeAtMs: times[0]!, endTimeAtMs: times.at(-1)! + 1 } as const
-  const attrs = new Set([name])
-  const query = { ...window, timeproperty: 'observedAt', attrs, limit: Number.MAX_SAFE_INTEGER } as const
-  const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
-  return Map.groupBy(found, ({ instance }) => placeOf(instance))
-}
-
-/** An entity with what is not known yet of any of those that had its id. */
-function unknownOf(ports: EvolutionPorts, entity: TemporalEntity): TemporalEntity {
-  const attributes = new Map<string, readonly AttributeInstance[]>()
-  for (const [name, instances] of entity.attributes) {
-    const present = presentAt(ports, entity.id, name, instances)
-    const isKnown = (instance: AttributeInstance): boolean =>
-      present.get(placeOf(instance))?.some((one) => isSame(one.instance, instance)) === true
-    const unknown = present.size === 0 ? instances : instances.filter((instance) => !isKnown(instance))
-    if (unknown.length > 0) attributes.set(name, unknown)
-  }
-  return { ...entity, attributes }
-}
-
-function unknownPast(ports: EvolutionPorts, { id, past = [] }: TemporalEntity): readonly PastInstance[] {
-  if (past.length === 0) return past
-  const told = toldAt(ports, id, past)
-  return past.filter((one) => !told.has(textOf(one)))
-}
-
-/** What is known of the span of time that instances without observedAt are of. */
-function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]): ReadonlySet<string> {
-  const window = { timerel: 'between', timeAtMs: past[0]!.at, endTimeAtMs: past.at(-1)!.at + 1 } as const
-  const attrs = new Set(past.map(({ name }) => name))
-  const query = { ...window, timeproperty: 'modifiedAt', unobserved: true, attrs } as const
-  const found = evolutionOf(ports, id, { ...query, limit: Number.MAX_SAFE_INTEGER })?.attributes ?? []
-  const texts = [...found].flatMap(([name, list]) =>
-    list.map(({ instance, modifiedAt, deletedAt }) =>
-      textOf({
-        name,
-        dataset: instance.datasetId ?? '',
-        instance: deletedAt === undefined ? instance : null,
-        at: modifiedAt,
-      }),
-    ),
-  )
-  return new Set(texts)
-}
-
-const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): string =>
-  JSON.stringify([name, dataset, instance, at])
-
-/** Time and dataset of an instance. */
-const placeOf = ({ observedAt, datasetId }: AttributeInstance): string =>
-  `${observedAt ?? ''} ${datasetId ?? ''}`
 
 const isObservable = (instance: AttributeInstance): boolean =>
   kindOf(instance).member === 'value' &&

@@ -125,9 +125,12 @@ export interface TenantSettings {
 const upkeepEveryMs = 1000
 
 /** Who wrote what here before somebody else did. */
-function originsOf({ metrics, log }: Pick<TenantPorts, 'metrics' | 'log'>, entities: Entities) {
+function originsOf(
+  { metrics, log, clock }: Pick<TenantPorts, 'metrics' | 'log' | 'clock'>,
+  entities: Entities,
+) {
   const noted = metrics.counter('selvedge_two_origins_total')
-  const collisions = createCollisions({ idOf: (rid) => entities.byRid(rid)?.id, noted, log })
+  const collisions = createCollisions({ idOf: (rid) => entities.byRid(rid)?.id, clock, noted, log })
   return { collisions, noteOrigins: originsNoted(collisions) }
 }
 

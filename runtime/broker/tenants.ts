@@ -4,11 +4,13 @@
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Holding } from '#base/collection.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { giveBackMemory } from '#store/free-memory.ts'
 import type { Restored } from '#store/restore.ts'
 import type { Mending } from './mending.ts'
 import { openSnapshots } from './snapshots.ts'
@@ -140,6 +142,11 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     start(): void {
       isStarted = true
       for (const tenant of tenants.values()) tenant.outside.start()
+    },
+    /** Gives memory back that nobody uses, of tenants and of the process. */
+    giveBackMemory(what: Holding): void {
+      const databases = [...tenants.values()].map(({ database }) => database)
+      giveBackMemory(databases, what)
     },
     async close(): Promise<void> {
       ports.room?.watch(undefined)

@@ -224,7 +224,8 @@ export interface TemporalBroker {
   /** Creates a temporal entity, or adds to the one there is. */
   put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
   append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>
-  remove(id: string, by: Origin): Promise<void>
+  /** With a selection only where the entity has, or last had, such types. */
+  remove(id: string, by: Origin, selection?: TypeSelection): Promise<void>
   removeAttribute(
     id: string,
     name: string,
@@ -347,6 +348,8 @@ export interface SourceSubscriptionView {
 /** Everything the HTTP room may ask of one tenant. Reads see what is committed. */
 export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
+  /** Is told of entities that others link to and that are not known, with their types, where they may be elsewhere. */
+  readonly linked?: (id: string, types: readonly string[]) => void
   query(query: EntityQuery): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker

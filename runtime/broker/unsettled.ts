@@ -32,6 +32,8 @@ export interface UnsettledPorts {
 
 /** What becomes of times, of an entity or a stream. */
 type Moves = Map<number, number>
+/** The same as a function; what was committed at another time (ms) than these were may have a time that one of them had. */
+type Move = (time: number, committedAt?: number) => number
 /** The same as they stand in JSON. */
 type Texts = ReadonlyMap<string, string>
 
@@ -77,6 +79,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     const byStream = new Map<number, Moves>()
     const byEntity = new Map<number, Moves>()
     const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
+    const moveBy = movesWithin(rows)
     let [observations, corrected] = [0, 0]
     const newest = createNewest(ports)
     for (const row of rows) {
@@ -101,13 +104,13 @@ export function createUnsettled(ports: UnsettledPorts) {
       }
     }
     for (const [s, moves] of byStream) {
-      refold(stage, s, moves)
+      refold(stage, s, moves, moveBy(moves))
       const rid = live.stream(s)?.entity.rid ?? history.stream(s)?.rid
       for (const [from, to] of rid === undefined ? [] : moves) movesOf(byEntity, rid!).set(from, to)
     }
     const texts = new Map([...byEntity].map(([rid, moves]) => [rid, textsOf(moves)] as const))
     for (const row of rows) if (!isOfObservations(row)) rewrite(stage, row, texts.get(row.rid!)!)
-    for (const [rid, moves] of byEntity) settleEntity(stage, rid, moves, texts.get(rid)!)
+    for (const [rid, moves] of byEntity) settleEntity(stage, rid, moveBy(moves), texts.get(rid)!)
     stage.published(() => {
       count -= rows.length
       settled.observations += observations
@@ -120,26 +123,27 @@ export function createUnsettled(ports: UnsettledPorts) {
   }
 
   /** What was folded nevertheless, because its stream ended or became another, is packed anew. */
-  function refold(stage: Stage, s: number, moves: Moves): void {
+  function refold(stage: Stage, s: number, moves: Moves, move: Move): void {
     const folded = history.stream(s)?.folded ?? 0
     if (folded === 0) return
     let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
     for (const time of moves.keys()) [from, to] = [Math.min(from, time), Math.max(to, time)]
     for (const chunk of history.chunks(s, from, to)) {
       const { times, values, ...series } = decodeChunk(chunk)
-      if (!times.some((time) => moves.has(time))) continue
+      const movedTimes = times.map((time, i) => move(time, series.modified[i]))
+      if (movedTimes.every((time, i) => time === times[i])) continue
       stage.write('chunk.delete', s, slotOf(chunk.t0))
       stage.foldStream({
         ...{ ...series, s, folded },
-        times: times.map((time) => moves.get(time) ?? time),
+        times: movedTimes,
         values: Float64Array.from(values, (value) => (typeof value === 'number' ? value : Number.NaN)),
         others: [...values.entries()].filter(([, value]) => typeof value !== 'number'),
       })
     }
   }
 
-  function settleEntity(stage: Stage, rid: number, moves: Moves, texts: Texts): void {
-    for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, moves)
+  function settleEntity(stage: Stage, rid: number, move: Move, texts: Texts): void {
+    for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, move)
     for (const n of streams.unfolded(rid)) {
       const row = records.logAt(n)
       // A change of something else may tell a time that was observed before.
@@ -148,37 +152,37 @@ export function createUnsettled(ports: UnsettledPorts) {
     ports.documents().writeBack(stage, rid, (text) => moved(text, texts))
   }
 
-  function restamp(stage: Stage, stream: LiveStream, moves: Moves): void {
-    const movedTime = (time: number): number => moves.get(time) ?? time
+  function restamp(stage: Stage, stream: LiveStream, move: Move): void {
     streams.touch(stage, stream)
     const wasTime = stream.nextTime
-    stream.nextTime = movedTime(wasTime)
-    if (stream.nextTime < wasTime) becomeNewest(stage, stream, movedTime)
-    stream.newestTime = movedTime(stream.newestTime)
+    stream.nextTime = move(wasTime)
+    if (stream.nextTime < wasTime) becomeNewest(stage, stream, move)
+    stream.newestTime = move(stream.newestTime)
     if (stream.nextTime > stream.newestTime) {
       stream.newestTime = stream.nextTime
       stream.newestValue = stream.nextValue
     }
     stage.published(() => {
       stream.time = stream.nextTime
-      stream.tail.times = stream.tail.times.map(movedTime)
+      const { tail } = stream
+      tail.times = tail.times.map((time, i) => move(time, tail.modified[i]))
     })
   }
 
   /** A clock that was believed and ran ahead left something newer than what is current with its right time. */
-  function becomeNewest(stage: Stage, stream: LiveStream, movedTime: (time: number) => number): void {
+  function becomeNewest(stage: Stage, stream: LiveStream, move: Move): void {
     const { tail, shape } = stream
     const take = (time: number, value: Json): void => {
       if (time > stream.nextTime) [stream.nextTime, stream.nextValue] = [time, value]
     }
     for (const [i, time] of tail.times.entries())
       if (tail.shapes.findLast(({ from }) => from <= i)!.shape === shape)
-        take(movedTime(time), tail.values[i]!)
+        take(move(time, tail.modified[i]), tail.values[i]!)
     const chunk = history.lastChunk(stream.s)
     if (chunk !== undefined && chunk.t1 > stream.nextTime) {
-      const { times, values, shapes, shapeOf } = decodeChunk(chunk)
+      const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
       for (const [i, time] of times.entries())
-        if (shapes[shapeOf?.[i] ?? 0] === shape) take(movedTime(time), values[i]!)
+        if (shapes[shapeOf?.[i] ?? 0] === shape) take(move(time, modified[i]), values[i]!)
     }
     stage.published(() => {
       stream.value = stream.nextValue
@@ -228,6 +232,15 @@ function movesOf(all: Map<number, Moves>, key: number): Moves {
   const known = all.get(key) ?? new Map<number, number>()
   all.set(key, known)
   return known
+}
+
+/** Moves what was committed with these rows. */
+function movesWithin(rows: readonly LogRow[]): (moves: Moves) => Move {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const { at } of rows) [from, to] = [Math.min(from, at), Math.max(to, at)]
+  return (moves) =>
+    (time, committedAt = from) =>
+      committedAt >= from && committedAt <= to ? (moves.get(time) ?? time) : time
 }
 
 const changeOf = ({ body }: LogRow): UnsetChange => JSON.parse(Buffer.from(body).toString()) as UnsetChange

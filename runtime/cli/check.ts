@@ -106,7 +106,7 @@ function credentials({ host, http, mqtt }: Settings): Finding[] {
   ]
 }
 
-/** Files that have to be there, of those that are asked or told. */
+/** Files that have to be there, named where the settings name brokers, sources and backends. */
 function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settings): Finding[] {
   const { bridgeIn, uplinks, register, copies, tunnels } = settings
   const of = (name: string, all: readonly Files[]): Finding[] =>
@@ -126,20 +126,22 @@ function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settin
 
 interface Files {
   readonly tokenFile?: string | undefined
+  readonly sourceTokenFile?: string | undefined
   readonly passwordFile?: string | undefined
   readonly headerFiles?: Readonly<Record<string, string>> | undefined
   readonly identity?: { readonly passwordFile: string } | undefined
   readonly caFile?: string | undefined
 }
 
-function filesOf(of: string, { tokenFile, passwordFile, headerFiles, identity, caFile }: Files): Finding[] {
-  const secrets = {
-    token: tokenFile,
-    password: passwordFile ?? identity?.passwordFile,
-    ...headerFiles,
-  }
+function filesOf(of: string, { caFile, headerFiles = {}, identity, ...files }: Files): Finding[] {
+  const secrets: readonly (readonly [what: string, file: string | undefined])[] = [
+    ['token', files.tokenFile],
+    ['token for this gateway', files.sourceTokenFile],
+    ['password', files.passwordFile ?? identity?.passwordFile],
+    ...Object.entries(headerFiles),
+  ]
   return [
-    ...Object.entries(secrets).flatMap(([what, file]) =>
+    ...secrets.flatMap(([what, file]) =>
       file === undefined ? [] : [finding(`${what} of ${of}`, () => requireSecretFile(file) && file)],
     ),
     ...(caFile === undefined

@@ -114,6 +114,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
     const isTaken = door.submit({
       bytes: text.length,
       urgent: false,
+      isSparing: true,
       decide: (stage) => stage.write('delivery.settle', text),
       answer: () => {
         lane.waiting = count(lane.endpoint)
@@ -181,11 +182,14 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
     async confirm(endpoint, eventId) {
       const [at, d] = parseEventId(eventId)
       const sub = Number(endpoint.slice(endpoint.lastIndexOf(':') + 1))
-      await door.commit((stage) => {
-        stage.write('delivery.confirm', endpoint, at, at, d)
-        const statistics = subscriptions.statistics(sub)
-        if (statistics !== undefined) stage.write('subscription.stats', statistics, sub)
-      })
+      await door.commit(
+        (stage) => {
+          stage.write('delivery.confirm', endpoint, at, at, d)
+          const statistics = subscriptions.statistics(sub)
+          if (statistics !== undefined) stage.write('subscription.stats', statistics, sub)
+        },
+        { isSparing: true },
+      )
       const lane = lanes.get(endpoint)
       if (lane !== undefined) lane.waiting = count(endpoint)
     },

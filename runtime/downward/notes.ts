@@ -43,7 +43,7 @@ export function createNotes({ rows, door }: { rows: DownwardNotes; door: Pick<Do
     },
     async delete(note) {
       const key = keyOf(note)
-      await door.commit((stage) => stage.write('downward_note.delete', key))
+      await door.commit((stage) => stage.write('downward_note.delete', key), { isSparing: true })
       notes.delete(key)
     },
   } satisfies Notes)

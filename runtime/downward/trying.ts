@@ -7,6 +7,7 @@ import { backoffMs } from '#delivery/backoff.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import { originOf, probe } from '#delivery/probe.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
+import { problemTypeIn } from '#ngsi-ld/problem.ts'
 import type { Pauses } from './pause.ts'
 
 /** What came of a try. */
@@ -20,11 +21,15 @@ export const done: Tried = Object.freeze({ kind: 'done' })
 
 /** Client errors that time or a change over there heals. */
 const healing = new Set([401, 403, 408, 425, 429])
+/** Somebody on the way answers so, too, as a proxy does while its broker starts. */
+const anybodys = new Set([404, 405, 410])
 
 /** What an answer without success means. */
 export function setback(answer: PeerAnswer, reason: string): Tried {
   if ('failure' in answer) return { kind: 'later', reason, isUnreachable: true }
-  return answer.status >= 500 || healing.has(answer.status)
+  const { status, text } = answer
+  const isOfNobody = status < 400 || (anybodys.has(status) && problemTypeIn(text) === '')
+  return status >= 500 || healing.has(status) || isOfNobody
     ? { kind: 'later', reason, isUnreachable: false }
     : { kind: 'refused', reason }
 }

@@ -8,14 +8,8 @@ import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { offers } from '#ngsi-ld/registration-operations.ts'
 import { nextPage, type ReadRequest } from './requests.ts'
-import {
-  agentOf,
-  type SourceAnswer,
-  type SourceRequest,
-  type Sources,
-  type Warning,
-  warningOf,
-} from './sources.ts'
+import { agentOf, type SourceAnswer, type SourceRequest, type Sources, type Warning } from './sources.ts'
+import { warningsOf } from './warnings.ts'
 
 /** Finds the context that an answer brings along; a tenant may host it. */
 export type ResolveContext = (local: Json, tenant: string) => Context | Promise<Context>
@@ -56,19 +50,18 @@ export async function entitiesOf(
       next = request
       continue
     }
-    const warning = warningOf(registration, answer)
-    if (warning !== undefined) warnings.push(warning)
+    warnings.push(...warningsOf(registration, answer))
     if ('failure' in answer || !isAnswer(answer.status)) break
     const location = answer.headers['ngsild-entitymap']
     if (typeof location === 'string') map ??= location
     const range = answer.headers['content-range']
     if (answer.status === 206 && typeof range === 'string') ranges.push(range)
     try {
-      const body = JSON.parse(answer.text) as Json
-      entities.push(...entitiesIn(body))
-      context = answer.context
-      const brought = entities.find((entity) => entity['@context'] !== undefined)?.['@context']
-      if (brought !== undefined) context = await resolve(brought, read.asker.tenant)
+      const page = entitiesIn(JSON.parse(answer.text) as Json)
+      const brought = [...entities, ...page].find((entity) => entity['@context'] !== undefined)?.['@context']
+      // Without its context nobody knows what a page says.
+      context = brought === undefined ? answer.context : await resolve(brought, read.asker.tenant)
+      entities.push(...page)
     } catch (error) {
       warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
       break

@@ -10,7 +10,8 @@ import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
-import { type Asker, agentOf, type Sources, type Warning, warningOf } from './sources.ts'
+import { type Asker, agentOf, type Sources, type Warning } from './sources.ts'
+import { warningsOf } from './warnings.ts'
 
 /** Which of the six questions is asked; names are canonical. */
 export interface InventoryQuestion {
@@ -46,8 +47,7 @@ export async function gatherInventory(
         headers,
         contexts: [context],
       })
-      const warning = warningOf(registration, answer)
-      if (warning !== undefined) warnings.push(warning)
+      warnings.push(...warningsOf(registration, answer))
       if ('failure' in answer || answer.status !== 200) return { types: [], attributes: [] }
       try {
         return claimed(registration, readTold(JSON.parse(answer.text) as Json, answer.context))

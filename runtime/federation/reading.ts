@@ -39,6 +39,12 @@ export interface Uncertain {
   readonly ids: readonly string[]
 }
 
+/** What is asked when the first answers are there, and whom. */
+export interface Further {
+  readonly question: Question
+  readonly registrations: readonly Registration[]
+}
+
 export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock: Clock }) {
   async function copiesOf(
     read: ReadRequest,
@@ -102,7 +108,26 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
     }
   }
 
-  return Object.freeze({ gather, together })
+  /** What is known and what these tell besides, who make no entity maps of it; undefined where nothing is asked. */
+  async function further(
+    { mapWish: _, ...read }: ReadRequest,
+    known: Gathered,
+    asked: readonly Further[],
+  ): Promise<Gathered | undefined> {
+    if (asked.length === 0) return undefined
+    const told = await Promise.all(
+      asked.map(({ question, registrations }) => {
+        const [id = ''] = question.interests[0]?.ids ?? []
+        // Such a one is a part alone, and can only be retrieved.
+        return gather({ ...read, registrations }, question, id.includes(',') ? id : undefined)
+      }),
+    )
+    const copies = [...known.copies, ...told.flatMap((one) => one.copies)]
+    const warnings = [...known.warnings, ...told.flatMap((one) => one.warnings)]
+    return { ...known, ...together(read.broker, copies), warnings }
+  }
+
+  return Object.freeze({ gather, further })
 }
 
 /** A broker that answers from here and from these copies; `found` tells all of them, and what matched here. */

@@ -2,6 +2,7 @@
  * How context sources are asked for what a client wants (GS CIM 009, 4.3.6.2): only for what their registrations
  * claim, with conditions only where they can judge them, and by an operation that they offer.
  */
+import { limits } from '#base/limits.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
@@ -38,6 +39,16 @@ export interface ReadRequest {
 const sysAttrs = { options: 'sysAttrs' }
 /** Parameters that only make sense where all attributes that they look at are. */
 const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
+
+/** Ids in parts that an address has room for; one with a comma in it, which a list would take for two, is a part alone. */
+export function inParts(all: readonly string[]): readonly (readonly string[])[] {
+  const [odd = [], plain = []] = [true, false].map((is) => all.filter((id) => id.includes(',') === is))
+  const most = limits.sourceIdsMax.value
+  const parts = Array.from({ length: Math.ceil(plain.length / most) }, (_, part) =>
+    plain.slice(part * most, (part + 1) * most),
+  )
+  return [...parts, ...odd.map((id) => [id])]
+}
 
 /** Whether a source itself decides which entities fulfil the conditions of a question. */
 export function judges(registration: Registration, question: Question): boolean {

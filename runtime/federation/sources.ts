@@ -3,12 +3,14 @@
  * in the form it wants, and not at all while it rests after a failure. Where a registration allows copies, what the
  * source told last stands for it as long as the registration says, and while it cannot be reached.
  */
+
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { RegistrationBroker } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
+import { partsOf } from '#ngsi-ld/request-target.ts'
 import { wishesOf } from '#ngsi-ld/source-info.ts'
 import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { Peer, PeerRequest } from './peer.ts'
@@ -177,7 +179,7 @@ function keyOf({ tenant, registrations }: Asker, { id }: Registration): string {
 
 /** The path with local=true, whatever it said before. */
 function localised(path: string): string {
-  const [place = '', parameters = ''] = path.split('?')
+  const [place, parameters] = partsOf(path)
   const others = parameters.split('&').filter((pair) => pair !== '' && !pair.startsWith('local='))
   return `${place}?${[...others, 'local=true'].join('&')}`
 }
@@ -193,20 +195,4 @@ function headersFor(
     ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
     via: `${before}HTTP/1.1 ${alias}`,
   }
-}
-
-/** What an answer to a question makes the asker warn of. */
-export function warningOf(registration: Registration, answer: SourceAnswer): Warning | undefined {
-  const agent = agentOf(registration)
-  if ('failure' in answer) {
-    const code = answer.failure === 'resting' ? 199 : 111
-    return { code, agent, text: `${registration.id}: ${answer.reason}` }
-  }
-  if (answer.age !== undefined) {
-    const why = answer.isLastKnown === true ? 'cannot be reached' : 'was not asked again yet'
-    const text = `${registration.id} ${why}; this is what it told ${answer.age} s ago`
-    return { code: 110, agent, text, age: answer.age }
-  }
-  if ([200, 201, 203, 206, 404].includes(answer.status)) return undefined
-  return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
 }

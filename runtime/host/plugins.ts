@@ -107,12 +107,13 @@ export function createPlugins(
     await restOf(one)
     const { close } = one
     one.close = undefined
-    try {
-      await close?.()
-    } catch (error) {
-      log.error('plugin.failed', { plugin: one.wanted.name, during: 'its end', error })
+    for (const step of [close, () => one.given.disposeAsync()]) {
+      try {
+        await step?.()
+      } catch (error) {
+        log.error('plugin.failed', { plugin: one.wanted.name, during: 'its end', error })
+      }
     }
-    await one.given.disposeAsync()
   }
 
   async function startOne(one: Kept): Promise<void> {
@@ -266,7 +267,7 @@ function isOpenAt(running: Running | undefined, path: string, method: string): b
   const { open, isShared, description } = running ?? {}
   if (isShared === true && method === 'OPTIONS') return true
   if (description !== undefined && path === '/openapi.json') return true
-  return open?.some((one) => path === one || path.startsWith(`${one}/`)) === true
+  return open?.some((one) => path === one || (one !== '/' && path.startsWith(`${one}/`))) === true
 }
 
 function descriptionFor({ method }: Request, description: object): Response {

@@ -162,7 +162,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       }),
       ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
       ...createSourceNotificationTable({ asks, answers, broker, contexts, clock, distribution }),
-      ...createEntityMapTable({ asks, answers, maps, clock }, mapped, {
+      ...createEntityMapTable({ ...ports, asks, answers, maps }, mapped, {
         query: distribution.query(entities.query),
         queryByBody: distribution.queryByBody(entities.queryByBody),
         queryHistories: distribution.histories(temporal.query),

@@ -154,7 +154,8 @@ export function createAsks(
   }
   const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
     const local = json['@context']
-    if (local === undefined) throw badRequestData('is missing in a body of application/ld+json', '@context')
+    if (local === undefined || local === null)
+      throw badRequestData('is missing in a body of application/ld+json', '@context')
     return contexts.resolve(withOrigin(c, local), tenant)
   }
 

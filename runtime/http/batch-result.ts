@@ -3,6 +3,7 @@
  * there.
  */
 import type { BatchResult } from '#broker/types.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead } from './ask.ts'
 import type { Problems } from './problem.ts'
@@ -16,10 +17,19 @@ export function multiStatus(
   { answers, problems }: MultiStatusPorts,
   ask: Pick<AskHead, 'tenant'>,
   result: BatchResult,
+  elsewhere: Elsewhere = { success: [], errors: [] },
 ): Response {
   const errors = result.errors.map(({ entityId, error }) => ({
     entityId,
     error: { ...problems.body(error) },
   }))
-  return answers.data(ask, { success: [...result.success], errors }, { status: 207 })
+  const failed = new Set(elsewhere.errors.map(({ entityId }) => entityId))
+  const success = [...new Set([...result.success, ...elsewhere.success])].filter((id) => !failed.has(id))
+  return answers.data(ask, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
+}
+
+/** What sources say that they did and did not; of an entity that one of them has not done, it is no success. */
+export interface Elsewhere {
+  readonly success: readonly string[]
+  readonly errors: readonly JsonObject[]
 }

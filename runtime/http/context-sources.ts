@@ -4,8 +4,9 @@
  */
 import type { PassingOn } from '#federation/passing-on.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
+import { checkLanguages } from '#ngsi-ld/language.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { compileIdPattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
@@ -98,7 +99,9 @@ function discoveryOf({ parameters, context }: Ask): Discovery {
   const given = (name: string): string | undefined => parameters.get(name)
   const [type, q, csf, idPattern, scopeQ] = ['type', 'q', 'csf', 'idPattern', 'scopeQ'].map(given)
   const ids = listOf(parameters, 'id')?.map((id) => checkUri(id, 'id'))
-  if (idPattern !== undefined) compilePattern(idPattern, 'idPattern')
+  if (idPattern !== undefined) compileIdPattern(idPattern, 'idPattern')
+  const lang = given('lang')
+  if (lang !== undefined) checkLanguages(lang)
   const tree = q === undefined ? undefined : parseQuery(q, context.expand)
   if (tree !== undefined) compileQuery(tree)
   const geo = parseGeoQuery(

@@ -4,7 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Chosen, HistoryDigests } from '#broker/digests.ts'
-import { bucketCount } from '#ngsi-ld/digest.ts'
+import { bucketCount, fromIdList } from '#ngsi-ld/digest.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { matchesType, parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
@@ -36,10 +36,10 @@ export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; rea
         return answers.data(ask, { position, restoredAt: digests.restoredAt, ...collisionsOf(ask) })
       const others = ask.parameters.get('others')
       if (others !== undefined)
-        return answers.data(ask, { position, others: othersOf(ask, others.split(',')) })
+        return answers.data(ask, { position, others: othersOf(ask, fromIdList(others)) })
       if (ids !== undefined) {
         if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
-        return answers.data(ask, { position, histories: await historiesOf(ask, ids.split(',')) })
+        return answers.data(ask, { position, histories: await historiesOf(ask, fromIdList(ids)) })
       }
       if (bucket === undefined)
         return answers.data(ask, { position, buckets: await digests.buckets(chosenBy(ask)) })

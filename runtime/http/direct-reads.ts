@@ -42,8 +42,9 @@ export interface DirectReadPorts {
 /** Headers with which a request means another answer, or another way to it. */
 const unusual = ['link', 'ngsild-snapshot', 'ngsild-entitymap', 'prefer', 'via', 'origin'] as const
 
-/** A path and a query that no reader of URLs would change. */
-const plainTarget = /^\/[!$&-;=?-[\]_a-z~]*$/
+/** A path and a query that no reader of URLs would change; in the query, ASCII may be encoded. */
+const plainTarget = /^\/[!$&-;=@-[\]_a-z~]*(?:\?(?:[!$&-;=?-[\]_a-z~]|%[2-7][\da-f])*)?$/i
+const encodedName = /[?&][^=&]*%/
 const dotSegment = /\/\.\.?(?:[/?]|$)/
 const plainHost = /^[a-z0-9._-]+(?::\d{1,5})?$/
 const onePath = `${entitiesPath}/`
@@ -109,7 +110,8 @@ export function createDirectReads(
 const nothing: Parameters = new Map()
 
 function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
-  if (!plainTarget.test(url) || dotSegment.test(url) || url.includes('entityMap')) return false
+  if (!plainTarget.test(url) || dotSegment.test(url) || encodedName.test(url)) return false
+  if (url.includes('entityMap')) return false
   if (!plainHost.test(headers.host ?? '')) return false
   for (const name of unusual) if (headers[name] !== undefined) return false
   return true

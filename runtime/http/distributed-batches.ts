@@ -38,6 +38,8 @@ interface Share {
 
 /** What came of one share. */
 interface Result {
+  /** The registration by whose source it was done; empty for what was done here. */
+  readonly part: string
   readonly success: readonly string[]
   readonly created: readonly string[]
   readonly errors: readonly (JsonObject & { readonly entityId: string })[]
@@ -99,11 +101,11 @@ export function createDistributedBatches({
       const failure = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
       const problem: JsonObject = { ...problems.body(failure) }
       const errors = ids.map((entityId) => ({ entityId, error: problem, registrationId: registration.id }))
-      return { success: [], created: [], errors, isProxied }
+      return { part: registration.id, success: [], created: [], errors, isProxied }
     }
     const result = resultOf(status, body, ids)
     const errors = result.errors.map((one) => ({ ...one, registrationId: registration.id }))
-    return { ...result, errors, isProxied }
+    return { part: registration.id, ...result, errors, isProxied }
   }
 
   /** Does what a part of a batch asks for, here and elsewhere. */
@@ -125,7 +127,7 @@ export function createDistributedBatches({
       c.env = { ...c.env, body: Buffer.from(JSON.stringify(here.items)) }
       const answer = await local(c)
       const body = answer.status === 204 ? undefined : ((await answer.clone().json()) as Json)
-      results.push({ ...resultOf(answer.status, body, here.ids), isProxied: false })
+      results.push({ part: '', ...resultOf(answer.status, body, here.ids), isProxied: false })
     }
     results.push(...(await sent))
     return results
@@ -164,16 +166,25 @@ export function createDistributedBatches({
 
   function answer(ask: BatchAsk, operation: Operation, results: readonly Result[]): Response {
     const fine = new Set(results.flatMap(({ success }) => success))
-    const isForgiven = (isProxied: boolean, { entityId, error }: JsonObject): boolean =>
+    const keyOf = (part: string, { entityId }: JsonObject): string => `${part} ${entityId as string}`
+    const done = new Set(
+      results.flatMap(({ part, success }) => success.map((entityId) => keyOf(part, { entityId }))),
+    )
+    const isForgiven = ({ part, isProxied }: Result, one: JsonObject): boolean =>
       operation !== 'createBatch' &&
       !isProxied &&
-      fine.has(entityId as string) &&
-      isObject(error) &&
-      error['status'] === 404
-    const errors = results.flatMap(({ errors: all, isProxied }) =>
-      all.filter((one) => !isForgiven(isProxied, one)),
+      fine.has(one['entityId'] as string) &&
+      !done.has(keyOf(part, one)) &&
+      isObject(one['error']) &&
+      one['error']['status'] === 404
+    const kept = results.flatMap((result) =>
+      result.errors.filter((one) => !isForgiven(result, one)).map((one) => ({ one, part: result.part })),
     )
-    const failed = new Set(errors.map(({ entityId }) => entityId))
+    const errors = kept.map(({ one }) => one)
+    // An item that failed takes nothing from another of the same entity that the same part has done.
+    const failed = new Set(
+      kept.filter(({ one, part }) => !done.has(keyOf(part, one))).map(({ one }) => one['entityId']),
+    )
     const success = [...fine].filter((id) => !failed.has(id))
     if (errors.length > 0) return answers.json({ success, errors }, 207)
     if (operation === 'createBatch') return answers.json(success, 201)
@@ -194,7 +205,8 @@ function resultOf(
       .filter(isObject)
       .map((one) => ({ ...one, entityId: textsOf(one['entityId'] ?? '')[0] ?? '' }))
     const failed = new Set(errors.map(({ entityId }) => entityId))
-    return { success: ids.filter((id) => !failed.has(id)), created: [], errors }
+    const named = new Set(textsOf(body['success'] ?? []))
+    return { success: ids.filter((id) => named.has(id) || !failed.has(id)), created: [], errors }
   }
   const created = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
   return { success: ids, created, errors: [] }

@@ -10,11 +10,19 @@ import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/temporal.ts'
 import type { AskHead } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
-import { anyParameter, type Distributed, filtered, mappedQuestion, runOn, warned } from './distributed.ts'
+import {
+  anyParameter,
+  type Distributed,
+  filtered,
+  mappedQuestion,
+  mappedSources,
+  runOn,
+  warned,
+} from './distributed.ts'
 import type { DistributedWritePorts } from './distributed-writes.ts'
 import { type Parameters, wholeNumber } from './negotiate.ts'
 import { readQueryBody } from './query-body.ts'
-import { attrsWanted, questionOf, questionOfBody } from './question.ts'
+import { asksForAll, attrsWanted, questionOf, questionOfBody } from './question.ts'
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
@@ -42,7 +50,8 @@ export function createDistributedHistories({
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
     const { map } = c.env
-    const read = { asker, broker, registrations, context, headers, mapWish: map?.wish }
+    const from = mappedSources(registrations, map)
+    const read = { asker, broker, registrations: from, context, headers, mapWish: map?.wish }
     const asked = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
     const gathered = await gatherHistories(ports, read, asked, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
@@ -82,7 +91,7 @@ export function createDistributedHistories({
       const { c } = request
       c.env = { ...c.env, body: await bodies.raw(c) }
       const ask = await asks.body(c, { known: anyParameter })
-      if (!isObject(ask.body)) return local(c)
+      if (!isObject(ask.body) || asksForAll(ask.body)) return local(c)
       const { parameters } = readQueryBody(ask.body, ask.context.expand, { temporal: true })
       const question = { ...questionOfBody(ask.body, ask), ...timeOf(parameters) }
       const concerned = filtered(request, parameters.get('csf'), ask.context)

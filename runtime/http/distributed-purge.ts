@@ -6,23 +6,24 @@
 import type { Json } from '#contract'
 import { sendPart } from '#federation/writing.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { isObject, listOf } from '#ngsi-ld/json.ts'
+import { isObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { modeOf } from '#ngsi-ld/registration.ts'
 import { type Interest, isOfInterest } from '#ngsi-ld/registration-match.ts'
 import { offers } from '#ngsi-ld/registration-operations.ts'
-import type { HttpContext } from './body.ts'
+import { partsOf } from '#ngsi-ld/request-target.ts'
 import type { Distributed } from './distributed.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
+import type { PurgeRoutes } from './purge.ts'
 
 interface Purge {
   readonly interests: readonly Interest[]
   /** What names in the request are in. */
   readonly context: Context
-  readonly local: (c: HttpContext) => Response | Promise<Response>
+  readonly local: Pick<PurgeRoutes, 'run' | 'answer'>
 }
 
 export async function purgeEverywhere(
-  { answers, problems, sources }: DistributedWritePorts,
+  { problems, sources }: Pick<DistributedWritePorts, 'problems' | 'sources'>,
   { c, asker, registrations, path }: Distributed,
   { interests, context, local }: Purge,
 ): Promise<Response> {
@@ -36,24 +37,29 @@ export async function purgeEverywhere(
     if (mode === 'auxiliary' || !isConcerned || !(isProxied || isOffered)) return []
     return [{ registration, isProxied, isOffered }]
   })
-  const here = await local(c)
-  if (here.status >= 300 || parts.length === 0) return here
-  // As the resource is called, with or without a slash at the end here.
+  // What cannot be meant fails here, before anybody else is asked.
+  const here = await local.run(c)
+  const [place, query] = partsOf(path)
   const request = {
     method: 'DELETE',
-    path: path.replace(/\/(?=\?|$)/, ''),
+    // As the resource is called, with or without a slash at the end here.
+    path: `${place.replace(/\/$/, '')}?${query}`,
     headers: headersOf(c, false),
     contexts: [context],
   } as const
   const outcomes = await Promise.all(parts.map((part) => sendPart(sources, asker, { part, request })))
-  const bad = outcomes.flatMap(({ error, registration, status, body }) => {
-    if (error !== undefined) return [{ registrationId: registration.id, error: { ...problems.body(error) } }]
-    if (status !== 207 || !isObject(body)) return []
-    const told = listOf<Json>(body['errors'] ?? []).filter(isObject)
-    return told.map((one) => ({ ...one, registrationId: registration.id }))
+  const told = outcomes.map(({ error, registration: { id: registrationId }, status, body }) => {
+    if (error !== undefined)
+      return { success: [], errors: [{ registrationId, error: { ...problems.body(error) } }] }
+    if (status !== 207 || !isObject(body)) return { success: [], errors: [] }
+    const errors = listOf<Json>(body['errors'] ?? []).filter(isObject)
+    return {
+      success: textsOf(body['success'] ?? []),
+      errors: errors.map((one) => ({ ...one, registrationId })),
+    }
   })
-  if (bad.length === 0) return here
-  const body =
-    here.status === 207 ? ((await here.clone().json()) as { success: Json[]; errors: Json[] }) : undefined
-  return answers.json({ success: body?.success ?? [], errors: [...(body?.errors ?? []), ...bad] }, 207)
+  return local.answer(here, {
+    success: told.flatMap(({ success }) => success),
+    errors: told.flatMap(({ errors }) => errors),
+  })
 }

@@ -167,15 +167,20 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     local: LocalOutcome | undefined,
     hasSuccess: boolean,
   ): JsonObject {
+    const isTaken = hasSuccess || bad.some(({ body }) => listed(body, 'success').includes(id))
     return {
-      success: hasSuccess ? [id] : [],
+      success: isTaken ? [id] : [],
       errors: [
         ...(local === undefined ? [] : [{ entityId: id, error: local.problem! }]),
-        ...bad.map((outcome) => ({
-          entityId: id,
-          error: problemOf(outcome),
-          registrationId: outcome.registration.id,
-        })),
+        ...bad.flatMap((outcome) => {
+          const registrationId = outcome.registration.id
+          // One that has sources itself tells what became of their parts.
+          const told = listed(outcome.body, 'errors').flatMap((one) =>
+            isObject(one) && isObject(one['error']) ? [one['error']] : [],
+          )
+          const all = told.length > 0 ? told : [problemOf(outcome)]
+          return all.map((error) => ({ entityId: id, error, registrationId }))
+        }),
       ],
     }
   }
@@ -185,15 +190,14 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     bad: readonly Outcome[],
     local: LocalOutcome | undefined,
   ): JsonObject {
-    const listed = (body: Json | undefined): readonly JsonObject[] =>
-      isObject(body) ? listOf<Json>(body['notUpdated'] ?? []).filter(isObject) : []
+    const refused = (body: Json | undefined) => listed(body, 'notUpdated').filter(isObject)
     const reasoned = (about: readonly string[], reason: string, registrationId?: string): JsonObject[] =>
       about.map((name) => ({
         attributeName: toIri(name),
         reason,
         ...(registrationId === undefined ? {} : { registrationId }),
       }))
-    const fromHere = listed(local?.problem)
+    const fromHere = refused(local?.problem)
     const notUpdated = [
       ...fromHere,
       ...(local !== undefined && fromHere.length === 0
@@ -201,7 +205,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
         : []),
       ...bad.flatMap((outcome) => {
         const { id } = outcome.registration
-        const told = listed(outcome.body).map((one) => ({ ...one, registrationId: id }))
+        const told = refused(outcome.body).map((one) => ({ ...one, registrationId: id }))
         return told.length > 0
           ? told
           : reasoned(
@@ -253,6 +257,10 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     },
   })
 }
+
+/** The list that a body has under a name; empty where it has none. */
+const listed = (body: Json | undefined, name: string): readonly Json[] =>
+  isObject(body) ? listOf<Json>(body[name] ?? []) : []
 
 const isCreating = (operation: Operation): boolean =>
   operation === 'createEntity' || operation === 'upsertTemporal'

@@ -11,6 +11,7 @@ import type { Registration } from '#ngsi-ld/registration.ts'
 import { passes } from '#ngsi-ld/registration-match.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import { pseudonymsOf } from '#ngsi-ld/via.ts'
+import { fittingWarnings, warningLine } from '#ngsi-ld/warning-lines.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import type { Problems } from './problem.ts'
 import type { MapUse } from './server.ts'
@@ -46,6 +47,12 @@ export function mappedQuestion<Asked extends Question>(question: Asked, map: Map
   return { ...question, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
 }
 
+/** Those that hold something of the page where an entity map says who does. */
+export const mappedSources = (
+  registrations: readonly Registration[],
+  map: MapUse | undefined,
+): readonly Registration[] => registrations.filter(({ id }) => map?.page?.sources.has(id) ?? true)
+
 /** The pseudonyms in Via of a request. @throws peer.loop when this gateway is among them */
 export function refuseLoop(c: HttpContext, alias: string): readonly string[] {
   const via = pseudonymsOf(headerOf(c, 'via'))
@@ -72,10 +79,17 @@ export async function runOn(
 export function warned(answer: Response, warnings: readonly Warning[]): Response {
   if (warnings.length === 0) return answer
   const headers = new Headers(answer.headers)
-  for (const { code, agent, text } of warnings) {
-    headers.append('NGSILD-Warning', `${code} ${agent} "${text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ')}"`)
-  }
+  const lines = warnings.map(({ code, agent, text }) => warningLine(code, agent, text))
+  for (const line of fittingWarnings(lines)) headers.append('NGSILD-Warning', line)
   const ages = warnings.flatMap(({ age }) => age ?? [])
   if (ages.length > 0) headers.set('Age', String(Math.max(...ages)))
+  return new Response(answer.body, { status: answer.status, headers })
+}
+
+/** The answer with the name of its tenant [6.3.14], which what sources or their failures answered does not have. */
+export function inTenant(answer: Response, tenant: string): Response {
+  if (tenant === '' || answer.headers.has('NGSILD-Tenant')) return answer
+  const headers = new Headers(answer.headers)
+  headers.set('NGSILD-Tenant', tenant)
   return new Response(answer.body, { status: answer.status, headers })
 }

@@ -4,11 +4,10 @@
  * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
  */
 import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
 import type { Broker, TenantBroker } from '#broker/types.ts'
-import { createReader, type Gathered, type Uncertain } from '#federation/reading.ts'
-import type { Question, ReadRequest } from '#federation/requests.ts'
+import { createReader, type Gathered } from '#federation/reading.ts'
+import { inParts, type Question, type ReadRequest } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
 import type { EntityCopy } from '#ngsi-ld/distribution.ts'
 import { isObject } from '#ngsi-ld/json.ts'
@@ -23,7 +22,9 @@ import {
   anyParameter,
   type Distributed,
   filtered,
+  inTenant,
   mappedQuestion,
+  mappedSources,
   refuseLoop,
   runOn,
   warned,
@@ -31,10 +32,12 @@ import {
 import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { createDistributedHistories } from './distributed-histories.ts'
+import { createLinks } from './distributed-links.ts'
 import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import type { Problems } from './problem.ts'
-import { attrsWanted, questionOf, questionOfBody } from './question.ts'
+import type { PurgeRoutes } from './purge.ts'
+import { asksForAll, attrsWanted, questionOf, questionOfBody } from './question.ts'
 import type { SnapshotSources } from './snapshot-queries.ts'
 
 export interface DistributionPorts {
@@ -77,16 +80,14 @@ export function createDistribution(ports: DistributionPorts) {
     const { url } = c.req
     const query = new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
     const local = query.get('local')
-    if (local === 'true' || (local === null && query.get('type') === '*')) return undefined
+    if (local === 'true' || (local === null && query.get('type')?.trim() === '*')) return undefined
     const alias = ports.alias(tenant)
     const via = refuseLoop(c, alias)
     const registrations = at.registrations
       .live()
       .map(({ registration }) => registration)
       .filter(
-        ({ id, contextSourceAlias }) =>
-          (contextSourceAlias === undefined || !via.includes(contextSourceAlias)) &&
-          (c.env.map?.page?.sources.has(id) ?? true),
+        ({ contextSourceAlias }) => contextSourceAlias === undefined || !via.includes(contextSourceAlias),
       )
     if (registrations.length === 0) return undefined
     const asker = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
@@ -102,38 +103,47 @@ export function createDistribution(ports: DistributionPorts) {
     const question = mappedQuestion({ ...asked, splits: asked.splits ?? splits }, map)
     const through = (gathered: Gathered): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
-    const headers = plainHeaders(c)
-    const read = { asker, broker: at, registrations, context: ask.context, headers, mapWish: map?.wish }
+    const read = {
+      asker,
+      broker: at,
+      registrations: mappedSources(registrations, map),
+      context: ask.context,
+      headers: plainHeaders(c),
+      mapWish: map?.wish,
+    }
+    const links = createLinks()
     const first = await reader.gather(read, question, one)
-    const answer = await runOn(problems, c, through(first), local)
-    // Sources judge conditions by what they hold: what matches by one part may be more, or not match, with another.
-    const uncertain = first.uncertain()
-    if (uncertain.length === 0) return warned(answer, first.warnings)
-    const second = await completed(read, question, { first, uncertain })
-    const whole = through({ ...first, ...reader.together(at, second.copies) })
-    return warned(await runOn(problems, c, whole, local), [...first.warnings, ...second.warnings])
+    for (let known = first; ; ) {
+      const missing = links()
+      const answer = await runOn(problems, c, { ...through(known), linked: missing.linked }, local)
+      const more =
+        (known === first ? await completed(read, question, first) : undefined) ??
+        (answer.ok
+          ? await reader.further(read, known, missing.asking(registrations, ask.context))
+          : undefined)
+      if (more === undefined) return warned(answer, known.warnings)
+      known = more
+    }
   }
 
-  /** All copies of what was found: with those of each source that did not tell. */
-  async function completed(
+  /**
+   * What was found, with what each source has of it that did not tell; undefined where all told. Sources judge
+   * conditions by what they hold: what matches by one part may be more, or not match, with another.
+   */
+  function completed(
     read: ReadRequest,
     { interests, parameters: { type } }: Question,
-    { first, uncertain }: { readonly first: Gathered; readonly uncertain: readonly Uncertain[] },
-  ): Promise<Pick<Gathered, 'copies' | 'warnings'>> {
-    const most = limits.sourceIdsMax.value
-    const asked = uncertain.flatMap(({ registration, ids }) =>
-      Array.from({ length: Math.ceil(ids.length / most) }, async (_, part) => {
-        const some = ids.slice(part * most, (part + 1) * most)
+    first: Gathered,
+  ): Promise<Gathered | undefined> {
+    const attrs = interests[0]?.attrs
+    const asked = first.uncertain().flatMap(({ registration, ids }) =>
+      inParts(ids).map((some) => {
         const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
-        const again = { interests: [{ ids: some, attrs: interests[0]?.attrs }], parameters, looksAt: [] }
-        return reader.gather({ ...read, registrations: [registration] }, again, undefined)
+        const question = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
+        return { question, registrations: [registration] }
       }),
     )
-    const parts = await Promise.all(asked)
-    return {
-      copies: [...first.copies, ...parts.flatMap(({ copies }) => copies)],
-      warnings: parts.flatMap(({ warnings }) => warnings),
-    }
+    return reader.further(read, first, asked)
   }
 
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
@@ -159,13 +169,14 @@ export function createDistribution(ports: DistributionPorts) {
     const { c } = request
     c.env = { ...c.env, body: await ports.bodies.raw(c) }
     const ask = await asks.body(c, { known: anyParameter })
-    if (!isObject(ask.body)) return local(c)
+    if (!isObject(ask.body) || asksForAll(ask.body)) return local(c)
     refuseOrder(ask.body['ordering'] !== undefined || ask.body['orderBy'] !== undefined, 'ordering')
     const concerned = filtered(request, ask.body['csf'], ask.context)
-    return readFirst(concerned, ask, { question: questionOfBody(ask.body, ask), local })
+    const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
+    return readFirst(concerned, ask, { question: questionOfBody(ask.body, { ...ask, isGeoJson }), local })
   }
 
-  const purge = async (request: Distributed, local: Route): Promise<Response> => {
+  const purge = async (request: Distributed, local: PurgeRoutes): Promise<Response> => {
     const ask = await asks.read(request.c, anyParameter)
     const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
     const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
@@ -175,15 +186,18 @@ export function createDistribution(ports: DistributionPorts) {
   /** What sources and this gateway have together; undefined where nobody else has a part in it. */
   const gathering: SnapshotSources = {
     entities(c, ask, query) {
-      const request = distributed(c)
+      const request = asksForAll(query) ? undefined : distributed(c)
       if (request === undefined) return undefined
       const { asker, broker: at, registrations } = request
       const read = { asker, broker: at, registrations, context: ask.context, headers: plainHeaders(c) }
-      const question = questionOfBody(query, ask)
-      return reader.gather(read, { ...question, splits: question.splits ?? splits }, undefined)
+      const asked = questionOfBody(query, ask)
+      const question = { ...asked, splits: asked.splits ?? splits }
+      return reader
+        .gather(read, question, undefined)
+        .then((first) => ({ ...first, completed: () => completed(read, question, first) }))
     },
     histories(c, ask, query) {
-      const request = distributed(c)
+      const request = asksForAll(query) ? undefined : distributed(c)
       return request === undefined ? undefined : histories.gather(request, ask, query)
     },
   }
@@ -209,14 +223,15 @@ export function createDistribution(ports: DistributionPorts) {
     (local: Route): Route =>
     (c) => {
       const request = distributed(c)
-      return request === undefined ? local(c) : run(request, local)
+      if (request === undefined) return local(c)
+      return run(request, local).then((answer) => inTenant(answer, request.asker.tenant))
     }
 
   return Object.freeze({
     retrieve: wrap(retrieve),
     query: wrap(queried),
     queryByBody: wrap(queryByBody),
-    purge: wrap(purge),
+    purge: (local: PurgeRoutes): Route => wrap((request) => purge(request, local))(local.purge),
     gathering,
     partsElsewhere,
     splits,

@@ -25,7 +25,8 @@ export interface EntityRoutePorts {
 }
 
 const localParameters = new Set(['local'])
-const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
+/** What the address may say beside the body of a query. */
+export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ asks, answers, reads, rules }: EntityRoutePorts) {
   const show = (c: HttpContext, ask: Ask): Response => {

@@ -50,7 +50,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const options = optionsOf(ask.parameters, ['replace', 'update'])
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
-      const { entities, errors } = await entitiesOf(ask, { nulls: update })
+      const { entities, errors } = await entitiesOf(ask, { nulls: update }, update ? 'each' : 'last')
       const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c) })
       const result = withErrors(upserted, errors)
       if (result.errors.length > 0) return failedInPart(ask, result)
@@ -98,10 +98,18 @@ interface Entities {
   readonly errors: readonly BatchItemError[]
 }
 
-/** What can be read; the entities of a large batch only when their turn comes. */
-async function entitiesOf({ items }: BatchAsk, options: ParseOptions = {}): Promise<Entities> {
-  const entities: Entity[] = []
-  const readable: number[] = []
+/**
+ * What can be read; the entities of a large batch only when their turn comes.
+ * @param wanted of items with the same id: each, or the last that can be read, which replaces all before it.
+ */
+async function entitiesOf(
+  { items }: BatchAsk,
+  options: ParseOptions = {},
+  wanted: 'each' | 'last' = 'each',
+): Promise<Entities> {
+  const entities: (Entity | undefined)[] = []
+  const ids: string[] = []
+  const indexes: number[] = []
   const errors: BatchItemError[] = []
   const read = (item: BatchItem): Entity => {
     if ('error' in item) throw item.error
@@ -112,16 +120,18 @@ async function entitiesOf({ items }: BatchAsk, options: ParseOptions = {}): Prom
     const item = items.at(index)
     try {
       const entity = read(item)
-      if (items.isLarge) readable.push(index)
-      else entities.push(entity)
+      entities.push(items.isLarge ? undefined : entity)
+      ids.push(entity.id)
+      indexes.push(index)
     } catch (error) {
       errors.push({ entityId: nameOf(item.json), error: atItem(index, error) })
     }
   }
-  if (!items.isLarge) return { entities, errors }
+  const last = wanted === 'last' ? new Map(ids.map((id, n) => [id, n])) : undefined
+  const meant = ids.flatMap((id, n) => ((last?.get(id) ?? n) === n ? [n] : []))
   const slice = (from: number, to: number): readonly Entity[] =>
-    readable.slice(from, to).map((index) => read(items.at(index)))
-  return { entities: { length: readable.length, slice }, errors }
+    meant.slice(from, to).map((n) => entities[n] ?? read(items.at(indexes[n]!)))
+  return { entities: { length: meant.length, slice }, errors }
 }
 
 /** The error with the place of its item in front, for an item that cannot be read may have no id. */

@@ -53,7 +53,12 @@ export function createEntityReads(answers: Answers) {
     renderingOf(ask.parameters, {
       context: ask.context,
       shown: answers.contextFor(ask),
-      follow: ask.broker.retrieve,
+      follow: (id, types) => {
+        const found = ask.broker.retrieve(id)
+        // Only whoever says of which type it is links to what others hold (4.5.23).
+        if (found === undefined && types.length > 0) ask.broker.linked?.(id, types)
+        return found
+      },
       isGeoJson: ask.isGeoJson,
       amendment: ask.amendment,
     })

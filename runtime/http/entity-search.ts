@@ -7,7 +7,7 @@ import { systemMembers } from '#ngsi-ld/attribute.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { parseOrder } from '#ngsi-ld/order.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { compileIdPattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf } from '#ngsi-ld/registration-match.ts'
@@ -67,9 +67,12 @@ export function entityQueryOf(
   const isLocal = truthOf(parameters, 'local')
   // Who holds parts of entities concerns sources alone.
   truthOf(parameters, 'splitEntities')
-  if (given('type')?.trim() === '*' && isLocal === false)
+  const isEverything =
+    given('type')?.trim() === '*' || chosen?.some(({ types }) => types?.kind === 'any') === true
+  if (isEverything && isLocal === false)
     throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
-  const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, valuesOf(ask))
+  const values = valuesOf(ask)
+  const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, values)
   const selects = (name: string): boolean => {
     if (name === 'attrs') return listOf(parameters, name)?.some(isNoSystemName) === true
     return name === 'q' ? q !== undefined && attributesOf(q).some(isNoSystemName) : parameters.has(name)
@@ -90,7 +93,7 @@ export function entityQueryOf(
     idPattern:
       idPattern === undefined || alone?.ids !== undefined
         ? undefined
-        : compilePattern(idPattern, 'idPattern'),
+        : compileIdPattern(idPattern, 'idPattern'),
     selectors: more.length > 0 ? chosen : undefined,
     scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
     attrs: attrs === undefined ? undefined : [...attrs],

@@ -9,7 +9,7 @@ import { type createEntityRoutes, entitiesPath } from './entities.ts'
 import { type createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
 import type { createEntityWriteRoutes } from './entity-writes.ts'
 import type { MappedQueries } from './mapped-queries.ts'
-import type { createPurgeRoutes } from './purge.ts'
+import type { PurgeRoutes } from './purge.ts'
 import { type createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
 import { type createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
 import type { createTemporalWriteRoutes } from './temporal-writes.ts'
@@ -90,7 +90,7 @@ interface EntityRoutes {
   readonly entities: ReturnType<typeof createEntityRoutes>
   readonly writes: ReturnType<typeof createEntityWriteRoutes>
   readonly operations: ReturnType<typeof createEntityOperationRoutes>
-  readonly purge: ReturnType<typeof createPurgeRoutes>
+  readonly purge: PurgeRoutes
   readonly snapshot: ReturnType<typeof createSnapshotRoutes>
 }
 
@@ -104,7 +104,7 @@ export function entityTable(
     [entitiesPath]: {
       GET: snapshot.within(entities.query, mapped.around(shared.query(entities.query))),
       POST: shared.write('createEntity', 'entity', entities.create),
-      DELETE: shared.purge(purge.purge),
+      DELETE: shared.purge(purge),
     },
     [`${entitiesPath}/:id`]: {
       GET: snapshot.within(entities.retrieve, mapped.around(shared.retrieve(entities.retrieve))),

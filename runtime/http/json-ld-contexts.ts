@@ -76,7 +76,7 @@ export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }
     async add(c: HttpContext): Promise<Response> {
       const ask = await asks.document(c, { creates: true })
       const context = isObject(ask.body) ? own(ask.body, '@context') : undefined
-      if (context === undefined) throw badRequestData('is missing', '@context')
+      if (context === undefined || context === null) throw badRequestData('is missing', '@context')
       contexts.check(context, ask.tenant)
       const id = randomUUID()
       await (await ask.enter()).hosted.add(id, { '@context': context })

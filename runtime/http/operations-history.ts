@@ -9,14 +9,14 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
     'History',
     'Retrieve the history of an entity',
     { 200: 'EntityTemporal', 206: 'EntityTemporal' },
-    { parameters: [...evolved, ...mapping] },
+    { parameters: [...evolved, 'type', ...mapping] },
   ),
   [`DELETE ${ngsiLd}/temporal/entities/:id`]: op(
     'History',
     'Delete the history of an entity, not what it is now',
     done,
     {
-      parameters: ['local'],
+      parameters: ['local', 'type'],
     },
   ),
   [`GET ${ngsiLd}/temporal/entities`]: op(

@@ -25,7 +25,10 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['Subscription'] },
     { parameters: ['options', 'local', ...page] },
   ),
-  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Subscribe', made, { body: 'Subscription' }),
+  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Subscribe', made, {
+    parameters: ['local'],
+    body: 'Subscription',
+  }),
   [`GET ${ngsiLd}/subscriptions/:id`]: op(
     'Subscriptions',
     'Retrieve a subscription',
@@ -33,9 +36,12 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { parameters: ['options', 'local'] },
   ),
   [`PATCH ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Change a subscription', done, {
+    parameters: ['local'],
     body: 'Subscription',
   }),
-  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Unsubscribe', done),
+  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Unsubscribe', done, {
+    parameters: ['local'],
+  }),
   [`GET ${ngsiLd}/subscriptions/:id/notifications`]: op(
     'Subscriptions',
     'Take notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
@@ -137,13 +143,13 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     'Entity maps',
     'Make an entity map of a query of entities',
     { 201: 'Object' },
-    { parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping] },
+    { parameters: [...shown, 'type', ...chosen, ...ordered, ...page, ...mapping] },
   ),
   [`POST ${ngsiLd}/entityMaps`]: op(
     'Entity maps',
     'Make an entity map of a query of entities by a body',
     { 201: 'Object' },
-    { parameters: ['local', 'format', 'options', 'pageKey', ...page], body: 'Query' },
+    { parameters: ['local', 'format', 'options', ...page], body: 'Query' },
   ),
   [`GET ${ngsiLd}/temporal/entityMaps`]: op(
     'Entity maps',
@@ -167,7 +173,10 @@ function entityMapOperations(name: string): Readonly<Record<string, Operation>> 
   const parameters = ['options', 'local']
   return {
     [`GET ${path}`]: op('Entity maps', 'Retrieve an entity map', { 200: 'Object' }, { parameters }),
-    [`PATCH ${path}`]: op('Entity maps', 'Change when an entity map expires', done, { body: 'Object' }),
-    [`DELETE ${path}`]: op('Entity maps', 'Delete an entity map', done),
+    [`PATCH ${path}`]: op('Entity maps', 'Change when an entity map expires', done, {
+      parameters: ['local'],
+      body: 'Object',
+    }),
+    [`DELETE ${path}`]: op('Entity maps', 'Delete an entity map', done, { parameters: ['local'] }),
   }
 }

@@ -3,6 +3,7 @@
  * because the gateway cannot know under which host it was reached. Where a list tells the position behind its page, the
  * link to the next one carries it: then nothing is shown twice or left out while others come and go.
  */
+import { partsOf } from '#ngsi-ld/request-target.ts'
 import type { PageLinks } from './answer.ts'
 import type { Paging } from './negotiate.ts'
 
@@ -33,9 +34,9 @@ export function pageLinker(url: string, { limit, offset }: Pick<Paging, 'limit' 
 /** By text, because a URL object would cost as much as reading a page. */
 function pageAt(url: string, limit: number, offset: number): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
-  const [path, query = ''] = url.slice(start).split('?', 2)
+  const [path, query] = partsOf(url.slice(start))
   const others = query.split('&').filter((pair) => pair !== '' && !isPaging.test(decodeURIComponent(pair)))
-  return `${path!.replace(/\/$/, '')}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
+  return `${path.replace(/\/$/, '')}?${[...others, `limit=${limit}`, `offset=${offset}`].join('&')}`
 }
 
 const isPaging = /^(?:limit|offset|pageKey)(?:=|$)/

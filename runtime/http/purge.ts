@@ -3,12 +3,13 @@
  * attributes to drop, or all attributes but those to keep. What would mean every entity has to be said by local=true.
  */
 
+import type { BatchResult } from '#broker/types.ts'
 import { checkName } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { hasLinked } from '#ngsi-ld/query.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
-import { multiStatus } from './batch-result.ts'
+import { type Elsewhere, multiStatus } from './batch-result.ts'
 import type { HttpContext } from './body.ts'
 import { entityQueryOf, selecting } from './entity-search.ts'
 import { listOf } from './negotiate.ts'
@@ -27,20 +28,31 @@ const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 const sufficient = ['type', 'id', 'attrs', 'q', 'georel']
 
 export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
-  return Object.freeze({
-    async purge(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, purgeParameters)
-      const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
-      if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
-      const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
-      if (query.q !== undefined && hasLinked(query.q))
-        throw badRequestData('a purge follows no relationships', 'q')
-      const result = await ask.broker.purge(query, { by: asks.by(c), keep, drop })
-      return result.errors.length === 0
-        ? answers.noContent(ask)
-        : multiStatus({ answers, problems }, ask, result)
-    },
-  })
+  /** Does what is asked for with what is here. */
+  async function run(c: HttpContext): Promise<Purged> {
+    const ask = await asks.read(c, purgeParameters)
+    const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
+    if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
+    const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
+    if (query.q !== undefined && hasLinked(query.q))
+      throw badRequestData('a purge follows no relationships', 'q')
+    return { ask, result: await ask.broker.purge(query, { by: asks.by(c), keep, drop }) }
+  }
+  /** 204, or 207 where something could not be done, here or `elsewhere`. */
+  function answer({ ask, result }: Purged, elsewhere: Elsewhere = { success: [], errors: [] }): Response {
+    return result.errors.length === 0 && elsewhere.errors.length === 0
+      ? answers.noContent(ask)
+      : multiStatus({ answers, problems }, ask, result, elsewhere)
+  }
+
+  return Object.freeze({ run, answer, purge: async (c: HttpContext) => answer(await run(c)) })
+}
+
+export type PurgeRoutes = ReturnType<typeof createPurgeRoutes>
+
+interface Purged {
+  readonly ask: Ask
+  readonly result: BatchResult
 }
 
 function namesOf({ parameters, context }: Ask, parameter: string): ReadonlySet<string> | undefined {

@@ -110,6 +110,8 @@ function readSelectors(value: Json, expand: (term: string) => string): readonly 
 
 function readTemporal(value: Json, field: string, parameters: Map<string, string>): void {
   if (!isObject(value)) throw badRequestData('must be an object', field)
+  if (field === 'aggrParams' && value['aggrMethods'] === undefined)
+    throw badRequestData('is missing', 'aggrParams.aggrMethods')
   for (const [member, part] of Object.entries(value satisfies JsonObject)) {
     if (!temporalMembers.has(member))
       throw badRequestData('is not a member of a temporal query', `${field}.${member}`)

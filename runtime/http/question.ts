@@ -4,8 +4,9 @@
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
-import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, keyword, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { parseProjection } from '#ngsi-ld/projection.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf, type Interest } from '#ngsi-ld/registration-match.ts'
@@ -14,19 +15,42 @@ import type { AskHead } from './ask.ts'
 import { selecting } from './entity-search.ts'
 import { truthOf } from './negotiate.ts'
 
-/** Attributes that the answer will show, where the client says so. */
-export function attrsWanted({ parameters, context }: AskHead): readonly string[] | undefined {
-  const text = parameters.get('attrs') ?? parameters.get('pick')
-  if (text === undefined) return undefined
-  const names = text.replaceAll(/\{[^}]*\}/g, '').split(/[,|]/)
-  const wanted = names.map((name) => name.trim()).filter((name) => !/^(?:id|type|scope|)$/.test(name))
-  return wanted.length === 0 ? undefined : wanted.map(context.expand)
+/** What a request wants to see. */
+type Wishes = Pick<AskHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
+
+/** Attributes that the answer needs, where the client says which: those it shows, and the geometry of GeoJSON. */
+export function attrsWanted({ parameters, context: { expand }, isGeoJson }: Wishes) {
+  const named = namesWanted(parameters, expand)
+  if (named === undefined || isGeoJson !== true) return named
+  return [...new Set([...named, expand(parameters.get('geometryProperty') ?? 'location')])]
 }
+
+function namesWanted(
+  parameters: AskHead['parameters'],
+  expand: (term: string) => string,
+): readonly string[] | undefined {
+  const attrs = parameters.get('attrs')
+  if (attrs !== undefined) {
+    const names = attrs.split(',').map((name) => name.trim())
+    const wanted = names.filter((name) => name !== '' && !entityMembers.includes(name))
+    return wanted.length === 0 ? undefined : wanted.map(expand)
+  }
+  const pick = parameters.get('pick')
+  if (pick === undefined) return undefined
+  const { names } = parseProjection(pick, expand, 'pick')
+  // An entity that has none of the attributes still has these to show.
+  return entityMembers.some((member) => names.has(member)) ? undefined : [...names]
+}
+
+const entityMembers: readonly string[] = ['id', 'type', 'scope', 'expiresAt']
 
 /** A filter of our sources says nothing to them. */
 const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !== 'csf'))
 
-export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead): Question {
+export function questionOf(
+  given: Readonly<Record<string, string>>,
+  ask: AskHead & Pick<Wishes, 'isGeoJson'>,
+): Question {
   const { expand } = ask.context
   const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
   const types = type === undefined ? undefined : parseTypeSelection(type, expand)
@@ -50,8 +74,16 @@ export function questionOf(given: Readonly<Record<string, string>>, ask: AskHead
   }
 }
 
+/** Whether a Query asks for entities of whatever type, which are only looked for here (6.4.3.2). */
+export function asksForAll({ entities }: JsonObject): boolean {
+  return listOf<Json>(entities ?? []).some((selector) => {
+    const type = isObject(selector) ? keyword(selector, 'type') : undefined
+    return typeof type === 'string' && type.trim() === '*'
+  })
+}
+
 /** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
-export function questionOfBody(body: JsonObject, ask: AskHead): Question {
+export function questionOfBody(body: JsonObject, ask: AskHead & Pick<Wishes, 'isGeoJson'>): Question {
   const given: Record<string, string> = {}
   const texts = (name: string, value: Json | undefined): void => {
     if (value === undefined) return
@@ -59,11 +91,12 @@ export function questionOfBody(body: JsonObject, ask: AskHead): Question {
     if (items.length > 0) given[name] = items.join(',')
   }
   const selectors = listOf<Json>(body['entities'] ?? []).filter(isObject)
-  texts('type', [...new Set(selectors.flatMap((selector) => selector['type'] ?? []))])
-  if (selectors.every((selector) => selector['id'] !== undefined))
+  texts('type', [...new Set(selectors.flatMap((selector) => keyword(selector, 'type') ?? []))])
+  const ids = selectors.map((selector) => keyword(selector, 'id'))
+  if (!ids.includes(undefined))
     texts(
       'id',
-      selectors.flatMap((selector) => listOf<Json>(selector['id']!)),
+      ids.flatMap((id) => listOf<Json>(id!)),
     )
   if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
   for (const name of ['q', 'scopeQ']) texts(name, body[name])
@@ -75,11 +108,13 @@ export function questionOfBody(body: JsonObject, ask: AskHead): Question {
     if (coordinates !== undefined)
       given['coordinates'] = typeof coordinates === 'string' ? coordinates : JSON.stringify(coordinates)
   }
-  const wanted = body['attrs'] ?? body['pick']
-  if (wanted !== undefined && !listOf<Json>(wanted).every((name) => typeof name === 'string'))
-    throw badRequestData('must be names', 'attrs')
-  const parameters = new Map<string, string>(
-    wanted === undefined ? [] : [['attrs', textsOf(wanted).join(',')]],
-  )
+  const parameters = new Map<string, string>()
+  for (const name of ['attrs', 'pick', 'geometryProperty']) {
+    const wanted = body[name]
+    if (wanted === undefined) continue
+    if (!listOf<Json>(wanted).every((one) => typeof one === 'string'))
+      throw badRequestData('must be names', name)
+    parameters.set(name, textsOf(wanted).join(','))
+  }
   return questionOf(given, { ...ask, parameters })
 }

@@ -57,7 +57,7 @@ export interface RenderingPorts {
   /** Names those of the answer. */
   readonly shown: Context
   /** Finds entities that others link to. */
-  readonly follow: (id: string) => EntityView | undefined
+  readonly follow: (id: string, types: readonly string[]) => EntityView | undefined
   readonly isGeoJson?: boolean | undefined
   /** Makes of an entity what an earlier version of the standard would have. */
   readonly amendment?: Amendment | undefined
@@ -74,8 +74,8 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
   const { attrs } = options
   const feature = featureOf(parameters, context, ports)
   const seen = seenThrough(amendment, shown)
-  const follow = (id: string): FollowedEntity | undefined => {
-    const found = ports.follow(id)
+  const follow: Joining['follow'] = (id, types) => {
+    const found = ports.follow(id, types)
     return found && seen(found)
   }
   const join = joiningOf(parameters, projections, follow)

@@ -13,9 +13,9 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import type { Answers } from './answer.ts'
-import type { Ask, Asks, BodyAsk } from './ask.ts'
+import type { Ask, AskHead, Asks, BodyAsk } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { optionsOf, type Paging, pagingOf } from './negotiate.ts'
+import { optionsOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 
@@ -68,12 +68,18 @@ export interface ResourceKind<One, View> {
   readonly allow?: (c: HttpContext, one: One) => void
   /** Called when a change of one is on disk. */
   readonly changed?: (tenant: string, id: string) => void
+  /** What local=true means to writes; left out, they take no such parameter. */
+  readonly limited?: {
+    /** The body of a new one that sources are to have no part in. */
+    readonly creation: (body: Json) => Json
+    /** Refuses to change here alone what sources have a part in. */
+    readonly allow: (broker: TenantBroker, view: View) => void
+  }
   /** What a new one is completed with in its tenant. */
   readonly complete?: (c: HttpContext, one: One, of: { ask: BodyAsk; broker: TenantBroker }) => Promise<One>
 }
 
 const retrieveParameters = new Set(['options', 'local'])
-const noParameters: ReadonlySet<string> = new Set()
 
 function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
   const { asks, answers, clock, rules } = ports
@@ -85,6 +91,9 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     'count',
     ...(kind.selectors ?? []),
   ])
+
+  const writeParameters = new Set(kind.limited === undefined ? [] : ['local'])
+  const isLimited = ({ parameters }: AskHead): boolean => truthOf(parameters, 'local') === true
 
   const textsOf = (
     ask: Ask,
@@ -108,16 +117,20 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
   }
 
   /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.not-found */
-  const requireFor = (c: HttpContext, store: Store<One, View>, id: string): void => {
-    if (kind.isFor?.(c, store.get(id)) === false) throw notFound(`no ${noun} ${id}`)
+  const requireFor = (c: HttpContext, ask: AskHead, broker: TenantBroker): void => {
+    const id = idOf(c)
+    const view = storeOf(broker).get(id)
+    if (kind.isFor?.(c, view) === false) throw notFound(`no ${noun} ${id}`)
+    if (isLimited(ask) && view !== undefined) kind.limited?.allow(broker, view)
   }
 
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { creates: true })
+      const ask = await asks.body(c, { creates: true, known: writeParameters })
       checkSize(ask.body)
+      const body = isLimited(ask) ? (kind.limited?.creation(ask.body) ?? ask.body) : ask.body
       const newId = () => `${kind.idPrefix}${randomUUID()}`
-      const one = kind.parse(ask.body, { context: ask.context, nowMs: clock.now(), newId })
+      const one = kind.parse(body, { context: ask.context, nowMs: clock.now(), newId })
       kind.allow?.(c, one)
       await kind.check?.(ask, c)
       const broker = await ask.enter()
@@ -149,13 +162,13 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
 
     async patch(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.body(c)
+      const ask = await asks.body(c, { known: writeParameters })
       checkSize(ask.body)
       await kind.check?.(ask, c)
       const options = { context: ask.context, nowMs: clock.now() }
-      const store = storeOf(await ask.enter())
-      requireFor(c, store, id)
-      await store.patch(id, (before) => {
+      const broker = await ask.enter()
+      requireFor(c, ask, broker)
+      await storeOf(broker).patch(id, (before) => {
         const after = kind.patch(before, ask.body, options)
         kind.allow?.(c, after)
         return after
@@ -165,11 +178,10 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, noParameters)
+      const ask = await asks.read(c, writeParameters)
       const id = idOf(c)
-      const store = storeOf(ask.broker)
-      requireFor(c, store, id)
-      await store.delete(id)
+      requireFor(c, ask, ask.broker)
+      await storeOf(ask.broker).delete(id)
       kind.changed?.(ask.tenant, id)
       return answers.noContent(ask)
     },

@@ -24,6 +24,8 @@ import { historyWishOf } from './temporal-query.ts'
 export interface GatheredForQuery {
   readonly broker: TenantBroker
   readonly warnings: readonly Warning[]
+  /** Once the query was made: with what of it sources were not asked for yet; undefined where that is nothing. */
+  completed?(): Promise<GatheredForQuery | undefined>
 }
 
 /** Asks sources; undefined where nobody else has a part in a query. */
@@ -75,8 +77,10 @@ export function findAll(
     try {
       const gathered = await asked
       if (gathered === undefined) return own.outcome
-      const { count, outcome } = take(gathered.broker)
-      return outcome.resultStatus === 'partial' ? outcome : outcomeOf(count, gathered.warnings)
+      const first = take(gathered.broker)
+      const whole = await gathered.completed?.()
+      const { count, outcome } = whole === undefined ? first : take(whole.broker)
+      return outcome.resultStatus === 'partial' ? outcome : outcomeOf(count, (whole ?? gathered).warnings)
     } catch (error) {
       if (!isGatewayError(error)) throw error
       return { resultStatus: own.count > 0 ? 'partial' : 'failure', problemDetails: [problems.body(error)] }

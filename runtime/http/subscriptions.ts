@@ -4,17 +4,17 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { SubscriptionView, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { PassingOn } from '#federation/passing-on.ts'
 import { isObject } from '#ngsi-ld/json.ts'
-import { badRequestData } from '#ngsi-ld/problem.ts'
+import { badRequestData, notSupported } from '#ngsi-ld/problem.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
 import { type BodyAsk, nameable, originOf } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { refuseLoop } from './distributed.ts'
-import { optionsOf } from './negotiate.ts'
+import { optionsOf, truthOf } from './negotiate.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
 import { allowSubscription, isOf } from './tunnel-guest.ts'
 
@@ -67,8 +67,10 @@ export function createSubscriptionTable({
     idOf: ({ id }) => id,
     render: ({ subscription, stats }, options) =>
       renderSubscription(subscription, { ...options, statistics: stats }),
+    limited: { creation: localOnly, allow: requireLocal },
     async check(ask, c) {
       refuseLoop(c, alias(ask.tenant))
+      refuseShared(ask)
       if (c.env.isWithin !== true && wishesToFollow(ask.body)) throw followersAreOurs()
       await checkContext(contexts, ask)
     },
@@ -85,6 +87,22 @@ export function createSubscriptionTable({
     },
     changed: passing.subscriptionChanged,
   })
+}
+
+/** What is limited to this gateway when it is made stays so. */
+const localOnly = (body: Json): Json => (isObject(body) ? { ...body, localOnly: true } : body)
+
+/** @throws ngsi-ld.bad-request-data for a body that gives sources a part in what is asked of this gateway alone. */
+function refuseShared({ parameters, body }: BodyAsk): void {
+  if (truthOf(parameters, 'local') !== true || !isObject(body)) return
+  const { localOnly = true } = body
+  if (localOnly !== true) throw badRequestData('contradicts local=true', 'localOnly')
+}
+
+/** Sources would go on telling what was asked of them. @throws ngsi-ld.not-supported */
+function requireLocal({ registrations }: TenantBroker, { subscription }: SubscriptionView): void {
+  if (subscription.localOnly === true || registrations.isEmpty()) return
+  throw notSupported('local=true is for subscriptions with localOnly where context sources are registered')
 }
 
 const followersAreOurs = (): Error =>

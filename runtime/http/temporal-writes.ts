@@ -10,11 +10,13 @@ import {
   parseTemporalInstance,
 } from '#ngsi-ld/temporal-entity.ts'
 import type { HttpContext } from './body.ts'
+import { typesOf } from './entity-search.ts'
 import { optionsOf, truthOf } from './negotiate.ts'
 import { idOf, pathSegment } from './path.ts'
 import { type TemporalRoutePorts, temporalPath } from './temporal.ts'
 
 const localParameters = new Set(['local'])
+const deleteParameters = new Set(['local', 'type'])
 const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
@@ -32,8 +34,8 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, localParameters)
-      await ask.broker.temporal.remove(idOf(c), asks.by(c))
+      const ask = await asks.read(c, deleteParameters)
+      await ask.broker.temporal.remove(idOf(c), asks.by(c), typesOf(ask))
       return answers.noContent(ask)
     },
 

@@ -9,13 +9,13 @@ import type { Context } from '#ngsi-ld/context.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
 import { hasLinked } from '#ngsi-ld/query.ts'
-import type { EntitySelector } from '#ngsi-ld/selection.ts'
+import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { entityQueryOf, searchParameters } from './entity-search.ts'
+import { entityQueryOf, searchParameters, typesOf } from './entity-search.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
@@ -36,7 +36,7 @@ export interface TemporalRouteSettings {
 }
 
 const mapParameters = ['entityMap', 'entityMapLifetime']
-const retrieveParameters = new Set<string>([...historyParameters, ...mapParameters, 'local'])
+const retrieveParameters = new Set<string>([...historyParameters, ...mapParameters, 'local', 'type'])
 const queryParameters = new Set<string>([
   ...historyParameters,
   ...searchParameters,
@@ -57,13 +57,17 @@ export function createTemporalRoutes(
     const id = idOf(c)
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
     const context = answers.contextFor(ask)
+    const types = typesOf(ask)
+    const isMeant = <Found extends { readonly type: string | readonly string[] }>(
+      found: Found | undefined,
+    ): found is Found => found !== undefined && (types === undefined || matchesType(types, found.type))
     if (wish.aggregates !== undefined) {
       const found = ask.broker.temporal.aggregate(id, wish.aggregates)
-      if (found === undefined) throw unknown(id)
+      if (!isMeant(found)) throw unknown(id)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
     const found = ask.broker.history(id, wish.query)
-    if (found === undefined) throw unknown(id)
+    if (!isMeant(found)) throw unknown(id)
     const part = partOf([shownOf(found, wish)], instancesMax, wish.query)
     const evolution = amended(part.evolutions[0]!, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
@@ -117,6 +121,8 @@ export function createTemporalRoutes(
         })
       }
       const { parameters, entities } = readQueryBody(body, ask.context.expand, { temporal: true })
+      const twice = [...parameters.keys()].find((name) => ask.parameters.has(name))
+      if (twice !== undefined) throw badRequestData('is given twice, in the address and in the body', twice)
       const all = new Map([...ask.parameters, ...parameters])
       const stranger = [...all.keys()].find((name) => !queryParameters.has(name))
       if (stranger !== undefined) throw badRequestData('is no member of a query of history', stranger)

@@ -61,6 +61,12 @@ it('says each method of numbers per period, and nothing of periods without value
   })
 })
 
+it('the deviation of whole numbers is not off by what sums of fractions lose', () => {
+  const aggregation = createAggregation(new Set(['stddev']), {}, 0)
+  for (const [i, value] of [1, 2, 2, 5].entries()) aggregation.add(i, value)
+  expect(aggregation.results()['stddev']).toEqual([[1.5, expect.any(String), expect.any(String)]])
+})
+
 describe('values that are no numbers', () => {
   it.each<[string, Json[], object]>([
     ['booleans are 0 and 1', [true, false, true], { sum: [[2, ...first]], max: [[1, ...first]] }],

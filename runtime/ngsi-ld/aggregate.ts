@@ -59,6 +59,8 @@ interface Bucket {
   /** Sum of squared distances from the mean, which keeps its precision where squares would not. */
   spread: number
   sumsq: number
+  /** All numbers are whole, so that sums of them are exact as long as they are safe. */
+  isIntegral: boolean
   /** Some numbers are sizes of arrays. */
   hasSizes: boolean
   least: Ordered | undefined
@@ -178,6 +180,7 @@ function emptyBucket(period: Period, isDistinct: boolean): Bucket {
     sum: 0,
     spread: 0,
     sumsq: 0,
+    isIntegral: true,
     hasSizes: false,
     least: undefined,
     greatest: undefined,
@@ -200,6 +203,7 @@ function addStatistics(bucket: Bucket, { count, min, max, sum, sumsq }: Statisti
   bucket.numbers += count
   bucket.sum += sum
   bucket.sumsq += sumsq
+  bucket.isIntegral &&= [min, max, sum, sumsq].every(Number.isInteger)
   if (min < bucket.min) bucket.min = min
   if (max > bucket.max) bucket.max = max
 }
@@ -253,10 +257,17 @@ function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
     case 'max':
       return bucket.max
     case 'stddev':
-      return Math.sqrt(bucket.spread / numbers)
+      return deviationOf(bucket)
     case 'sumsq':
       return bucket.sumsq
   }
+}
+
+/** Of the numbers as a whole population. */
+function deviationOf({ isIntegral, numbers, sum, sumsq, spread }: Bucket): number {
+  const [squares, square] = [numbers * sumsq, sum * sum]
+  const isExact = isIntegral && Number.isSafeInteger(squares) && Number.isSafeInteger(square)
+  return Math.sqrt(isExact ? (squares - square) / (numbers * numbers) : spread / numbers)
 }
 
 /** The mean of times of day. */

@@ -7,11 +7,8 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { checkGeometry, isGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { checkUri } from './name.ts'
+import { checkUri, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
-
-/** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so. */
-export const ngsiLdNull = 'urn:ngsi-ld:null'
 
 /** How a body is read. */
 export interface Reading {
@@ -111,16 +108,23 @@ function checkInside(value: Json, field: string, reading: Reading, depth: number
     if (depth > limits.jsonDepthMax.value) {
       throw badRequestData(`nested more than ${limits.jsonDepthMax.value} deep`, field)
     }
-    for (const item of Object.values(value)) checkInside(item, field, reading, depth + 1)
+    const inner = reading.merging && Array.isArray(value) ? withoutNulls(reading) : reading
+    for (const item of Object.values(value)) checkInside(item, field, inner, depth + 1)
   }
 }
+
+/** Within an array nothing is deleted: merging replaces it whole (RFC 7396). */
+const withoutNulls = (reading: Reading): Reading => ({ ...reading, nulls: false, merging: false })
 
 function unlessNull(check: Check): Check {
   return (value, field, reading, depth) =>
     value === ngsiLdNull && reading.nulls ? value : check(value, field, reading, depth)
 }
 
+/** A geometry; what is merged into one may lack its type, and is checked when it is merged. */
 function checkGeometryValue(value: Json, field: string, reading: Reading, depth: number): Json {
+  if (reading.merging && isObject(value) && !Object.hasOwn(value, 'type'))
+    return checkValue(value, field, reading, depth)
   return checkValue(checkGeometry(value, field), field, reading, depth)
 }
 
@@ -132,9 +136,7 @@ function checkTargets(value: Json, field: string): Json {
 }
 
 function checkTarget(value: Json | undefined, field: string): string {
-  const target = checkUri(value, field)
-  if (target === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
-  return target
+  return checkUri(value, field)
 }
 
 /** Whether a text may be the key of a language map. */
@@ -150,7 +152,7 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
     for (const text of listOf(texts)) {
       if (typeof text !== 'string')
         throw badRequestData('must be a text or a list of texts', `${field}.${language}`)
-      checkValue(text, `${field}.${language}`, reading, 0)
+      checkValue(text, `${field}.${language}`, Array.isArray(texts) ? withoutNulls(reading) : reading, 0)
     }
   }
   return value
@@ -159,8 +161,9 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
 /** Terms of a vocabulary, kept as canonical names; unlike names of attributes they may have any form. */
 function checkVocab(value: Json, field: string, reading: Reading): Json {
   const names = listOf(value).map((term) => {
-    if (typeof term !== 'string') throw badRequestData('must be a term or a list of terms', field)
-    checkValue(term, field, reading, 0)
+    if (typeof term !== 'string' || term === '')
+      throw badRequestData('must be a term or a list of terms', field)
+    checkValue(term, field, withoutNulls(reading), 0)
     return reading.context.expand(term)
   })
   if (names.length === 0) throw badRequestData('names no term', field)

@@ -16,7 +16,6 @@ import {
   type Kind,
   kindNamed,
   kindsByMember,
-  ngsiLdNull,
   plainMembers,
   property,
   type Reading,
@@ -24,8 +23,8 @@ import {
 import { canonicalDateTime } from './datetime.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
-import { isList, isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
-import { checkName, checkUri } from './name.ts'
+import { isList, isObject, type JsonObject, keyword, listOf, own, sameJson } from './json.ts'
+import { checkName, checkUri, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** Members of entities and attributes that only the gateway writes. */
@@ -107,7 +106,7 @@ export function gathered({ members, repeated }: Gathering): Record<string, Json>
  * only where the body states one, and at most one value member.
  */
 export function readPartial(raw: JsonObject, path: string, reading: Reading): JsonObject {
-  const type = own(raw, 'type') ?? own(raw, '@type')
+  const type = keyword(raw, 'type')
   const kind = type === undefined ? undefined : statedKind(type, reading)
   if (type !== undefined && kind === undefined) throw unknownKind(type, path)
   const members: Record<string, Json> = kind === undefined ? {} : { type: kind.name }
@@ -116,7 +115,7 @@ export function readPartial(raw: JsonObject, path: string, reading: Reading): Js
 
 function isInstance(item: Json, reading: Reading): boolean {
   if (!isObject(item)) return false
-  const type = own(item, 'type') ?? own(item, '@type')
+  const type = keyword(item, 'type')
   if (type !== undefined) return statedKind(type, reading) !== undefined
   return inferKind(item) !== undefined || Object.hasOwn(item, 'datasetId')
 }
@@ -129,7 +128,7 @@ function readOne(raw: Json, path: string, reading: Reading, depth: number): Attr
       ? bare(raw, path, reading, depth)
       : readInstance(raw, kind, path, reading, depth)
   }
-  const type = own(raw, 'type') ?? own(raw, '@type')
+  const type = keyword(raw, 'type')
   const kind = type === undefined ? inferKind(raw) : statedKind(type, reading)
   if (kind !== undefined) return readInstance(raw, kind, path, reading, depth)
   if (isGeometry(raw)) return bare(raw, path, reading, depth)
@@ -223,7 +222,6 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
     if (typeof value !== 'string') throw badRequestData('must be a text', path)
     members[name] = checkValue(value, path, reading, 0)
   } else if (name === 'datasetId') {
-    if (value === ngsiLdNull) throw badRequestData('cannot be deleted', path)
     if (value !== '@none') members[name] = checkUri(value, path)
   } else if (name === 'entityIdSealed') {
     members[name] = checkUri(value, path)

@@ -57,3 +57,10 @@ export function covers(there: unknown, here: unknown, member = ''): boolean {
     covers((there as Readonly<Record<string, unknown>>)[name], one, name),
   )
 }
+
+/** Ids as one text, as a question for digests has them: one may hold a comma. */
+export const toIdList = (ids: readonly string[]): string =>
+  ids.map((id) => id.replace(/[%,]/g, encodeURIComponent)).join(',')
+
+export const fromIdList = (text: string): readonly string[] =>
+  text.split(',').map((id) => id.replace(/%25|%2C/g, decodeURIComponent))

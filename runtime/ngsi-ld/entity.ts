@@ -18,10 +18,10 @@ import {
   readTypes,
   systemMembers,
 } from './attribute.ts'
-import { ngsiLdNull, type Reading } from './attribute-kind.ts'
+import type { Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
-import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri } from './name.ts'
+import { isObject, type JsonObject, keyword, listOf, own } from './json.ts'
+import { checkName, checkScope, checkUri, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
@@ -92,7 +92,7 @@ export function parseEntity(json: unknown, context: Context, options: ParseOptio
   const body = objectOf(json, 'an entity')
   const id = readId(body, options)
   if (id === undefined) throw badRequestData('is missing', 'id')
-  const type = readTypes(own(body, 'type') ?? own(body, '@type'), 'type', { context })
+  const type = readTypes(keyword(body, 'type'), 'type', { context })
   return readAttributes(body, { id, type }, readingOf(context, options)) as Entity
 }
 
@@ -103,7 +103,7 @@ export function parseEntity(json: unknown, context: Context, options: ParseOptio
 export function parseFragment(json: unknown, context: Context, options: ParseOptions = {}): Fragment {
   const body = objectOf(json, 'a fragment of an entity')
   readId(body, options)
-  const type = own(body, 'type') ?? own(body, '@type')
+  const type = keyword(body, 'type')
   const members: Record<string, Json> =
     type === undefined ? {} : { type: readTypes(type, 'type', { context }) }
   const fragment = readAttributes(body, members, readingOf(context, options))
@@ -145,7 +145,7 @@ function withoutContext(body: JsonObject): JsonObject {
 }
 
 function readId(body: JsonObject, options: ParseOptions): string | undefined {
-  const id = own(body, 'id') ?? own(body, '@id')
+  const id = keyword(body, 'id')
   if (id === undefined) return options.id
   const uri = checkUri(id, 'id')
   if (options.id !== undefined && uri !== options.id) throw badRequestData(`is not ${options.id}`, 'id')

@@ -236,7 +236,10 @@ describe('parsing a geo-query', () => {
       kind: 'near',
       minDistance: 1.5,
     })
-    expect(renderGeoQuery(query('within', 'Polygon', square(0, 0, 1, 1)), same)['georel']).toBe('within')
+    const within = { georel: 'within', geometry: 'Polygon', coordinates: square(0, 0, 1, 1) }
+    expect(renderGeoQuery(query('within', 'Polygon', square(0, 0, 1, 1)), same)).toEqual(within)
+    const named = { ...within, geoproperty: 'location' }
+    expect(renderGeoQuery(parseGeoQuery(named, same)!, same)).toEqual(named)
   })
 
   it.each<[Parameters<typeof parseGeoQuery>[0], RegExp]>([

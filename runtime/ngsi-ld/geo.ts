@@ -19,6 +19,7 @@ import {
   verticesOf,
 } from './figure.ts'
 import { checkGeometry } from './geometry.ts'
+import { checkName } from './name.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 export type GeoRelation =
@@ -31,6 +32,8 @@ export interface GeoQuery {
   readonly relation: GeoRelation
   readonly geometry: { readonly type: string; readonly coordinates: Json }
   readonly property: string
+  /** The client named the property although it is the usual one, and shall read it again. */
+  readonly isNamed?: true
 }
 
 /** The members as they come: from URL parameters (texts) or from geoQ (coordinates may be an array). */
@@ -40,6 +43,9 @@ export interface GeoQueryInput {
   readonly coordinates?: Json | undefined
   readonly geoproperty?: Json | undefined
 }
+
+/** The property that is meant where none is named [NGSI-LD 4.7]. */
+const usualProperty = 'location'
 
 const planarRelations = ['within', 'contains', 'intersects', 'disjoint', 'equals', 'overlaps'] as const
 
@@ -66,7 +72,10 @@ export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => st
   if (relation.kind === 'near' && !vertices.every(isOnGlobe)) {
     throw badRequestData('longitude is within ±180 and latitude within ±90, in this order', 'coordinates')
   }
-  return { relation, geometry: reference, property: expand(geoproperty ?? 'location') }
+  const property =
+    geoproperty === undefined ? expand(usualProperty) : checkName(expand(geoproperty), 'geoproperty')
+  const isNamed = geoproperty !== undefined && property === usualProperty
+  return { relation, geometry: reference, property, ...(isNamed ? { isNamed } : {}) }
 }
 
 function parseRelation(georel: string): GeoRelation {
@@ -101,14 +110,14 @@ export function renderGeoQuery(
   query: GeoQuery,
   show: (name: string) => string,
 ): { readonly [member: string]: Json } {
-  const { relation, geometry, property } = query
+  const { relation, geometry, property, isNamed = property !== usualProperty } = query
   const near = 'maxDistance' in relation ? `maxDistance==${relation.maxDistance}` : undefined
   const far = 'minDistance' in relation ? `minDistance==${relation.minDistance}` : undefined
   return {
     georel: relation.kind === 'near' ? `near;${near ?? far}` : relation.kind,
     geometry: geometry.type,
     coordinates: geometry.coordinates,
-    ...(property === 'location' ? {} : { geoproperty: show(property) }),
+    ...(isNamed ? { geoproperty: show(property) } : {}),
   }
 }
 

@@ -123,7 +123,7 @@ export function sumUp(
     const entries = [...groups.values()].map((group): JsonObject => {
       const { instance } = group[0]!
       const { name: type, member } = kindOf(instance)
-      const sum = createAggregation(methods, { from, to, duration }, start)
+      const sum = createAggregation(methods, { from, to, duration }, start, type)
       for (const one of group) sum.add(time(one), one.instance[member] ?? null)
       const { datasetId } = instance
       return { type, ...(datasetId === undefined ? {} : { datasetId }), ...sum.results() }

@@ -3,9 +3,10 @@
  * values recursively, NGSI-LD Null deletes. Arrays are values and are replaced whole.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { isSubAttribute, kindOf, ngsiLdNull } from './attribute-kind.ts'
+import { isSubAttribute, kindOf } from './attribute-kind.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isObject, listOf } from './json.ts'
+import { ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** Whether an instance asks for its own deletion; a LanguageProperty does so under the language `@none`. */
@@ -20,7 +21,9 @@ export function mergeInstances(before: AttributeInstance, patch: AttributeInstan
   const members = new Map<string, Json | undefined>(Object.entries(before))
   for (const [name, value] of Object.entries(patch)) {
     const present = members.get(name)
-    const result = isSubAttribute(name) ? mergeAttributes(present, value, name) : mergeJson(present, value!)
+    const result = isSubAttribute(name)
+      ? withInstances(present, value, (given, old) => mergedInstance(old, given, name))
+      : mergeJson(present, value!)
     if (result === undefined) members.delete(name)
     else members.set(name, result)
   }
@@ -36,8 +39,8 @@ export function mergedInstance(
   given: AttributeInstance,
   path = 'body',
 ): AttributeInstance {
-  if (before !== undefined && (given.type === before.type || given.type === '')) {
-    return mergeInstances(before, given.type === '' ? { ...given, type: before.type } : given)
+  if (before !== undefined && (given.type === before.type || isOfKindOf(before, given))) {
+    return mergeInstances(before, { ...given, type: before.type })
   }
   if (given.type === '') throw badRequestData('has neither a type nor a value', path)
   const { name, member } = kindOf(given)
@@ -45,19 +48,32 @@ export function mergedInstance(
   return withoutNulls(given)
 }
 
+/** Whether the kind goes without saying: nothing says it, or the value is coordinates for a geometry. */
+const isOfKindOf = (before: AttributeInstance, { type, value }: AttributeInstance): boolean =>
+  type === '' ||
+  (before.type === 'GeoProperty' &&
+    isObject(value) &&
+    Object.hasOwn(value, 'coordinates') &&
+    !Object.hasOwn(value, 'type'))
+
 /** The instance without what asks for deletion; the same object when nothing does. */
 export const withoutNulls = (instance: AttributeInstance): AttributeInstance =>
   holdsNull(instance as Json) ? mergeInstances({ type: instance.type }, instance) : instance
 
-/** Sub-attributes, instance by instance; undefined when none is left. */
-function mergeAttributes(before: Json | undefined, patch: Json | undefined, name: string): Json | undefined {
+/**
+ * A sub-attribute with the given instances in it, the others as they were; undefined when none is left.
+ * @param become what becomes of one that is given, and of the one with its datasetId if there is one.
+ */
+export function withInstances(
+  before: Json | undefined,
+  patch: Json | undefined,
+  become: (given: AttributeInstance, present: AttributeInstance | undefined) => AttributeInstance,
+): Json | undefined {
   const instances = before === undefined ? [] : [...listOf(before as Attribute)]
   for (const given of listOf(patch as Attribute)) {
     const found = instances.findIndex(({ datasetId }) => datasetId === given.datasetId)
-    const present = instances[found]
-    const result = isNull(given) ? given : mergedInstance(present, given, name)
-    if (found < 0 && !isNull(given)) instances.push(result)
-    else if (found >= 0) instances.splice(found, 1, ...(isNull(given) ? [] : [result]))
+    const after = isNull(given) ? [] : [become(given, instances[found])]
+    instances.splice(found < 0 ? instances.length : found, 1, ...after)
   }
   return (instances.length === 1 ? instances[0] : instances.length === 0 ? undefined : instances) as
     | Json

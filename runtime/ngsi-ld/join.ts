@@ -9,7 +9,7 @@ import { type AttributeInstance, attributeNames, instancesOf } from './entity.ts
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { tooComplex } from './problem.ts'
 import type { Projection } from './projection.ts'
-import type { Follow, FollowedEntity } from './query-match.ts'
+import type { FollowedEntity } from './query-match.ts'
 import { type Joined, type RenderOptions, renderEntity } from './representation.ts'
 
 export interface Joining {
@@ -17,7 +17,8 @@ export interface Joining {
   readonly levels: number
   /** Ids of entities that the reader knows already: they are not shown again. */
   readonly containedBy: ReadonlySet<string>
-  readonly follow: Follow
+  /** Finds an entity by its id and the types that the relationship says it has, canonical. */
+  readonly follow: (id: string, types: readonly string[]) => FollowedEntity | undefined
 }
 
 /** What `pick` and `omit` say of one entity and those behind it. */
@@ -51,7 +52,7 @@ export function renderInline(
     const join = (name: string, instance: AttributeInstance): Joined | undefined => {
       const found = new Map<string, Json>()
       for (const id of targetsOf(instance)) {
-        const linked = path.has(id) ? undefined : follow(id)
+        const linked = path.has(id) ? undefined : follow(id, typesOf(instance))
         if (linked === undefined) continue
         if (++joined > limits.joinedEntitiesMax.value) throw tooManyJoined()
         const inner = show(linked, linkedOptions(shown, name), level + 1, path)
@@ -80,8 +81,11 @@ export function linkedOf(
       const entity = from.source.entity()
       for (const name of attributeNames(entity)) {
         if (!isShown(name, from.options)) continue
-        for (const id of instancesOf(entity, name).flatMap(targetsOf)) {
-          const source = seen.has(id) ? undefined : follow(id)
+        const targets = instancesOf(entity, name).flatMap((instance) =>
+          targetsOf(instance).map((id) => ({ id, types: typesOf(instance) })),
+        )
+        for (const { id, types } of targets) {
+          const source = seen.has(id) ? undefined : follow(id, types)
           if (source === undefined) continue
           seen.add(id)
           if (seen.size > limits.joinedEntitiesMax.value) throw tooManyJoined()
@@ -108,6 +112,9 @@ export function targetsOf(instance: AttributeInstance): readonly string[] {
   return targets.filter((target) => typeof target === 'string')
 }
 
+const typesOf = (instance: AttributeInstance): readonly string[] =>
+  listOf(own(instance, 'objectType') ?? []).filter((type) => typeof type === 'string')
+
 function isShown(name: string, { attrs, pick, omit }: RenderOptions): boolean {
   return attrs?.has(name) !== false && pick?.has(name) !== false && omit?.has(name) !== true
 }
@@ -122,4 +129,5 @@ function linkedOptions(options: RenderOptions, name: string): RenderOptions {
   return { ...projected({ ...others, attrs: undefined }, projections), projections }
 }
 
-const tooManyJoined = (): Error => tooComplex(`more than ${limits.joinedEntitiesMax.value} linked entities`)
+export const tooManyJoined = (): Error =>
+  tooComplex(`more than ${limits.joinedEntitiesMax.value} linked entities`)

@@ -4,10 +4,11 @@
  * members that were not touched are the same objects as before.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { isSubAttribute, kindNamed, kindOf, kindsByMember, ngsiLdNull } from './attribute-kind.ts'
+import { isSubAttribute, kindNamed, kindOf, kindsByMember } from './attribute-kind.ts'
 import { coreContext } from './context.ts'
 import { dateTimeToMs, isMillisecondExact, msToDateTime } from './datetime.ts'
 import {
+  type Attribute,
   type AttributeInstance,
   attributeNames,
   type Entity,
@@ -23,8 +24,9 @@ import {
   type Merged,
 } from './entity-draft.ts'
 import { checkGeometry } from './geometry.ts'
-import { isNull, mergedInstance, withoutNulls } from './instance-merge.ts'
+import { isNull, mergedInstance, withInstances, withoutNulls } from './instance-merge.ts'
 import { type JsonObject, listOf, own, sameJson, stableJson } from './json.ts'
+import { ngsiLdNull } from './name.ts'
 import { badRequestData, notFound } from './problem.ts'
 
 /**
@@ -196,18 +198,28 @@ export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOp
   for (const name of attributeNames(fragment)) {
     for (const given of instancesOf(fragment, name)) {
       const before = draft.find(name, given.datasetId)
-      if (!isNull(given))
+      if (!isNull(given) || isOfOneLanguage(before, given, options))
         draft.put(
           name,
-          before === undefined
-            ? mergedInstance(undefined, given, name)
-            : merged(before, given, name, options),
+          checkedGeometry(
+            before === undefined
+              ? mergedInstance(undefined, given, name)
+              : merged(before, given, name, options),
+            name,
+          ),
         )
       else if (before !== undefined) draft.remove(name, given.datasetId)
     }
   }
   return draft.finish()
 }
+
+/** Whether a bare value is that of one language, so that NGSI-LD Null takes no other language away. */
+const isOfOneLanguage = (
+  before: AttributeInstance | undefined,
+  given: AttributeInstance,
+  { lang }: MergeOptions,
+): boolean => lang !== undefined && before?.type === 'LanguageProperty' && given.value !== undefined
 
 /** The observation that a change amounts to: value, and time in ms since 1970 UTC. */
 export interface ObservedValue {
@@ -279,10 +291,9 @@ function overwritten(before: AttributeInstance, partial: JsonObject): AttributeI
   const members: Record<string, Json | undefined> = { ...before }
   for (const [member, value] of Object.entries(partial)) {
     if (member === 'type') continue
-    const doomed =
-      value === ngsiLdNull || (isSubAttribute(member) && isNull(value as unknown as AttributeInstance))
-    if (doomed) delete members[member]
-    else members[member] = value
+    const after = isSubAttribute(member) ? withInstances(members[member], value, withoutNulls) : value
+    if (after === undefined || after === ngsiLdNull) delete members[member]
+    else members[member] = after
   }
   return withoutNulls(members as AttributeInstance)
 }
@@ -298,7 +309,7 @@ function merged(
   const { observedAt } = options
   const stamped =
     observedAt !== undefined && before.observedAt !== undefined && given.observedAt === undefined
-  return checkedGeometry(stamped ? { ...after, observedAt } : after, name)
+  return stamped ? { ...after, observedAt } : after
 }
 
 /** A bare value as an instance of the kind that is there. */
@@ -317,8 +328,8 @@ function fitted(
   }
   const checked = (member: Json): Json =>
     kind.check(member, name, { context: coreContext, nulls: true, merging: true, simplified: true }, 1)
-  if (options.lang !== undefined && kind.member === 'languageMap') {
-    return { type: kind.name, languageMap: checked({ [options.lang]: value }) }
+  if (isOfOneLanguage(before, given, options)) {
+    return { type: kind.name, languageMap: checked({ [options.lang!]: value }) }
   }
   if (options.simplified !== true) return given
   const isBare = ['value', 'object', 'valueList', 'objectList'].includes(kind.member)
@@ -326,7 +337,12 @@ function fitted(
   return { type: kind.name, [kind.member]: checked(value) }
 }
 
-function checkedGeometry(instance: AttributeInstance, name: string): AttributeInstance {
+/** The instance with its geometry as an object. @throws ngsi-ld.bad-request-data where it, or a deeper one, is none. */
+function checkedGeometry(instance: AttributeInstance, path: string): AttributeInstance {
+  for (const member of Object.keys(instance).filter(isSubAttribute)) {
+    const inner = instance[member] as unknown as Attribute
+    for (const one of listOf<AttributeInstance>(inner)) checkedGeometry(one, `${path}.${member}`)
+  }
   if (instance.type !== 'GeoProperty') return instance
-  return { ...instance, value: checkGeometry(instance.value ?? null, `${name}.value`) }
+  return { ...instance, value: checkGeometry(instance.value ?? null, `${path}.value`) }
 }

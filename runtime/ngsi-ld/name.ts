@@ -6,6 +6,9 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { badRequestData } from './problem.ts'
 
+/** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so, and it names nothing. */
+export const ngsiLdNull = 'urn:ngsi-ld:null'
+
 const shortName = /^\p{L}[\p{L}\p{N}_]*$/u
 const uri = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
 const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
@@ -13,11 +16,12 @@ const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
 /** A scheme, a colon, and no character that RFC 3986 (and 3987 beyond ASCII) excludes. */
 export const isUri = (text: string): boolean => uri.test(text)
 
-/** @throws ngsi-ld.bad-request-data unless `value` is a URI of bounded length. */
+/** @throws ngsi-ld.bad-request-data unless `value` is a URI of bounded length, and not NGSI-LD Null. */
 export function checkUri(value: Json | undefined, field: string): string {
   if (typeof value === 'string' && value.length > limits.uriCharactersMax.value) {
     throw badRequestData(`is longer than ${limits.uriCharactersMax.value} characters`, field)
   }
+  if (value === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   if (typeof value === 'string' && isUri(value)) return value
   throw badRequestData('must be a URI', field)
 }
@@ -30,6 +34,7 @@ export function checkName(name: string, field: string): string {
   if (name.length > limits.nameCharactersMax.value) {
     throw badRequestData(`name longer than ${limits.nameCharactersMax.value} characters`, field.slice(0, 64))
   }
+  if (name === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   if (shortName.test(name) || isUri(name)) return name
   throw badRequestData('a name is a letter followed by letters, digits and underscores, or a URI', field)
 }

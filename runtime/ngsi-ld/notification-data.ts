@@ -4,7 +4,7 @@
  * entity became since.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { kindOf, ngsiLdNull } from './attribute-kind.ts'
+import { kindOf } from './attribute-kind.ts'
 import { type Amendment, createAmendment, minorOf, preferredMinor } from './conformance.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
@@ -14,6 +14,7 @@ import { toFeature } from './geojson.ts'
 import { type Joining, linkedOf, projected, renderInline } from './join.ts'
 import { isObject, type JsonObject, own } from './json.ts'
 import { languageRanges } from './language.ts'
+import { ngsiLdNull } from './name.ts'
 import { projectionOf } from './projection.ts'
 import type { Follow } from './query-match.ts'
 import { type RenderOptions, renderEntity, renderInstance, type SystemTimes } from './representation.ts'

@@ -4,11 +4,12 @@
  * to the subscriber, and whom they concern besides, is decided where they are passed on.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { kindOf, ngsiLdNull } from './attribute-kind.ts'
+import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { timesIn } from './distribution.ts'
 import { type AttributeInstance, parseEntity } from './entity.ts'
 import { isObject, type JsonObject, listOf } from './json.ts'
+import { ngsiLdNull } from './name.ts'
 import type { OwedChange, OwedEntity } from './notification-data.ts'
 import type { EntityInfo, Registration, RegistrationInfo } from './registration.ts'
 import { attributesOf, isOfInterest, namesOf, passes } from './registration-match.ts'

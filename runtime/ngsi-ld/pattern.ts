@@ -5,7 +5,7 @@
  */
 import { limits } from '#base/limits.ts'
 import { type CharacterTest, type PatternNode, parsePattern } from './pattern-syntax.ts'
-import { tooComplex } from './problem.ts'
+import { badRequestData, tooComplex } from './problem.ts'
 
 export interface Pattern {
   /** True when some part of the text matches. */
@@ -31,6 +31,15 @@ export function compilePattern(source: string, field = 'pattern'): Pattern {
   const prefix = ignoreCase ? '' : literalPrefix(node)
   const suffix = ignoreCase ? '' : literalSuffix(node)
   return Object.freeze({ test: createMatcher(program, prefix), prefix, suffix })
+}
+
+/**
+ * Compiles a pattern of ids. An empty one would be met by all, which nobody writes who means it.
+ * @throws GatewayError as compilePattern, and ngsi-ld.bad-request-data for an empty one.
+ */
+export function compileIdPattern(source: string, field: string): Pattern {
+  if (source.trim() === '') throw badRequestData('is an empty pattern', field)
+  return compilePattern(source, field)
 }
 
 function literalPrefix(node: PatternNode): string {

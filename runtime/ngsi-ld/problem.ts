@@ -4,6 +4,7 @@
  * the error, so that the reader sees the `throw` where it happens.
  */
 import { type ErrorCode, GatewayError } from '#base/errors.ts'
+import { isObject, parsedJson } from './json.ts'
 import { type ProfileRules, profiles } from './profile.ts'
 
 /** Valid JSON, wrong data. `field` is the path of the member at fault, such as `speed.observedAt`. */
@@ -25,6 +26,13 @@ export const tooComplex = (detail: string): GatewayError => new GatewayError('ng
 
 export const notSupported = (detail: string): GatewayError =>
   new GatewayError('ngsi-ld.not-supported', detail)
+
+/** What NGSI-LD calls the error that a body tells (5.5.2); empty where it tells none of these, as a page does. */
+export function problemTypeIn(text: string): string {
+  const body = parsedJson(text)
+  const type = isObject(body) ? body['type'] : undefined
+  return typeof type === 'string' && type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') ? type : ''
+}
 
 /** Body of an error answer. */
 export interface Problem {

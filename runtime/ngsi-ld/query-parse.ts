@@ -217,9 +217,9 @@ function parseNumber(cursor: Cursor): QueryScalar | undefined {
     : fail(cursor, `${number} is too large`)
 }
 
-/** true, false, a URI, or any other unquoted word. */
+/** true, false, a URI, or any other unquoted word; none begins as half a range or a text in the quotes of others would. */
 function parseWord(cursor: Cursor): QueryScalar {
-  const word = take(cursor, /(?!=)[^\s;|(),"<>]+/y)
+  const word = take(cursor, /(?![=.'])[^\s;|(),"<>]+/y)
   if (word === undefined) fail(cursor, 'expected a value; text stands in double quotes')
   if (word === 'true' || word === 'false') return { kind: 'boolean', value: word === 'true' }
   return { kind: 'name', value: word }
@@ -243,14 +243,15 @@ function parseString(cursor: Cursor): string {
 function parsePattern(cursor: Cursor): string {
   skipBlanks(cursor)
   const quoted = take(cursor, /"(?:[^"\\]|\\.)*"/sy)
-  const pattern = quoted === undefined ? takeBarePattern(cursor) : unquotePattern(quoted)
+  const pattern = unescapeQuotes(quoted?.slice(1, -1) ?? takeBarePattern(cursor))
   if (pattern === '') fail(cursor, 'expected a pattern')
   compilePattern(pattern)
   return pattern
 }
 
-function unquotePattern(quoted: string): string {
-  return quoted.slice(1, -1).replace(/\\(.)/gs, (pair, next: string) => (next === '"' ? next : pair))
+/** Of `\"` and `"`, which mean the same, the tree has the latter: equal patterns are then equal trees. */
+function unescapeQuotes(pattern: string): string {
+  return pattern.replace(/\\(.)/gs, (pair, next: string) => (next === '"' ? next : pair))
 }
 
 function takeBarePattern(cursor: Cursor): string {

@@ -154,6 +154,7 @@ describe('parsing q', () => {
     ['a~=^b.*c$', { kind: 'match', path: path('a'), negated: false, pattern: '^b.*c$' }],
     ['a!~="b|c"', { kind: 'match', path: path('a'), negated: true, pattern: 'b|c' }],
     ['a~="say \\"x\\" \\d"', { kind: 'match', path: path('a'), negated: false, pattern: 'say "x" \\d' }],
+    ['a~=\\"x\\\\"', { kind: 'match', path: path('a'), negated: false, pattern: '"x\\\\"' }],
     [
       '(a~=(b|c)d|e)',
       {
@@ -258,6 +259,9 @@ describe('parsing q', () => {
     ['a>1..2', /needs == or !=/],
     ['a>1,2', /needs == or !=/],
     ['a==1.."x"', /two numbers/],
+    ['a==..5', /expected a value/],
+    ['a==1,..5', /expected a value/],
+    ["a=='x'", /double quotes/],
     ['a==1e999', /too large/],
     ['a==2020-13-01', /not a date/],
     ['a>2020-01-01T00:00:00+01:00', /not a DateTime/],

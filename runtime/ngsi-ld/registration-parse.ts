@@ -9,9 +9,9 @@ import { dateTimeToMs } from './datetime.ts'
 import { checkGeometry } from './geometry.ts'
 import { isHeaderValue } from './header-text.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri } from './name.ts'
+import { checkName, checkScope, checkUri, ngsiLdNull } from './name.ts'
 import { text } from './notification-parse.ts'
-import { compilePattern } from './pattern.ts'
+import { compileIdPattern } from './pattern.ts'
 import { badRequestData } from './problem.ts'
 import {
   type EntityInfo,
@@ -50,8 +50,8 @@ export function patchRegistration(before: Registration, json: unknown, options: 
   const type = body['type']
   if (type !== undefined && type !== 'ContextSourceRegistration') throw wrongType()
   if (body['id'] !== undefined && body['id'] !== before.id) throw badRequestData('cannot be changed', 'id')
-  const removed = Object.keys(body).filter((name) => body[name] === null)
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+  const removed = Object.keys(body).filter((name) => isNothing(body[name]))
+  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => !isNothing(value)))
   const { properties, ...parts } = partsOf(given, options)
   const custom: Record<string, Json> = { ...before.properties, ...properties }
   const after: Parts = { ...before, ...parts }
@@ -92,6 +92,9 @@ function bodyOf(json: unknown): JsonObject {
   const { '@id': id, '@type': type, ...body } = json
   return { ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }), ...body }
 }
+
+/** Null of JSON and of NGSI-LD, which removes a member of what is there and means nothing elsewhere. */
+const isNothing = (value: Json | undefined): boolean => value === null || value === ngsiLdNull
 
 const wrongType = () => badRequestData('must be ContextSourceRegistration', 'type')
 
@@ -145,7 +148,7 @@ function partsOf(body: JsonObject, options: PartOptions): Parts {
   for (const [name, value] of Object.entries(body)) {
     const rule = own(rules, name)
     if (rule === 'ignored') continue
-    if (value === null) throw badRequestData('must not be null', name)
+    if (isNothing(value)) throw badRequestData('must not be null', name)
     if (rule === undefined) properties[checkName(options.context.expand(name), name)] = value
     else Object.assign(parts, rule(value, options))
   }
@@ -190,7 +193,7 @@ function parseEntities(value: Json, context: Pick<Context, 'expand'>, field: str
     const unknown = Object.keys(item).find((name) => !/^(?:@?id|@?type|idPattern)$/.test(name))
     if (unknown !== undefined)
       throw badRequestData('is not a member of entity information', `${at}.${unknown}`)
-    if (idPattern !== undefined) compilePattern(text(idPattern, `${at}.idPattern`), `${at}.idPattern`)
+    if (idPattern !== undefined) compileIdPattern(text(idPattern, `${at}.idPattern`), `${at}.idPattern`)
     return {
       ...(id === undefined ? {} : { id: checkUri(id, `${at}.id`) }),
       ...(idPattern === undefined ? {} : { idPattern: idPattern as string }),

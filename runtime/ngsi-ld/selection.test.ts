@@ -106,7 +106,7 @@ describe('an entity selector', () => {
     [{ type: 'A', id: 'no uri' }, /^entities\[0\]\.id: /],
     [{ type: 'A', id: [] }, /^entities\[0\]\.id: /],
     [{ type: 'A', idPattern: 7 }, /^entities\[0\]\.idPattern: /],
-    [{ type: 'A', idPattern: '(' }, /^pattern: /],
+    [{ type: 'A', idPattern: '(' }, /^entities\[0\]\.idPattern: /],
     [{ type: 'A', ids: [] }, /^entities\[0\]\.ids: is not a member/],
   ])('refuses %j', (json, reason) => {
     expect(() => parse(json)).toThrow(reason)

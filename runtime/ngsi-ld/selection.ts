@@ -4,9 +4,9 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { isObject, listOf, own } from './json.ts'
+import { isObject, keyword, listOf, own } from './json.ts'
 import { checkName, checkUri } from './name.ts'
-import { compilePattern, type Pattern } from './pattern.ts'
+import { compileIdPattern, compilePattern, type Pattern } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 /** `*`, one type, or all or any of at least two parts. */
@@ -144,15 +144,15 @@ export function parseEntitySelector(
   const unknown = Object.keys(json).find((member) => !selectorMembers.has(member))
   if (unknown !== undefined)
     throw badRequestData('is not a member of an entity selector', `${field}.${unknown}`)
-  const type = own(json, 'type') ?? own(json, '@type')
-  const id = own(json, 'id') ?? own(json, '@id')
+  const type = keyword(json, 'type')
+  const id = keyword(json, 'id')
   const idPattern = own(json, 'idPattern')
   if (typeof type !== 'string')
     throw badRequestData('must be a type or an expression of types', `${field}.type`)
   if (idPattern !== undefined && typeof idPattern !== 'string') {
     throw badRequestData('must be a regular expression', `${field}.idPattern`)
   }
-  if (idPattern !== undefined) compilePattern(idPattern)
+  if (idPattern !== undefined) compileIdPattern(idPattern, `${field}.idPattern`)
   return {
     types: parseTypeSelection(type, expand, `${field}.type`),
     ...(id === undefined ? {} : { ids: parseIds(id, `${field}.id`) }),

@@ -4,14 +4,13 @@
  * replaces whole members, null and the NGSI-LD Null remove them. What stands under `notification` is read in notification-parse.ts.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { ngsiLdNull } from './attribute-kind.ts'
 import { minorOf } from './conformance.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { parseGeoQuery } from './geo.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { languageRanges } from './language.ts'
-import { checkUri } from './name.ts'
+import { checkUri, ngsiLdNull } from './name.ts'
 import { flag, names, oneOf, parseNotification, positive, text } from './notification-parse.ts'
 import { badRequestData } from './problem.ts'
 import type { QueryTree } from './query.ts'

@@ -11,7 +11,7 @@ import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { type Attribute, type AttributeInstance, type Entity, parseAttribute } from './entity.ts'
-import { isList, isObject, type JsonObject, listOf, own } from './json.ts'
+import { isList, isObject, type JsonObject, keyword, listOf, own } from './json.ts'
 import { checkName, checkScope, checkUri } from './name.ts'
 import { badRequestData, invalidRequest } from './problem.ts'
 
@@ -19,6 +19,10 @@ export interface TemporalFragment {
   readonly types?: string | readonly string[] | undefined
   /** The newest scopes named, if any. */
   readonly scope?: string | readonly string[] | undefined
+  /** When the newest scopes were observed, ms; undefined where they name no time. */
+  readonly scopeAt?: number | undefined
+  /** Scopes with the times that they were observed at, oldest first. */
+  readonly scopes?: readonly AttributeInstance[]
   /** By canonical name; oldest first, those without observedAt last. */
   readonly attributes: ReadonlyMap<string, readonly AttributeInstance[]>
   /** What was, at times that the body names; it says nothing about how the entity is. */
@@ -72,18 +76,19 @@ export function parseTemporalFragment(
   if (Object.keys(json).every((key) => key === '@context')) throw invalidRequest('the body is empty')
   const given = idOf(json)
   if (id !== undefined && given !== undefined && given !== id) throw badRequestData(`is not ${id}`, 'id')
-  const type = own(json, 'type') ?? own(json, '@type')
+  const type = keyword(json, 'type')
   const attributes = new Map<string, AttributeInstance[]>()
   const past: PastInstance[] = []
-  let scope: TemporalFragment['scope']
+  let scope: Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> = {}
   for (const key of Object.keys(json)) {
     const name = context.expand(key)
     if (key === '@context' || name === 'id' || name === 'type' || systemMembers.has(name)) continue
     if (name === 'scope') {
       const items = listOf<Json>(json[key]!)
       const told = reading.keepsTimes === true ? items.map(pastScope) : []
-      if (told.includes(undefined) || told.length === 0) scope = readScope(json[key]!)
-      else past.push(...(told as PastInstance[]))
+      past.push(...told.filter((one) => one !== undefined))
+      const others = items.filter((_, i) => told[i] === undefined)
+      if (others.length > 0 || items.length === 0) scope = readScopes(others)
       continue
     }
     if (attributes.size >= limits.attributesPerEntityMax.value) {
@@ -104,7 +109,7 @@ export function parseTemporalFragment(
   return {
     types:
       type === undefined ? undefined : (readTypes(type, 'type', { context }) as string | readonly string[]),
-    scope,
+    ...scope,
     attributes,
     ...(reading.keepsTimes === true ? { isRetold: true } : {}),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
@@ -132,7 +137,7 @@ function pastOf(item: Json, name: string, context: Context): PastInstance | unde
 }
 
 function pastScope(item: Json): PastInstance | undefined {
-  const told = isObject(item) ? toldTime(item, 'scope') : undefined
+  const told = isObject(item) && own(item, 'observedAt') === undefined ? toldTime(item, 'scope') : undefined
   if (told === undefined) return undefined
   const base = { name: 'scope', dataset: '', type: 'Property', at: told.at }
   if (told.isEnd) return { ...base, instance: null }
@@ -161,7 +166,8 @@ export function parseTemporalInstance(
 ): AttributeInstance {
   const body = isObject(json) ? json : undefined
   const inner = body === undefined ? json : (own(body, term) ?? own(body, name) ?? body)
-  const [instance, ...others] = instancesIn(inner as Json, name, context)
+  const [instance, ...others] =
+    name === 'scope' ? scopesIn(inner as Json) : instancesIn(inner as Json, name, context)
   if (instance === undefined || others.length > 0) throw badRequestData('has to be one instance', name)
   return instance
 }
@@ -178,7 +184,7 @@ export function newestOf({ id, types, scope, attributes }: TemporalEntity): Enti
   return { id, type: types, ...(scope === undefined ? {} : { scope }), ...members }
 }
 
-const idOf = (json: JsonObject): Json | undefined => own(json, 'id') ?? own(json, '@id')
+const idOf = (json: JsonObject): Json | undefined => keyword(json, 'id')
 
 function instancesIn(json: Json, name: string, context: Context): AttributeInstance[] {
   const items = Array.isArray(json) && json.some(isObject) ? (json as readonly Json[]) : [json]
@@ -191,10 +197,32 @@ function inOrder(instances: AttributeInstance[]): AttributeInstance[] {
   return instances.toSorted((a, b) => timeOf(a) - timeOf(b))
 }
 
-/** Scopes as they stand in an entity, or the last of reified ones. */
+/** Scopes as they stand in an entity, or reified: then each at its time, and the newest are those of the entity. */
+function readScopes(json: Json): Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> {
+  if (!listOf<Json>(json).some(isObject)) return { scope: checkScope(json) }
+  const instances = inOrder(scopesIn(json))
+  const newest = instances.at(-1)!
+  const scopes = instances.filter(({ observedAt }) => observedAt !== undefined)
+  return {
+    scope: checkScope(newest['value']!),
+    scopeAt: dateTimeToMs(newest.observedAt ?? ''),
+    ...(scopes.length === 0 ? {} : { scopes }),
+  }
+}
+
+/** Reified scopes one by one; paths alone are one instance. */
+const scopesIn = (json: Json): AttributeInstance[] =>
+  listOf<Json>(json).some(isObject) ? listOf<Json>(json).map(readScopeInstance) : [readScopeInstance(json)]
+
+function readScopeInstance(item: Json): AttributeInstance {
+  const observedAt = isObject(item) ? own(item, 'observedAt') : undefined
+  if (observedAt !== undefined && (typeof observedAt !== 'string' || dateTimeToMs(observedAt) === undefined))
+    throw badRequestData('must be a DateTime such as 2025-06-30T12:00:00Z', 'scope.observedAt')
+  const value = listOf(readScope(item))
+  return { type: 'Property', value, ...(observedAt === undefined ? {} : { observedAt }) }
+}
+
+/** Scopes as they stand in an entity, or reified. */
 function readScope(json: Json): string | readonly string[] {
-  const items = listOf<Json>(json)
-  const last = items.at(-1)
-  if (isObject(last)) return readScope(own(last, 'value') ?? [])
-  return checkScope(json)
+  return checkScope(isObject(json) ? (own(json, 'value') ?? []) : json)
 }

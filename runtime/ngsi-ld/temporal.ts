@@ -52,6 +52,8 @@ export interface TimedInstance {
   readonly instanceId: string
   /** The marker of a deletion; its value is NGSI-LD Null. */
   readonly deletedAt?: number
+  /** Log number of the change record that told it, if one did. */
+  readonly number?: number
 }
 
 export interface Evolution {
@@ -103,7 +105,7 @@ export function renderEvolution(evolution: Evolution, options: TemporalRendering
   return rendered
 }
 
-/** Id, type and system times, as far as they are wanted: what every representation begins with. */
+/** Id, type, when it was deleted, and system times where wanted: what every representation begins with. */
 export function renderHead(
   { id, type, created, modified, deleted }: Omit<Evolution, 'attributes'>,
   options: Pick<TemporalRendering, 'context' | 'sysAttrs' | 'pick' | 'omit'>,
@@ -114,10 +116,10 @@ export function renderHead(
   if (isShown('type', options)) {
     rendered['type'] = Array.isArray(type) ? type.map(context.compact) : context.compact(type as string)
   }
-  if (!options.sysAttrs) return rendered
-  if (created !== undefined) rendered['createdAt'] = msToDateTime(created)
-  if (modified !== undefined) rendered['modifiedAt'] = msToDateTime(modified)
-  if (deleted !== undefined) rendered['deletedAt'] = msToDateTime(deleted)
+  if (options.sysAttrs && created !== undefined) rendered['createdAt'] = msToDateTime(created)
+  if (options.sysAttrs && modified !== undefined) rendered['modifiedAt'] = msToDateTime(modified)
+  const tellsEnd = options.sysAttrs || options.pick === undefined
+  if (deleted !== undefined && tellsEnd) rendered['deletedAt'] = msToDateTime(deleted)
   return rendered
 }
 

@@ -3,6 +3,7 @@
  * attributes, and the values of VocabProperties, go from one context to the other, wherever they stand. All else
  * stays as it is, well-formed or not: whoever gets the request judges it.
  */
+
 import type { Json } from '#contract/pipeline.ts'
 import { kindsByMember, plainMembers } from './attribute-kind.ts'
 import type { Context } from './context.ts'
@@ -10,6 +11,7 @@ import { isGeometry } from './geometry.ts'
 import { isList, isObject, type JsonObject, listOf } from './json.ts'
 import { printQuery } from './query.ts'
 import { parseQuery } from './query-parse.ts'
+import { partsOf } from './request-target.ts'
 import { parseTypeSelection, printTypeSelection } from './selection.ts'
 
 export interface Translation {
@@ -143,8 +145,7 @@ function said(name: string, value: Json, translation: Translation): Json {
 
 /** A path from /ngsi-ld/v1 on with its query: what it names, and its parameters. */
 export function translatePath(path: string, translation: Translation): string {
-  const [place = '', ...rest] = path.split('?')
-  const before = rest.join('?')
+  const [place, before] = partsOf(path)
   const segments = place.split('/')
   const translated = segments.map((segment, index) => {
     const isName = index > 0 && segment !== '' && namingSegments.has(segments[index - 1]!)
@@ -162,7 +163,7 @@ const namingSegments: ReadonlySet<string> = new Set(['attrs', 'types', 'attribut
 
 /** The body of a request, by what its path is about; a list has a context of its own for each item. */
 export function translateBody(path: string, body: Json, given: readonly Translation[]): Json {
-  const [place = '', parameters = ''] = path.split('?')
+  const [place, parameters] = partsOf(path)
   const simplified = /(?:^|&)(?:options|format)=[^&]*(?:keyValues|simplified)/.test(parameters)
   const translations = given.map((translation) => ({ ...translation, simplified }))
   const first = translations[0]!

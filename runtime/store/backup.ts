@@ -171,6 +171,7 @@ async function copyTenant(
 ): Promise<Omit<BackedUpTenant, 'file'>> {
   const { verify, isGentle } = options
   const source = openReader(file)
+  source.pragma(cacheSize)
   let facts: TenantFacts
   let number: number
   try {
@@ -197,10 +198,14 @@ async function copyTenant(
   return { ...facts, number, ...readThrough(target) }
 }
 
+/** All is read once, so more would only be kept from the gateway, whose memory a thread's stays beside for good. */
+const cacheSize = 'cache_size = -1024'
+
 /** The copy as one file without side files, read through where it is to be verified. */
 function finish(target: string, facts: TenantFacts | undefined): void {
   const copy = new BetterSqlite3(target)
   try {
+    copy.pragma(cacheSize)
     copy.pragma('journal_mode = DELETE')
     if (facts === undefined) return
     const found = copy.pragma('integrity_check(1)', { simple: true })

@@ -15,7 +15,7 @@ export type Database = BetterSqlite3.Database
 export type Synchronous = 'FULL' | 'NORMAL' | 'OFF'
 
 /** How much of the page cache a connection may hold. */
-const cacheKib = { writer: 8192, reader: 8192 } as const
+const cacheKib = { writer: 2048, reader: 8192 } as const
 
 /** A connection that only reads. The file must exist and have the current format. */
 export function openReader(file: string): Database {

@@ -106,6 +106,9 @@ export function createHistory(database: Database) {
   const lastChanges = database.prepare<[number], EntityHistoryRow>(
     'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1',
   )
+  const lastChange = database
+    .prepare<[number], number>('SELECT n1 FROM entity_history WHERE rid = ? ORDER BY n0 DESC LIMIT 1')
+    .pluck()
   const loggedChange = database.prepare<[number], LoggedChange>(
     'SELECT at, CAST(body AS TEXT) AS text FROM log WHERE n = ?',
   )
@@ -150,6 +153,8 @@ export function createHistory(database: Database) {
     },
     entityChanges: (rid: number) => changes.all(rid),
     lastEntityChanges: (rid: number) => lastChanges.get(rid),
+    /** The log number of the last change of an entity that is folded; 0 where none is. Reads no body. */
+    lastFoldedChange: (rid: number): number => lastChange.get(rid) ?? 0,
     loggedChange: (n: number) => loggedChange.get(n),
   })
 }

@@ -52,6 +52,8 @@ export interface Shelf {
   seriesAfter(series: number): Part | undefined
   /** The part of the same series that follows. */
   partAfter(part: Part): Part | undefined
+  /** The part as it is now, which may have grown since; undefined when it is gone. */
+  partNow(part: Part): Part | undefined
 }
 
 /** What retention removed of one stream (`s` = 0: entity changes). Its span may hold instances that came later. */
@@ -146,43 +148,58 @@ export function removalOf(part: Part): Row[] {
 type PartRow = Omit<Part, 'kind'>
 
 function chunkShelf(database: Database): Shelf {
+  const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, count,
+    octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
-    `SELECT k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, count,
-       octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes
-     FROM chunk WHERE k > ((? << 41) | ?) ORDER BY k LIMIT 1`,
+    `SELECT ${columns} FROM chunk WHERE k > ((? << 41) | ?) ORDER BY k LIMIT 1`,
   )
-  return shelf('chunk', (series, place) => after.get(series, place), slotMax)
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM chunk WHERE k = ((? << 41) | ?)`,
+  )
+  return shelf('chunk', { after, at, placeMax: slotMax })
 }
 
 function changesShelf(database: Database): Shelf {
+  const columns = `rid AS series, n0 AS place, rid, n1 AS number, t0, t1, count, octet_length(body) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
-    `SELECT rid AS series, n0 AS place, rid, n1 AS number, t0, t1, count, octet_length(body) + ${rowBytes} AS bytes
-     FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
+    `SELECT ${columns} FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
   )
-  return shelf('changes', (series, place) => after.get(series, place), Number.MAX_SAFE_INTEGER)
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM entity_history WHERE rid = ? AND n0 = ?`,
+  )
+  return shelf('changes', { after, at, placeMax: Number.MAX_SAFE_INTEGER })
 }
 
-/** Every tombstone is a series of its own. */
+/** Every tombstone is a series of its own, whose only place is 0. */
 function tombstoneShelf(database: Database): Shelf {
-  const after = database.prepare<[number], PartRow>(
-    `SELECT n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, 0 AS count,
-       octet_length(doc) + ${rowBytes} AS bytes
-     FROM tombstone WHERE n > ? ORDER BY n LIMIT 1`,
+  const columns = `n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, 0 AS count,
+    octet_length(doc) + ${rowBytes} AS bytes`
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM tombstone WHERE (n, 0) > (?, ?) ORDER BY n LIMIT 1`,
   )
-  return shelf('tombstone', (series) => after.get(series), 0)
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM tombstone WHERE n = ? AND 0 = ?`,
+  )
+  return shelf('tombstone', { after, at, placeMax: 0 })
 }
 
-function shelf(
-  kind: PartKind,
-  after: (series: number, place: number) => PartRow | undefined,
-  placeMax: number,
-): Shelf {
+/** Both take a series and a place. */
+interface PartReads {
+  /** The next one behind a place, of the same series or of a later one. */
+  readonly after: PartRead
+  readonly at: PartRead
+  readonly placeMax: number
+}
+type PartRead = { get(series: number, place: number): PartRow | undefined }
+
+function shelf(kind: PartKind, { after, at, placeMax }: PartReads): Shelf {
   const partOf = (row: PartRow | undefined): Part | undefined => row && { kind, ...row }
   return Object.freeze({
-    seriesAfter: (series: number) => partOf(after(series, placeMax)),
+    seriesAfter: (series: number) => partOf(after.get(series, placeMax)),
     partAfter(part: Part) {
-      const next = after(part.series, part.place)
+      const next = after.get(part.series, part.place)
       return next?.series === part.series ? partOf(next) : undefined
     },
+    partNow: ({ series, place }: Part) => partOf(at.get(series, place)),
   })
 }

@@ -13,6 +13,9 @@ export const uplinkWrites = {
   'uplink-refusal.delete': 'DELETE FROM uplink_refusal WHERE q = ?',
 } as const
 
+/** Under which the last number of a refusal is kept (meta), so that none means another one after a restart. */
+export const lastRefusalKey = 'uplink-refusal'
+
 /** What another broker will not take; `at` is ms. */
 export interface UplinkRefusalRow {
   readonly q: number
@@ -27,7 +30,12 @@ export interface UplinkRefusalRow {
 export function createUplinkStates(database: Database) {
   const get = database.prepare<[string], string>('SELECT state FROM uplink WHERE id = ?').pluck()
   const ids = database.prepare<[], string>('SELECT id FROM uplink').pluck()
-  const last = database.prepare<[], number | null>('SELECT max(q) FROM uplink_refusal').pluck()
+  const last = database
+    .prepare<[string], number | null>(
+      `SELECT max(q) FROM (SELECT max(q) AS q FROM uplink_refusal UNION ALL
+         SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?)`,
+    )
+    .pluck()
   const refusals = database.prepare<[number, number], UplinkRefusalRow>(
     'SELECT q, uplink, entity, at, reason, step FROM uplink_refusal WHERE q > 0 ORDER BY q DESC LIMIT ? OFFSET ?',
   )
@@ -45,7 +53,8 @@ export function createUplinkStates(database: Database) {
     ids: () => ids.all(),
     /** To be asked at start; the oldest first. */
     refusalSizes: () => sizes.all(),
-    lastRefusal: () => last.get() ?? 0,
+    /** The last number that was given, also to one that is gone. */
+    lastRefusal: () => last.get(lastRefusalKey) ?? 0,
     refusalCount: () => count.get() as number,
     /** The newest first. */
     refusals: (limit: number, offset: number) => refusals.all(limit, offset),

@@ -4,11 +4,13 @@
  * `written` is said, or has left no trace when `failed` is.
  */
 import { parentPort } from 'node:worker_threads'
+import { collectWhenQuiet } from '#base/collection.ts'
 import { assert } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
 import { type CopyBack, createCopyBack, endLog } from './copy-back.ts'
 import { type Database, openWriter } from './database.ts'
 import { foldEntity, foldStream } from './fold.ts'
+import { giveBackMemory } from './free-memory.ts'
 import { createHistory, type History } from './history.ts'
 import { encodeObservations } from './observation-blob.ts'
 import { unsettled } from './records.ts'
@@ -30,12 +32,17 @@ const port = parentPort
 const tenants = new Map<string, Tenant>()
 const say = (message: FromWriter): void => port.postMessage(message)
 
+// A heap of its own, which the main thread's collections leave alone.
+collectWhenQuiet((what) => giveBackMemory(openDatabases(), what))
+
 port.on('message', (message: ToWriter) => {
   if (message.kind === 'group') write(message)
   else if (message.kind === 'open') open(message)
   else if (message.kind === 'copyBack') copyBack(message.tenant)
   else close(message.tenant)
 })
+
+const openDatabases = (): Database[] => [...tenants.values()].map(({ database }) => database)
 
 function open({ tenant, file, synchronous }: OpenMessage): void {
   try {

@@ -5,11 +5,15 @@
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import { problemTypeIn } from '#ngsi-ld/problem.ts'
 
 type Answer = Extract<PeerAnswer, { status: number }>
 
 /** Neither this thing nor this operation is there. */
 export const saysAbsent = ({ status }: Answer): boolean => [404, 405, 501].includes(status)
+
+/** Somebody on the way lets nothing through to it, and the rest through: a proxy that guards what it knows. */
+export const saysBarred = ({ status }: Answer): boolean => status === 401 || status === 403
 
 /** An answer that says, or does not say, that something is not there. */
 export interface Seen {
@@ -62,8 +66,4 @@ export const saysNoTenant = (answer: PeerAnswer): boolean =>
 const isErrorOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
 
 /** What NGSI-LD calls an error; empty where it is none of these. */
-export function problemOf({ text }: Answer): string {
-  const body = parsedJson(text)
-  const type = isObject(body) ? body['type'] : undefined
-  return typeof type === 'string' && type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') ? type : ''
-}
+export const problemOf = ({ text }: Answer): string => problemTypeIn(text)

@@ -64,7 +64,7 @@ export async function fillSpan(
   for (const read of following.changes({ from: span.from, to })) {
     await breathe()
     const past = read()
-    const step = past && stepOfPast(past, reading)
+    const step = past && stepOfPast(past, ports)
     if (step === undefined) continue
     if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
     if (!(await settle(step.entity, step.attributes))) return undefined
@@ -148,14 +148,14 @@ const placesPerLook = 64
 
 function stepOfPast(
   { id, type, instances }: FollowedPast,
-  reading: LeavingPorts,
+  { following, reading }: Pick<BackfillPorts, 'following' | 'reading'>,
 ): (Step & { kind: 'put' | 'past' }) | undefined {
   const { selection } = reading
+  const entity = (selection.dependsOnValues && following.entity(id)?.entity()) || { id, type }
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at, heard] of instances) {
     if (reading.isFromThere(heard)) continue
-    if (!selection.takesAttribute(name)) continue
-    if (!selection.dependsOnValues && !selection.takes({ id, type })) continue
+    if (!selection.takesAttribute(name) || !selection.takes({ ...entity, [name]: instance })) continue
     const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
     attributes.set(name, [...(attributes.get(name) ?? []), told])
   }

@@ -152,6 +152,43 @@ it('is not taken for another by what is answered while it begins', async () => {
   expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
 })
 
+it.each([401, 403])(
+  'is another one where somebody guards it, who lets through only what he knows: %d',
+  async (status) => {
+    const centre = open()
+    const barred: Told = [status, '<html>no</html>']
+    const digests = async () => toldBy(await centre.seeOwn('/selvedge/v1/digests'), areBuckets)
+    // Nothing is let through for a while.
+    answers = {
+      known: barred,
+      temporal: barred,
+      entities: barred,
+      attribute: barred,
+      selvedge: barred,
+      info: barred,
+    }
+    expect(await centre.isSelvedge()).toBe(undefined)
+    expect(await centre.pseudonym()).toMatchObject({ kind: 'later' })
+    expect(await digests()).toMatchObject({ kind: 'later' })
+    answers = { ...broker, selvedge: barred, info: barred }
+    expect(await centre.pseudonym()).toMatchObject({ name: expect.stringMatching(/^127/) as string })
+    expect(await digests()).toEqual({ json: undefined })
+    expect(await centre.isSelvedge()).toBe(false)
+    expect(await send(centre, past())).toEqual(done())
+    // What keeps histories does so, also where they may not be told for a while.
+    answers.temporal = barred
+    expect(await send(centre, past())).toMatchObject({ kind: 'later' })
+
+    // One that said who it is stays that.
+    now += limits.uplinkAskAgainMs.value
+    answers = { ...broker, selvedge: kin }
+    expect(await centre.isSelvedge()).toBe(true)
+    now += limits.uplinkAskAgainMs.value
+    answers = { ...broker, selvedge: barred }
+    expect(await centre.isSelvedge()).toBe(true)
+  },
+)
+
 it('counts bytes as they are sent', async () => {
   const centre = open()
   const bytesOf = async (value: string): Promise<number> => {
@@ -175,7 +212,7 @@ it('takes a page for a refusal only where a broker answers beside it', async () 
 
 it('compares by nothing but what a gateway or a broker says', async () => {
   const centre = open()
-  const ask = () => toldBy(centre, areBuckets, () => centre.look('/selvedge/v1/digests'))
+  const ask = async () => toldBy(await centre.seeOwn('/selvedge/v1/digests'), areBuckets)
   const buckets = { buckets: [[1, 2]] }
   for (const selvedge of [page, [302, ''], [200, '<html>Hello</html>'], [200, '{"login":1}']] as const) {
     answers = { ...ingress, selvedge }
@@ -242,6 +279,9 @@ describe('an answer of more than is taken', () => {
     }
     expect(await send(centre, step)).toEqual(done())
     expect(asked.filter((one) => one === 'temporal')).toHaveLength(2)
+    // One that is too much with a single instance holds up nothing else.
+    answers.known = [200, large(100)]
+    expect(await send(centre, past())).toMatchObject({ kind: 'done', refused: [{ step: past() }] })
   })
 })
 

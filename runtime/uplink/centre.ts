@@ -19,6 +19,7 @@ import {
   isTooLarge,
   type Seen,
   saysAbsent,
+  saysBarred,
   saysNoTenant,
 } from './absence.ts'
 import { idParts } from './id-parts.ts'
@@ -45,6 +46,8 @@ export interface Centre {
   look(path: string): Promise<PeerAnswer>
   /** The answer to a question, and whether it is believed where it says that there is nothing of the kind. */
   see(question: () => Promise<PeerAnswer>): Promise<Seen>
+  /** The same of what a gateway like this one tells; whoever bars the way to it says that there is none. */
+  seeOwn(path: string): Promise<Seen>
   /** What it calls itself in Via, as far as it says; asked anew each time. */
   pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
   /** Whether it is a gateway like this one; undefined when it cannot be told now. */
@@ -125,6 +128,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const { answer, isBelieved } = await seeAbsent(() => ask('GET', questionFor(id, attributesOf(step))))
     const count = instanceCount(step)
     if (isTooLarge(answer) && count > 1) return inTurn(pastParts(step, Math.ceil(count / 2)), pastElsewhere)
+    if (isTooLarge(answer)) return done([{ step, reason: answer.reason }])
     if ('failure' in answer || (isTransient(answer.status) && !isBelieved))
       return settle([step], answer, () => past(step))
     const { status, text } = answer
@@ -163,7 +167,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const { headers } = settings
     const { answer, isBelieved } = await seeAbsent(
       () => peer.exchange({ method: 'GET', url, headers, timeoutMs }),
-      (said) => !isTransient(said.status, [404, 405]) && !isOfKin(said),
+      (said) =>
+        (!isTransient(said.status, [404, 405]) || (saysBarred(said) && kin?.is !== true)) && !isOfKin(said),
     )
     const isOurs = 'status' in answer && isOfKin(answer)
     if (!isOurs && !isBelieved) {
@@ -189,12 +194,18 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     look,
     see: (question) =>
       seeAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
+    seeOwn: (path) =>
+      seeAbsent(
+        () => look(path),
+        (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
+      ),
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {
       const { answer, isBelieved } = await seeAbsent(
         () => ask('GET', '/info/sourceIdentity'),
-        (said) => saysAbsent(said) || (said.status < 300 && aliasIn(said.text) === undefined),
+        (said) =>
+          saysAbsent(said) || saysBarred(said) || (said.status < 300 && aliasIn(said.text) === undefined),
       )
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       const { status, text } = answer

@@ -6,6 +6,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import { saysNoTenant } from './absence.ts'
 import type { Centre } from './centre.ts'
 import type { Link } from './link.ts'
 import type { Outcome } from './outcome.ts'
@@ -38,6 +39,7 @@ export interface ComparingPorts
 
 export function createComparing(ports: ComparingPorts): Comparing {
   const { id, state, link, clock, log, centres } = ports
+  const question = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
   let lookedAt = Number.NEGATIVE_INFINITY
   let sentBefore = 0
   let troubleSince: number | undefined
@@ -125,21 +127,27 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const isTime = now - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
       if (since !== undefined || (!isTime && !isBack)) return false
       lookedAt = now
-      sentBefore = sent + past
-      if ((await centres.live.isSelvedge()) !== true) return false
-      const answer = await centres.live.look(
-        `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`,
-      )
-      if ('failure' in answer || answer.status !== 200) return false
+      const isOurs = await centres.live.isSelvedge()
+      const answer = isOurs === true ? await centres.live.look(question) : undefined
+      const status = answer !== undefined && 'status' in answer ? answer.status : undefined
+      // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
+      if (isOurs === false || (status !== undefined && telling.has(status))) sentBefore = sent + past
+      if (answer === undefined || 'failure' in answer) return false
+      // A tenant that is made by what goes up holds nothing before.
+      if (saysNoTenant(answer)) state.centreAt ??= 0
+      if (status !== 200) return false
       const told = parsedJson(answer.text)
       if (!isObject(told) || typeof told['position'] !== 'number') return false
       const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
+      sentBefore = sent + past
       // Others may have written more to it since then than it lost.
       const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
       if (isRestored || position < (state.centreAt ?? 0)) {
         log.warn('uplink.centre-restored', { uplink: id })
         begin('restored')
       }
+      // What was told before it first said so may have gone with an older copy.
+      if (state.centreAt === undefined && sent + past > 0) begin('restored')
       state.centreAt = position
       meet(metIn(told['collisions'], ports.alias))
       state.centreRestoredAt = restoredAt
@@ -147,6 +155,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
     },
   } satisfies Comparing)
 }
+
+/** Statuses by which somebody tells that there is nothing of the kind. */
+const telling: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
 
 const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
 

@@ -126,9 +126,19 @@ describe('the outcome per item', () => {
     expect(await settle([a], answer(207, { success: [] }))).toMatchObject({ kind: 'later' })
   })
 
-  it('is not known where an error names nothing that was sent', async () => {
-    const told = answer(207, { success: ['urn:a'], errors: [problem('urn:x', 400)] })
-    expect(await settling().settle([a], told)).toMatchObject({ kind: 'later' })
+  it('is taken where all that was sent is named so, whatever else there is an error of', async () => {
+    for (const errors of [[problem('urn:x', 400)], [problem('urn:x', 503)]]) {
+      const told = answer(207, { success: ['urn:a'], errors })
+      expect(await settling().settle([a], told)).toEqual(done())
+    }
+  })
+
+  it('says that something is not there by its status, else by its type', async () => {
+    const error = { type: 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound', title: 'none' }
+    for (const one of [error, { ...error, status: 404 }]) {
+      const told = answer(207, { success: [], errors: [{ entityId: 'urn:a', error: one }] })
+      expect(await settling().settle([a], told)).toMatchObject({ refused: [{ step: a, isAbsent: true }] })
+    }
   })
 
   it.each([401, 403])('is a refusal where only one of them answers %d', async (status) => {

@@ -15,6 +15,8 @@ import { createSetbacks } from './setbacks.ts'
 export interface Refusal {
   readonly step: Step
   readonly reason: string
+  /** There is no such thing over there. */
+  readonly isAbsent?: true
 }
 
 export type Outcome =
@@ -144,7 +146,7 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
   async function settleEach(...[steps, text, again]: Told): Promise<Outcome> {
     const told = batchResult(steps, text)
     if (told === undefined) return later('answered 207 without a body that can be read')
-    const { named, failed, hasStranger } = told
+    const { named, failed } = told
     const isAmongTaken = steps.some(({ entity }) => named.has(entity.id))
     const refused: Refusal[] = []
     const open: Step[] = []
@@ -157,12 +159,10 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
       if (named.has(id)) setbacks.taken(id)
       else if (error === undefined && !isAlone) open.push(step)
       else if (error !== undefined && statusOf(error) === loopDetected) skipped++
-      else if (isRefused(id, error, isAmongTaken)) refused.push({ step, reason: reasonOf(error) })
+      else if (isRefused(id, error, isAmongTaken)) refused.push(refusalOf(step, error))
       else heals ??= `${id}: ${reasonOf(error)}`
     }
     if (heals !== undefined) return later(heals)
-    const isOfNone = hasStranger && open.length === 0 && refused.length < steps.length
-    if (isOfNone) return later('answered 207 with an error that names nothing sent')
     const parts = open.length < steps.length ? [open] : halvesOf(open)
     const rest = await inTurn(open.length === 0 ? [] : parts, again)
     if (rest.kind === 'later') return rest
@@ -223,8 +223,6 @@ interface BatchResult {
   /** As taken. */
   readonly named: ReadonlySet<string>
   readonly failed: ReadonlyMap<string, ItemError>
-  /** Whether there is an error of nothing that was sent, as far as it says. */
-  readonly hasStranger: boolean
 }
 
 function batchResult(steps: readonly Step[], text: string): BatchResult | undefined {
@@ -237,17 +235,17 @@ function batchResult(steps: readonly Step[], text: string): BatchResult | undefi
   if (!Array.isArray(success) || !Array.isArray(errors)) return undefined
   const sent = new Set(steps.map(({ entity }) => entity.id))
   const failed = new Map<string, ItemError>()
-  let hasStranger = false
   for (const { entityId, error = {} } of (errors as readonly unknown[]).map(
     (one) => (isObject(one) ? one : {}) as BatchError,
   )) {
     const id = entityId ?? (sent.size === 1 ? [...sent][0] : undefined)
-    if (id === undefined || !sent.has(id)) hasStranger = true
+    // An error of nothing that was sent says nothing; of what it may mean nothing is said, so that is sent anew.
+    if (id === undefined || !sent.has(id)) continue
     // One that may heal counts more than one that does not.
-    else if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
+    if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
   }
   const named = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
-  return { named, failed, hasStranger }
+  return { named, failed }
 }
 
 interface BatchError {
@@ -258,8 +256,14 @@ interface BatchError {
 /** Who leaves out the status says it by the type. */
 function statusOf({ status, type = '' }: ItemError): number {
   if (status !== undefined) return Number(status) || 503
+  if (/(?:ResourceNotFound|NonexistentTenant)$/.test(type)) return 404
   return /(?:InternalError|LdContextNotAvailable)$/.test(type) ? 503 : 400
 }
+
+const refusalOf = (step: Step, error: ItemError | undefined): Refusal => ({
+  ...{ step, reason: reasonOf(error) },
+  ...(error !== undefined && statusOf(error) === 404 ? { isAbsent: true } : {}),
+})
 
 const reasonOf = (error: ItemError | undefined): string =>
   error === undefined

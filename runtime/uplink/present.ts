@@ -12,8 +12,13 @@ import type { Step } from './plan.ts'
 import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfEntity } from './reading.ts'
 import type { UplinkState } from './state.ts'
 
-/** Observation times (ms) of current values, by `name` or `name datasetId`. */
-export type Newest = ReadonlyMap<string, number>
+/** Where an entity is as it is told now. */
+export interface Stand {
+  /** Observation times (ms) of current values, by `name` or `name datasetId`. */
+  readonly newest: ReadonlyMap<string, number>
+  /** The latest commit time (ms) of all that is on disk. */
+  readonly at: number
+}
 
 export interface Present {
   /** Does something while nobody else has a turn, in the order of asking. */
@@ -27,7 +32,7 @@ export interface Present {
   /** Steps that tell what an entity became since a commit time, and what went since that and since a log number; none where it is as it was. */
   steps(rid: number, view: EntityView, from: { readonly since: number; readonly graves: number }): Step[]
   /** The same since the live lane was at rest last. To be sent in the same turn. */
-  owed(id: string): { readonly steps: readonly Step[]; readonly newest: Newest }
+  owed(id: string): { readonly steps: readonly Step[]; readonly stand: Stand }
 }
 
 export interface PresentPorts {
@@ -72,16 +77,17 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     steps,
     owed(id) {
       const found = following.entityWithRid(id)
-      if (found === undefined) return { steps: [], newest: new Map() }
+      const { n, at } = following.position()
+      if (found === undefined) return { steps: [], stand: { newest: new Map(), at } }
       const { rid, view } = found
-      const { n, at } = state.position
-      const isOwed = following.position().n > n
-      return { steps: isOwed ? steps(rid, view, { since: at, graves: n }) : [], newest: newestOf(view) }
+      const { position } = state
+      const from = { since: following.since(position), graves: position.n }
+      return { steps: n > position.n ? steps(rid, view, from) : [], stand: { newest: newestOf(view), at } }
     },
   } satisfies Present)
 }
 
-function newestOf(view: EntityView): Newest {
+function newestOf(view: EntityView): Stand['newest'] {
   const entity = view.entity()
   return new Map(
     attributeNames(entity).flatMap((name) =>

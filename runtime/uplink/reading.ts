@@ -53,7 +53,8 @@ export function stepsOf(
   isPast: (id: string) => boolean,
   ports: ReadingPorts & LeavingPorts,
 ): readonly Step[] {
-  const { n, at, what, heard } = row
+  const { n, what, heard } = row
+  const at = datedAt(row)
   if (ports.isFromThere(heard)) return []
   if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
   if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
@@ -61,6 +62,9 @@ export function stepsOf(
   if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
   return stepsOfGrave(ports.grave(what.id, n), heard, ports)
 }
+
+/** The commit time (ms) that what a row says bears: of an item of a batch that of the first one. */
+export const datedAt = ({ at, what }: Followed): number => ('id' in what ? what.at : at)
 
 /** The same for what is read without a pause: streams and entities are looked up once. */
 export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
@@ -141,7 +145,8 @@ function stepsOfChange(
   const past = new Map<string, AttributeInstance[]>()
   const drops: (Step & { kind: 'drop' })[] = []
   for (const [name, dataset, instance, , since = at] of change.instances) {
-    if (!selection.takesAttribute(name)) continue
+    // Where an entity stood is not told: over there it stands where it is placed now.
+    if (name === 'scope' || !selection.takesAttribute(name)) continue
     if (instance !== null) {
       put.set(name, [...(put.get(name) ?? []), instance])
       past.set(name, [...(past.get(name) ?? []), dated(instance, since)])

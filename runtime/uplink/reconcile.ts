@@ -8,18 +8,18 @@ import { limits } from '#base/limits.ts'
 import type { Digests, HistoryDigests } from '#broker/digests.ts'
 import type { Following, Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import type { PeerAnswer } from '#federation/peer.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { toIdList } from '#ngsi-ld/digest.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
-import { areEntities } from './absence.ts'
+import { areEntities, type Seen } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
-import { idParts } from './id-parts.ts'
+import { idParts, idQuery } from './id-parts.ts'
 import { halvesOf, type Outcome } from './outcome.ts'
 import type { Head, Layer, Step } from './plan.ts'
-import type { Newest, Present } from './present.ts'
+import type { Present, Stand } from './present.ts'
 import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 import { areBuckets, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
 
@@ -110,8 +110,8 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
 
   /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
-  const told = <T>(is: (json: unknown) => json is T, ask: () => Promise<PeerAnswer>, by = centre) =>
-    ports.until<Told<T>>(() => toldBy(by, is, ask))
+  const told = <T>(is: (json: unknown) => json is T, see: () => Promise<Seen>) =>
+    ports.until<Told<T>>(async () => toldBy(await see(), is))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
     if (isStopped(task)) return false
@@ -123,7 +123,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const chosen = `through=${encodeURIComponent(ports.alias)}${
       ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
     }`
-    const answer = await told(areBuckets, () => centre.look(`/selvedge/v1/digests?${chosen}`))
+    const answer = await told(areBuckets, () => centre.seeOwn(`/selvedge/v1/digests?${chosen}`))
     if (answer === undefined) return false
     const theirs = answer.json?.buckets
     const ours = theirs && (await digests.buckets(isOurs, reading.placing.entity))
@@ -147,7 +147,9 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     { bucket, chosen }: { readonly bucket: number; readonly chosen: string },
   ): Promise<boolean> {
-    const answer = await told(isBucket, () => centre.look(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`))
+    const answer = await told(isBucket, () =>
+      centre.seeOwn(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
+    )
     if (answer === undefined) return false
     const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
     const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
@@ -195,10 +197,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   ): Promise<'done' | 'ended' | 'held' | 'too-large'> {
     const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
     const query = [
-      `id=${part.map(({ id }) => encodeURIComponent(id)).join(',')}`,
+      idQuery(part.map(({ id }) => id)),
       `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
     ].join('&')
-    const answer = await told(areEntities, () => live.ask('GET', `/entities?${query}`), live)
+    const answer = await told(areEntities, () => live.see(() => live.ask('GET', `/entities?${query}`)))
     if (answer === undefined) return 'ended'
     if (answer.isTooLarge === true) return 'too-large'
     const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
@@ -236,9 +238,9 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
   async function othersOf(part: readonly EntityView[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
     if (part.length === 0 || (await live.isSelvedge()) !== true) return new Map()
-    const ids = part.map(({ id }) => encodeURIComponent(id)).join(',')
-    const question = `/selvedge/v1/digests?others=${ids}&through=${encodeURIComponent(ports.alias)}`
-    const answer = await told(areOthers, () => live.look(question), live)
+    const ids = toIdList(part.map(({ id }) => id))
+    const question = `/selvedge/v1/digests?others=${encodeURIComponent(ids)}&through=${encodeURIComponent(ports.alias)}`
+    const answer = await told(areOthers, () => live.seeOwn(question))
     if (answer === undefined) return undefined
     const all = Object.entries(answer.json?.others ?? {})
     return new Map(all.map(([id, keys]) => [id, (key) => keys.includes(key)]))
@@ -286,7 +288,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   const digestsThere = (ids: readonly string[]) =>
-    told(areHistories, () => centre.look(`/selvedge/v1/digests?id=${ids.map(encodeURIComponent).join(',')}`))
+    told(areHistories, () => centre.seeOwn(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`))
 
   /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
@@ -327,14 +329,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
    * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
    * comes by it. Undefined when the uplink was closed.
    */
-  async function tellOwed(id: string): Promise<Newest | undefined> {
+  async function tellOwed(id: string): Promise<Stand | undefined> {
     while (await ports.ready()) {
-      const newest = await present.turn(async () => {
+      const stand = await present.turn(async () => {
         if (following.isHeld()) return undefined
         const owed = present.owed(id)
-        return (await ports.deliverNow(owed.steps)) ? owed.newest : undefined
+        return (await ports.deliverNow(owed.steps)) ? owed.stand : undefined
       })
-      if (newest !== undefined) return newest
+      if (stand !== undefined) return stand
     }
     return undefined
   }
@@ -348,7 +350,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       there,
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
-    let newest: Newest | undefined
+    let stand: Stand | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
       if (!reading.selection.takesAttribute(name)) continue
@@ -358,11 +360,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         task.days++
         if (task.isDry) continue
         if (isStopped(task)) return false
-        newest ??= await tellOwed(head.id)
-        if (newest === undefined) return false
-        const until = newest.get(key) ?? Number.POSITIVE_INFINITY
+        stand ??= await tellOwed(head.id)
+        if (stand === undefined) return false
+        const until = stand.newest.get(key) ?? Number.POSITIVE_INFINITY
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        for await (const some of digests.observed(head.id, key, { from, to: from + dayMs })) {
+        // What was committed since may have a time that is still to be put right.
+        const span = { from, to: from + dayMs, upTo: stand.at }
+        for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
           const instances = some.filter(({ observedAt = '' }) => (dateTimeToMs(observedAt) ?? 0) <= until)
           if (instances.length === 0) continue

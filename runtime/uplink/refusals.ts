@@ -1,7 +1,7 @@
 /**
  * What the other brokers will not take, kept for people: per uplink so many steps and bytes, so that one that is refused
- * all the time takes nothing from the others. What goes beyond is the oldest; that is told here,
- * counted, and becomes a gap over there.
+ * all the time takes nothing from the others; those of all uplinks that are gone have the room of one. What goes beyond is the
+ * oldest; that is told here, counted, and becomes a gap over there where the uplink still is.
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
@@ -9,14 +9,14 @@ import type { Log } from '#base/log.ts'
 import { createTurns } from '#base/turns.ts'
 import type { Door } from '#broker/door.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
-import type { UplinkStates } from '#store/uplink-states.ts'
+import { lastRefusalKey, type UplinkStates } from '#store/uplink-states.ts'
 import { printStep } from './anew.ts'
 import type { Refusal } from './outcome.ts'
 import type { Step } from './plan.ts'
 import type { UplinkState } from './state.ts'
 
 export interface RefusalsPorts {
-  readonly states: Pick<UplinkStates, 'lastRefusal' | 'refusalSizes' | 'refusal'>
+  readonly states: Pick<UplinkStates, 'ids' | 'lastRefusal' | 'refusalSizes' | 'refusal'>
   readonly door: Pick<Door, 'commit'>
   readonly clock: Pick<Clock, 'now'>
   readonly log: Log
@@ -30,6 +30,8 @@ export interface Refusals {
   bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
   /** Settles when it is gone from disk. */
   remove(q: number): Promise<void>
+  /** An uplink is gone: what it was refused shares room with that of others that are. Settles when that is on disk. */
+  forget(uplink: string): Promise<void>
   /** How many of an uplink went beyond its room since start. */
   letGo(uplink: string): number
 }
@@ -53,7 +55,9 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
     kept.set(uplink, known)
     return known
   }
-  for (const { q, uplink, bytes } of states.refusalSizes()) keptOf(uplink).set(q, bytes)
+  const known = new Set(states.ids())
+  for (const { q, uplink, bytes } of states.refusalSizes())
+    keptOf(known.has(uplink) ? uplink : orphans).set(q, bytes)
   const gone = new Map<string, number>()
   /** What goes is chosen among what is on disk. */
   const turn = createTurns()
@@ -74,6 +78,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
     await door.commit((stage) => {
       for (const { q, step, reason, text } of rows)
         stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
+      stage.write('meta.put', lastRefusalKey, last)
       for (const q of old) stage.write('uplink-refusal.delete', q)
       if (state !== undefined) stage.write('uplink.put', uplink, state)
     })
@@ -86,17 +91,38 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
     log.warn('uplink.refused-let-go', { uplink, steps: old.length })
   }
 
+  async function forget(uplink: string): Promise<void> {
+    const all = keptOf(orphans)
+    const mine = [...keptOf(uplink)]
+    const old = beyond([...all, ...mine].toSorted(([a], [b]) => a - b))
+    if (old.length > 0)
+      await door.commit(
+        (stage) => {
+          for (const q of old) stage.write('uplink-refusal.delete', q)
+        },
+        { isSparing: true },
+      )
+    kept.delete(uplink)
+    for (const [q, bytes] of mine) all.set(q, bytes)
+    for (const q of old) all.delete(q)
+    if (old.length > 0) log.warn('uplink.refused-let-go', { uplink, steps: old.length })
+  }
+
   async function remove(q: number): Promise<void> {
-    await door.commit((stage) => stage.write('uplink-refusal.delete', q))
+    await door.commit((stage) => stage.write('uplink-refusal.delete', q), { isSparing: true })
     for (const mine of kept.values()) mine.delete(q)
   }
 
   return Object.freeze({
     bury: (...given) => turn(() => bury(...given)),
     remove: (q) => turn(() => remove(q)),
+    forget: (uplink) => turn(() => forget(uplink)),
     letGo: (uplink) => gone.get(uplink) ?? 0,
   } satisfies Refusals)
 }
+
+/** Under which those of uplinks that are gone are counted; no subscription has this id. */
+const orphans = ''
 
 /** The oldest of those for which there is no room. */
 function beyond(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {

@@ -5,6 +5,7 @@
 import type { PeerAnswer } from '#federation/peer.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
+import { idQuery } from './id-parts.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Head, Step } from './plan.ts'
 import { keysThere } from './told.ts'
@@ -21,9 +22,9 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
   let asksLocally = true
 
   async function present(steps: readonly Step[]): Promise<PeerAnswer> {
-    const ids = steps.map(({ entity }) => encodeURIComponent(entity.id)).join(',')
+    const ids = idQuery(steps.map(({ entity }) => entity.id))
     const types = [...new Set(steps.flatMap(({ entity }) => listOf(entity.type)))].map(encodeURIComponent)
-    const path = `/entities?id=${ids}&type=${types.join(',')}&limit=${steps.length}`
+    const path = `/entities?${ids}&type=${types.join(',')}&limit=${steps.length}`
     const answer = await ask('GET', asksLocally ? `${path}&local=true` : path, undefined, steps[0])
     if (!asksLocally || !('status' in answer) || answer.status !== 400) return answer
     asksLocally = false
@@ -57,7 +58,7 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
     const answer = await ask('POST', '/entityOperations/delete', ids, steps[0])
     const outcome = await settle(steps, answer, removeWhole)
     if (outcome.kind === 'later') return outcome
-    return { ...outcome, refused: outcome.refused.filter(({ reason }) => !reason.startsWith('404')) }
+    return { ...outcome, refused: outcome.refused.filter(({ isAbsent }) => isAbsent !== true) }
   }
 
   async function drop(step: Step): Promise<Outcome> {

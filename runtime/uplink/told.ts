@@ -3,12 +3,10 @@
  * says that there is nothing of the kind. What somebody on the way answers instead, a page or another object, is asked again.
  */
 import type { HistoryDigests } from '#broker/digests.ts'
-import type { PeerAnswer } from '#federation/peer.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
-import { isTooLarge } from './absence.ts'
-import type { Centre } from './centre.ts'
+import { isTooLarge, type Seen } from './absence.ts'
 import { later, type Outcome } from './outcome.ts'
 import { keyOf } from './reading.ts'
 
@@ -19,13 +17,11 @@ export interface Told<T> {
   readonly isTooLarge?: boolean
 }
 
-/** Asks; an answer that tells nothing is to be asked for again later. */
-export async function toldBy<T>(
-  centre: Pick<Centre, 'see'>,
+/** What was asked for; an answer that tells nothing is to be asked for again later. */
+export function toldBy<T>(
+  { answer, isBelieved }: Seen,
   is: (json: unknown) => json is T,
-  ask: () => Promise<PeerAnswer>,
-): Promise<Told<T> | (Outcome & { kind: 'later' })> {
-  const { answer, isBelieved } = await centre.see(ask)
+): Told<T> | (Outcome & { kind: 'later' }) {
   if (isTooLarge(answer)) return { json: undefined, isTooLarge: true }
   if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
   const json = answer.status === 200 ? parsedJson(answer.text) : undefined

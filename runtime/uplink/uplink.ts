@@ -6,11 +6,11 @@
  */
 import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
+import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
-import { anew } from './anew.ts'
 import { fillSpan } from './backfill.ts'
 import { budgetLane } from './budget-lane.ts'
 import type { Centre } from './centre.ts'
@@ -26,7 +26,8 @@ import type { Lane } from './pace.ts'
 import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
 import { createPresent } from './present.ts'
-import { readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
+import { datedAt, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
+import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { owe, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
@@ -81,7 +82,9 @@ const isThere =
 
 /** What waited for its turn before a restart is not known any more; what changed lately is told as it is. */
 const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): UplinkState['refresh'] =>
-  throttling === 0 ? undefined : { since: at - throttling * 1000, graves: n, rid: 0 }
+  throttling === 0
+    ? undefined
+    : { since: at - throttling * 1000 - limits.batchOneTimeMs.value, graves: n, rid: 0 }
 
 export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
   const { selection, throttling, placing } = rule
@@ -97,6 +100,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const present = createPresent({ following, reading, state })
   const ways = { deliver: fill, deliverNow: deliverAll, settle: ghosts.settle }
   const comparing = createComparing({ ...ports, id, state, reading, present, ...ways })
+  const again = createRetrying({ ...ports, present, live: centres.live, deliverNow: deliverAll })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
@@ -169,7 +173,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const once = rememberedOnce(reading)
     const steps = rows.flatMap((row) =>
-      stepsOf(row, (entity) => present.isPast(row.n, entity), once).map((step) => throttled(step, row.at)),
+      stepsOf(row, (entity) => present.isPast(row.n, entity), once).map((step) =>
+        throttled(step, datedAt(row)),
+      ),
     )
     if (!(await deliverAll(steps))) return true
     state.position = { n: last.n, at: last.at }
@@ -196,8 +202,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
 
   /** Too far behind to go through it all: what is current goes first, what happened meanwhile is filled in. */
   function catchUp(): void {
-    const here = following.position()
-    const since = state.position.at
+    const { n, at } = following.position()
+    const here = { n, at: Math.max(at, state.position.at) }
+    const since = following.since(state.position)
     owe(state, since, here.at + 1)
     measure.forget()
     state.refresh = {
@@ -236,6 +243,8 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
 
   /** Returns whether there was anything to tell. */
   async function liveTurn(): Promise<boolean> {
+    // First, so that it is known what was there before anything is told.
+    if (await comparing.look()) isUnsaved = true
     let isBusy = await follow()
     if (await release()) isBusy = true
     if (state.refresh !== undefined) {
@@ -244,7 +253,6 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }
     await ghosts.lay(deliverAll)
     await confess()
-    if (await comparing.look()) isUnsaved = true
     return isBusy
   }
 
@@ -304,7 +312,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       try {
         await lane()
       } catch (error) {
-        log.error('gateway.fault', { during: `uplink ${id}`, error })
+        // A disk without room is told where it is noticed, and what was sent is sent again when there is some.
+        if (!isGatewayError(error) || error.entry.fault !== 'resource')
+          log.error('gateway.fault', { during: `uplink ${id}`, error })
         await link.rest(limits.uplinkFaultMs.value)
       }
     }
@@ -333,15 +343,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       if (isCancelled) await keep(true)
       return isCancelled
     },
-    async again(step) {
-      const reason = gate.shut() ?? link.trouble()?.reason
-      if (reason !== undefined) return { kind: 'later', reason, isUnreachable: false }
-      for (const layer of layersOf(anew(step, following.entity(step.entity.id)?.entity()))) {
-        const outcome = await centres.live.send(layer)
-        if (outcome.kind === 'later' || outcome.refused.length > 0) return outcome
-      }
-      return { kind: 'done', refused: [], skipped: 0 }
-    },
+    again,
     async close() {
       isClosed = true
       link.close()

@@ -157,7 +157,8 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     }
     for (const id of kept) {
       if (known.has(id)) continue
-      await door.commit((stage) => stage.write('uplink.delete', id))
+      await door.commit((stage) => stage.write('uplink.delete', id), { isSparing: true })
+      await refusals.forget(id)
       kept.delete(id)
     }
     for (const [id, one] of wanted) {

@@ -130,7 +130,10 @@ export async function createSite(name: string): Promise<Site> {
     async settle({ httpUrl, mqttPort }) {
       await openSession(mqttPort, 'owed/#')
       await post(`${httpUrl}/ngsi-ld/v1/entities`, draft(meterId, 'Meter', { place: 'cellar' }))
-      await post(`${httpUrl}/ngsi-ld/v1/entities`, draft(controllerId, 'Controller', { setpoint: 0 }))
+      const initial = { setpoint: 0 }
+      await post(`${httpUrl}/ngsi-ld/v1/entities`, draft(controllerId, 'Controller', initial))
+      // Its writer may be killed before the first of its writes is carried out.
+      ledger.entities.set(controllerId, { acknowledged: initial, pending: undefined, isFresh: true })
       await post(`${httpUrl}/ngsi-ld/v1/subscriptions`, {
         id: 'urn:ngsi-ld:Subscription:crash',
         type: 'Subscription',

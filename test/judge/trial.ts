@@ -12,6 +12,7 @@ import { createFaultProxy } from '#test/kit/fault-proxy.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import type { GatewayProcess } from '#test/kit/process.ts'
 import { openSmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
+import { readForgone } from './forgone.ts'
 import { createPhoenix, type Phoenix } from './phoenix.ts'
 import { troubles as allTroubles } from './troubles.ts'
 import { compare } from './verdict.ts'
@@ -39,6 +40,8 @@ export interface Report {
   readonly troubles: Readonly<Record<string, number>>
   readonly entities: number
   readonly instances: number
+  /** Instances that only the hub has still, since the gateway let go of them where its disk was full, as it says. */
+  readonly forgone: number
   readonly notified: number
   readonly trafficSeconds: number
   readonly drainSeconds: number
@@ -85,7 +88,7 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
     const drainSeconds = seconds(performance.now() - drainingAt)
     const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
-    const sameness = await compareInTheEnd(urls, idsOf())
+    const sameness = await compareInTheEnd(urls, idsOf(), dataFile)
     const complaints = [
       ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
       ...faultsIn('gateway', await site.now()),
@@ -97,10 +100,10 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
       for (const [name, one] of Object.entries({ gateway: site, hub }))
         writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
     }
-    const { entities, instances } = sameness
+    const { entities, instances, forgone } = sameness
     const trafficSeconds = seconds(drainingAt - startedAt)
     return {
-      ...{ complaints, tally, troubles, entities, instances },
+      ...{ complaints, tally, troubles, entities, instances, forgone },
       ...{ notified: watcher.seen(), trafficSeconds, drainSeconds },
     }
   } finally {
@@ -200,11 +203,16 @@ async function waitUntilDrained(
 }
 
 /** What was sent last may still be on its way. */
-async function compareInTheEnd(urls: { site: string; hub: string }, ids: readonly string[]) {
-  let sameness = await compare(urls, { types, ids })
+async function compareInTheEnd(
+  urls: { site: string; hub: string },
+  ids: readonly string[],
+  dataFile: string,
+) {
+  const isForgone = readForgone(dataFile)
+  let sameness = await compare(urls, { types, ids, isForgone })
   for (let i = 0; i < 3 && sameness.complaints.length > 0; i++) {
     await pause(1500)
-    sameness = await compare(urls, { types, ids })
+    sameness = await compare(urls, { types, ids, isForgone })
   }
   return sameness
 }

@@ -121,7 +121,8 @@ async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Sce
       // Who began meanwhile knows no other time, so for it the way back is the jump: it is believed when somebody says so.
       const isNew = before.isBeginning || before.ended !== who.lives().ended
       if (isNew) await clock.set(-by)
-      else clock.jump(-by)
+      // And a little off, as clocks are.
+      else clock.jump(-by - 300)
       await wait(1500, 2500)
     } else {
       does(`${name} boots in 1970`)

@@ -1,8 +1,9 @@
 /**
  * Compares what a hub holds with what its gateway holds, by public ports only: the entities, and of each that ever was the
- * observed history of every attribute. Returns complaints; none means that they are the same.
+ * observed history of every attribute, but for what the gateway says that it let go. Returns complaints; none means that they are the same.
  */
 import { httpClient } from '#test/kit/http-gateway.ts'
+import type { IsForgone } from './forgone.ts'
 
 type Json = Record<string, unknown>
 
@@ -78,12 +79,18 @@ export interface Sameness {
   readonly complaints: readonly string[]
   readonly entities: number
   readonly instances: number
+  /** At the hub alone, and the gateway says that it let go of them. */
+  readonly forgone: number
 }
 
 /** `ids` are those that ever were. */
 export async function compare(
   { site, hub }: { readonly site: string; readonly hub: string },
-  { types, ids }: { readonly types: readonly string[]; readonly ids: Iterable<string> },
+  {
+    types,
+    ids,
+    isForgone,
+  }: { readonly types: readonly string[]; readonly ids: Iterable<string>; readonly isForgone: IsForgone },
 ): Promise<Sameness> {
   const complaints: string[] = []
   const [ours, theirs] = await Promise.all([entitiesOf(site, types), entitiesOf(hub, types)])
@@ -93,7 +100,7 @@ export async function compare(
   }
   for (const id of theirs.keys())
     if (!ours.has(id)) complaints.push(`${id} is gone here and there at the hub`)
-  let instances = 0
+  let [instances, forgone] = [0, 0]
   for (const id of new Set([...ids, ...ours.keys(), ...theirs.keys()])) {
     if (complaints.length > complaintsMax) break
     const [here, there] = await Promise.all([historyOf(site, id), historyOf(hub, id)])
@@ -104,13 +111,17 @@ export async function compare(
       if (a.length === b.length && a.every((text, i) => text === b[i])) continue
       const lost = a.filter((text) => !b.includes(text))
       const more = b.filter((text) => !a.includes(text))
+      if (lost.length === 0 && a.length + more.length === b.length && isForgone(id, key, more)) {
+        forgone += more.length
+        continue
+      }
       complaints.push(
         `history of ${id} ${key}: ${a.length} here, ${b.length} there;` +
           ` lost ${lost.length} ${lost.slice(0, 2).join(' | ')}; more ${more.length} ${more.slice(0, 2).join(' | ')}`,
       )
     }
   }
-  return { complaints, entities: ours.size, instances }
+  return { complaints, entities: ours.size, instances, forgone }
 }
 
 /** An entity as text in which order of members and of instances means nothing. */

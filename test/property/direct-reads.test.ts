@@ -125,6 +125,13 @@ const listed = [
   ...types.map((one) => `${entities}?type=${one}&limit=1&offset=1&count=true`),
   `${entities}?type=Room&q=a>4&pick=id,a`,
   `${entities}?type=Room&q=a>4;b!='x'&limit=1`,
+  `${entities}?type=Room&q=a%3E4&pick=id,a`,
+  `${entities}?type=Room&q=a%3E4;b!=%22gr%C3%B6%C3%9Fer%22&limit=1`,
+  `${entities}?type=Room&q=b==%22%zz%E0%A4%22&limit=1`,
+  `${entities}?type=Room%2CShed&limit=1&count=true`,
+  `${entities}?type=Room&entity%4Dap=true`,
+  `${entities}?type=Room&%6Cimit=1`,
+  `${entities}?type=Room&limit=1+&options=%`,
   `${entities}?local=true&limit=3`,
   `${entities}?type=${observation.replace('#', '%23')}`,
 ]

@@ -66,6 +66,7 @@ describe('selvedge check', () => {
         ],
       },
       search: { backend: 'https://s', tokenFile: 'search' },
+      register: [{ url: 'https://c', types: ['T'], endpoint: 'https://g', sourceTokenFile: 'own' }],
     }
     writeFileSync(join(folder, 'selvedge.json'), JSON.stringify(config))
     const server = createServer().listen(0, '127.0.0.1')
@@ -89,6 +90,7 @@ describe('selvedge check', () => {
       `password of bridgeIn[0]: ${join(data, 'pw')} does not exist`,
       expect.stringMatching(/^authorities of bridgeIn.0.: .*ca\.pem cannot be read: ENOENT/),
       `X-Key of uplinks[0]: ${join(data, 'key')} does not exist`,
+      `token for this gateway of register[0]: ${join(data, 'own')} does not exist`,
       `password of indexing.brokers[0]: ${join(data, 'idm')} does not exist`,
       expect.stringMatching(/^authorities of indexing.brokers.0.: .*b\.pem cannot be read: ENOENT/),
       `token of search: ${join(data, 'search')} does not exist`,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 
@@ -40,6 +41,21 @@ describe('a write', () => {
     const { id: _id, ...fragment } = entity(1)
     await open.broker.update('urn:x:1', fragment, { appendMissing: true, by: 'http' })
     expect(commits.value).toBe(before)
+  })
+})
+
+describe('what is observed', () => {
+  it('right behind an erasure of its history, in the same group, is history', async () => {
+    await open.broker.create(entity(1), 'http')
+    const seen = (n: number) => observe(open, 'urn:x:1', 'a', 1_700_000_000_000 + n, n)
+    await seen(0)
+    await Promise.all([
+      seen(1),
+      open.broker.temporal.removeAttribute('urn:x:1', 'a', { deleteAll: true, by: 'http' }),
+      seen(2),
+    ])
+    const { attributes } = open.broker.history('urn:x:1', { timeproperty: 'observedAt', limit: 10 })!
+    expect(attributes.get('a')!.map(({ instance }) => instance.value)).toEqual([2])
   })
 })
 
@@ -126,6 +142,85 @@ describe('a batch', () => {
     expect(updated[0]).toBeGreaterThan(created[0]!)
     await open.restart()
     expect(timesOf()).toEqual(updated)
+  })
+
+  it('bears no time that a follower of the changes is past, whatever comes in between', async () => {
+    setLimit('batchOneTimeMs', 100)
+    const { following } = open.inside
+    await open.broker.batchCreate(many(2), 'http')
+    let isOver = false
+    const observed = (value: number) => ({
+      type: 'Property',
+      value,
+      observedAt: new Date(value).toISOString(),
+    })
+    const between = async (): Promise<void> => {
+      for (let n = 1; !isOver; n++) {
+        const a = observed(n) as unknown as AttributeInstance
+        // All of it takes longer than it may bear one time.
+        open.clock.pass(60)
+        await open.broker.append('urn:x:0', { a }, { noOverwrite: false, by: 'http' })
+      }
+    }
+    const others = between()
+    const states = many(1500).map(({ id }) => ({ id, type: 'T', a: observed(1) }) as unknown as Entity)
+    await open.broker.batchUpsert(states, { update: true, by: 'http' })
+    const newer = states.map((one) => ({ ...one, a: observed(2) }) as unknown as Entity)
+    await open.broker.batchUpsert(newer, { update: true, by: 'http' })
+    isOver = true
+    await others
+
+    const rows = following.after(0, 100_000)!
+    const told = rows.map(({ at, what }) => ('id' in what ? what.at : at))
+    const isPast = rows.flatMap((row, i) => told.slice(i + 1).filter((at) => at < following.since(row)))
+    expect(isPast).toEqual([])
+    expect(following.position().at).toBeGreaterThanOrEqual(Math.max(...rows.map(({ at }) => at)))
+    // Behind what has one time per commit nothing is looked for earlier.
+    await open.broker.append(
+      'urn:x:0',
+      { b: { type: 'Property', value: 1 } },
+      { noOverwrite: false, by: 'http' },
+    )
+    expect(following.since(following.position())).toBe(following.position().at)
+  })
+
+  it('is found whole by those who look for what was written in a span of time', async () => {
+    let isOver = false
+    const others = (async () => {
+      for (let n = 0; !isOver; n++) {
+        open.clock.pass(20)
+        await open.broker.create(entity(`other:${n}`), 'http')
+      }
+    })()
+    await open.broker.batchCreate(many(600), 'http')
+    isOver = true
+    await others
+    setLimit('entityRecordsUnfoldedMax', 0)
+    const folded = open.main.database.prepare<[], number>('SELECT count(*) FROM entity_history').pluck()
+    while (folded.get()! < 600) await open.upkeep()
+    const { following } = open.inside
+    const { modified } = open.broker.retrieve('urn:x:0')!.times()
+    const told = (from: number, to: number): readonly string[] =>
+      following.changes({ from, to }).flatMap((read) => {
+        const past = read()
+        return past === undefined || past.instances.length === 0 ? [] : [past.id]
+      })
+    expect(told(0, modified + 1)).toEqual(expect.arrayContaining(many(600).map(({ id }) => id)))
+    expect(told(modified + 1, Number.POSITIVE_INFINITY)).not.toContain('urn:x:599')
+  })
+
+  it('takes back no time of a commit, also after a restart', async () => {
+    const observedAt = '2026-01-01T00:00:00Z'
+    await open.broker.create({ ...entity(1), a: { type: 'Property', value: 1, observedAt } }, 'http')
+    const second = Date.parse(observedAt) + 1000
+    await observe(open, 'urn:x:1', 'a', second, 2)
+    const { at } = open.inside.following.position()
+    const [stream] = open.main.database.prepare<[], number>('SELECT s FROM stream').pluck().all()
+    await open.main.door.commit((stage) => {
+      stage.dated(at - 1000).observation(stream!, second + 1000, 3, false)
+    })
+    await open.restart()
+    expect(open.inside.following.position().at).toBe(at)
   })
 
   it('does not take back the time of an entity that was changed in between', async () => {

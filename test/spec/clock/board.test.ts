@@ -23,9 +23,10 @@ let centre: GatewayProcess | undefined
 const at = (name: string): string => join(folder, name)
 const client = (gateway = site): HttpClient => httpClient(gateway.httpUrl)
 const setWrongBy = (ms: number): void => writeFileSync(at('shift'), String(ms))
-/** What an NTP client does when it has set the clock. */
-const setRight = (): void => {
+/** What an NTP client does when it has set the clock; a gateway looks now and then how wrong it is to be. */
+const setRight = async (): Promise<void> => {
   setWrongBy(0)
+  await new Promise((resolve) => setTimeout(resolve, 250))
   writeFileSync(at('run/synchronized'), String(Date.now()))
 }
 const startSite = (
@@ -126,7 +127,7 @@ it('stamps what came before the clock was set with the right time when it is, ov
     waitsFor: 'clock',
   })
 
-  setRight()
+  await setRight()
   await site.event('clock.settled')
   await sayNow('d1', 23)
   expect(await clockOf()).toBe('synced')
@@ -154,7 +155,7 @@ it('puts right after a start with the right time what it took before a kill with
   site = await startSite()
   for (const value of [1, 2, 3]) await sayNow('d1', value)
   await site.kill('SIGKILL')
-  setRight()
+  await setRight()
   for (const point of ['writer:before-commit', 'writer:after-commit']) {
     site = await startSite({}, { SELVEDGE_FAILPOINTS: `${point}=kill` })
     expect(await site.exited).toMatchObject({ signal: 'SIGKILL' })
@@ -167,7 +168,7 @@ it('puts right after a start with the right time what it took before a kill with
 }, 60_000)
 
 it('removes nothing for a jump to 2038 and back, tells of it, and keeps the times', async () => {
-  setRight()
+  await setRight()
   site = await startSite({ history: { maxAgeDays: 30 } })
   const expiresAt = new Date(Date.now() + 365 * 86_400_000).toISOString()
   const entity = { id: 'urn:x:1', type: 'T', expiresAt, a: { type: 'Property', value: 1 } }

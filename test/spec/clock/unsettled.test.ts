@@ -6,60 +6,20 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import { createTimekeeper } from '#base/timekeeper.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import {
-  historyOf,
-  immortalWriter,
-  type OpenBroker,
-  openBroker,
-  type SettableClock,
-  temporaryFolder,
-} from '#test/kit/broker.ts'
+import { createBoard, floor } from '#test/kit/board.ts'
+import { historyOf, immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const id = 'urn:x:1'
 const day = 86_400_000
-const floor = Date.UTC(2026, 0, 1)
-
-/** A machine that stands in 1970 until it is set. */
-function board() {
-  const machine = {
-    wrongBy: -systemClock.now() + 1000,
-    passed: 0,
-    boot: 'b1',
-    setAt: undefined as number | undefined,
-  }
-  const monotonic = (): number => systemClock.monotonic() + machine.passed
-  const now = (): number => systemClock.now() + machine.passed + machine.wrongBy
-  const start = (): SettableClock & { look(): void } => {
-    const keeper = createTimekeeper(
-      {
-        system: { now, monotonic },
-        ...{ boot: machine.boot, bootedMs: 0, floor },
-        evidence: () => ({ setAt: machine.setAt, isAwaited: false }),
-      },
-      { believe: 'plausible' },
-    )
-    return {
-      ...keeper,
-      pass(ms) {
-        machine.passed += ms
-      },
-      jump(ms) {
-        machine.wrongBy += ms
-      },
-    }
-  }
-  return { machine, start }
-}
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
 let temporary: ReturnType<typeof temporaryFolder>
-let site: ReturnType<typeof board>
+let site: ReturnType<typeof createBoard>
 let clock: ReturnType<typeof site.start>
 let open: OpenBroker
 const restart = async (): Promise<void> => {
@@ -74,7 +34,7 @@ const set = (): void => {
 }
 beforeEach(async () => {
   temporary = temporaryFolder()
-  site = board()
+  site = createBoard()
   clock = site.start()
   open = await openBroker(temporary.folder, { clock, writer })
 })
@@ -99,9 +59,8 @@ const create = (time = clock.now(), value = 0): Promise<unknown> =>
     open.main.documents.create(told, entity as Entity, 'provisioning')
   })
 /** As the intake does, with the time of the reception. */
-const observe = async (value: number): Promise<void> => {
+const observe = async (value: number, time = clock.now()): Promise<void> => {
   truth.push(trueNow())
-  const time = clock.now()
   await open.main.door.commit((stage) => {
     const stretch = clock.trust!.stretch()
     const told = stretch === undefined ? stage : stage.unset(stretch, new Set([time]))
@@ -293,6 +252,43 @@ describe('times by a clock that was not set', () => {
       b,
       a: { type: 'Property', value: 9 },
     })
+  })
+
+  it('leave alone what was stamped with the same time by a clock that was believed', async () => {
+    set()
+    await create(trueNow() - day)
+    for (const value of [1, 2]) await observe(value)
+    const before = told()
+    site.machine.wrongBy = 30 * day
+    clock.look()
+    await observe(3, before[1]![0])
+    expect(unsettled()).toBe(1)
+    // Back, and a little off.
+    site.machine.wrongBy = -300
+    clock.look()
+    await settle()
+    expect(unsettled()).toBe(0)
+    expect(told().filter(([, value]) => value !== 3)).toEqual(before)
+    await restart()
+    expect(told().filter(([, value]) => value !== 3)).toEqual(before)
+    expect(currentOf().value).toBe(2)
+  })
+
+  it('are put right once, though that takes more than one commit', async () => {
+    setLimit('unsettledRowsPerGroup', 1)
+    await create()
+    const time = clock.now()
+    await observe(1, time)
+    // Others wait with the time that this one is about to have.
+    const about = time + trueNow() - clock.now()
+    for (let by = -3; by <= 3; by++) await observe(10 + by, about + by)
+    set()
+    for (let i = 0; i < 5; i++) await settle()
+    expect(unsettled()).toBe(0)
+    const found = told().find(([, value]) => value === 1)!
+    near([found[0]], [truth[0]!])
+    await restart()
+    expect(told().find(([, value]) => value === 1)).toEqual(found)
   })
 
   it('stand when there are too many to wait for, the oldest first, and are folded then', async () => {

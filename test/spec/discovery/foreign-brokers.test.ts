@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
@@ -28,6 +29,8 @@ const state = {
   >(),
   tokensGiven: [] as string[],
   tenants: new Set<unknown>(),
+  /** What it warns of with entities. */
+  warnings: [] as string[],
   /** How often the first page of its streams was given. */
   readings: 0,
 }
@@ -84,7 +87,8 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const ids = url.searchParams.get('id')?.split(',')
   const found =
     ids === undefined ? all : state.streams.map((n) => stream(n)).filter((one) => ids.includes(one.id))
-  return end(200, found.slice(offset, offset + limit))
+  const warned = state.warnings.length > 0 ? { 'NGSILD-Warning': state.warnings.join(', ') } : {}
+  return end(200, found.slice(offset, offset + limit), warned)
 }
 
 async function startIndex(more: Record<string, string>): Promise<GatewayInside> {
@@ -153,6 +157,19 @@ describe('a broker of the settings', () => {
       state: 'refused',
       reason: expect.stringContaining('nowhere.pem cannot be read'),
     })
+  })
+
+  it('may warn of more than a client takes in a header', async () => {
+    state.warnings = Array.from({ length: 100 }, (_, n) => `111 ${n} "${'x'.repeat(100)}"`)
+    const query = new URLSearchParams({ type: iri.IotStream, idPattern: '.*', limit: '10' })
+    const answer = await index.get(`/indexing/ngsi-ld/v1/entities?${query}`)
+    state.warnings = []
+    const told = String(answer.headers['ngsild-warning'])
+    expect([answer.status, told]).toEqual([
+      200,
+      expect.stringMatching(/111 0 "x+", .* 199 - "and \d+ more"$/),
+    ])
+    expect(told.length).toBeLessThan(limits.warningsBytesMax.value + 100)
   })
 
   it('gets another token when one is refused', async () => {

@@ -85,6 +85,7 @@ it('stays where it cannot be set aside, which ends nothing else', async () => {
   await damageFound()
   const failed = { event: 'plugin.failed', plugin: 'noter', during: 'setting its file aside' }
   await vi.waitFor(() => expect(site.open.logged).toContainEqual(expect.objectContaining(failed)), patience)
+  expect(statSync(file()).isFile()).toBe(true)
 })
 
 it('stays where something else is damaged', async () => {

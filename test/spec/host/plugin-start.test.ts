@@ -58,7 +58,7 @@ describe('a plugin that starts', () => {
       needs: [],
       async start() {
         await promise
-        return { open: ['/notify'], fetch: async () => new Response('taken') }
+        return { open: ['/', '/notify'], fetch: async () => new Response('taken') }
       },
     })
     const started = site.start([plugin])
@@ -68,10 +68,11 @@ describe('a plugin that starts', () => {
       ({ code }) => new Response(code, { status: 401 }),
       (path, method) => site.host.isOpen('echo', path, method),
     )
-    const asked = ['/notify', '/other'].map((path) => fetch(new Request(`http://x${path}`), {} as HttpEnv))
+    const paths = ['/', '/notify', '/notify/more', '/other', '//other']
+    const asked = paths.map((path) => fetch(new Request(`http://x${path}`), {} as HttpEnv))
     resolve()
     const answers = await Promise.all(asked.map((one) => Promise.resolve(one)))
-    expect(answers.map(({ status }) => status)).toEqual([200, 401])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 401, 401])
     await started
   })
 

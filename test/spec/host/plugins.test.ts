@@ -243,6 +243,30 @@ describe('a plugin that fails', () => {
       expect.objectContaining({ event: 'plugin.quarantined', plugin: 'broken' }),
     )
   })
+
+  it('ends nothing else where its file cannot be closed either, because it still reads', async () => {
+    const reading = definePlugin({
+      name: 'reading',
+      version: '1.0.0',
+      summary: 'Never ends reading',
+      needs: ['database'],
+      start({ database, fail }: Host<object, 'database'>) {
+        database.prepare('SELECT 1 AS n UNION SELECT 2').iterate().next()
+        return {
+          fetch() {
+            fail(new Error('enough'))
+            return new Response()
+          },
+        }
+      },
+    })
+    await site.start([reading])
+    await site.ask('reading')
+    const failed = { event: 'plugin.failed', plugin: 'reading', during: 'its end' }
+    await vi.waitFor(() => expect(site.open.logged).toContainEqual(expect.objectContaining(failed)))
+    await site.host.close()
+    expect(site.host.complaints()).toEqual(['reading failed: enough'])
+  })
 })
 
 describe('what a plugin gets', () => {

@@ -14,6 +14,7 @@ export interface Clause {
   readonly note?: string
 }
 
+const model = (name: string): string => `spec/ngsi-ld/04.05-model/${name}.test.ts`
 const provision = (name: string): string => `spec/ngsi-ld/05.06-provision/${name}.test.ts`
 const consumption = (name: string): string => `spec/ngsi-ld/05.07-consumption/${name}.test.ts`
 const binding = (name: string): string => `spec/ngsi-ld/06-http-binding/${name}.test.ts`
@@ -52,17 +53,37 @@ export const clauses: readonly Clause[] = [
     property('context'),
   ]),
   done('4.5', 'Entities and attributes of every kind; several instances by datasetId', [
+    model('01-kinds'),
+    model('02-instances'),
+    model('03-names-and-nulls'),
     provision('01-create-entity'),
     property('entity'),
   ]),
   done('4.5', 'Concise and simplified representations', [consumption('01-retrieve-entity')]),
   done('4.5', 'GeoJSON', [consumption('06-query-by-post')]),
-  done('4.5', 'Linked entities, inline and flat', [consumption('05-linked-entities')]),
-  done('4.9', 'Query language', [consumption('02-query-entities'), property('query'), property('sql-query')]),
-  done('4.10', 'Geo-queries', [consumption('02-query-entities'), property('geo')]),
+  done(
+    '4.5',
+    'Linked entities, inline and flat',
+    [consumption('05-linked-entities'), distribution('01-reading'), distribution('09-asked-for')],
+    'Those of others are joined, but not looked at by conditions on linked entities.',
+  ),
+  done('4.9', 'Query language', [
+    consumption('02-query-entities'),
+    consumption('07-query-language'),
+    property('query'),
+    property('sql-query'),
+  ]),
+  done('4.10', 'Geo-queries', [
+    consumption('02-query-entities'),
+    consumption('07-query-language'),
+    property('geo'),
+  ]),
   done('4.11', 'Temporal queries', [consumption('03-retrieve-temporal'), consumption('04-query-temporal')]),
   done('4.14', 'Tenants', [binding('03-04-negotiation'), contexts('02-stored-contexts')]),
-  done('4.17', 'Selection of entity types', [consumption('02-query-entities')]),
+  done('4.17', 'Selection of entity types', [
+    consumption('02-query-entities'),
+    consumption('07-query-language'),
+  ]),
   done('4.19', 'Queries on scopes', [consumption('06-query-by-post')]),
   done('4.21', 'pick, omit and attrs', [consumption('01-retrieve-entity'), consumption('06-query-by-post')]),
   done(
@@ -83,6 +104,7 @@ export const clauses: readonly Clause[] = [
   done('5.6.5, 5.6.6', 'Delete attribute, delete entity', [provision('06-delete-entity')]),
   done('5.6.7 to 5.6.10, 5.6.20', 'Batches: create, upsert, update, delete, merge', [
     provision('07-batch-operations'),
+    provision('08-batches-that-repeat'),
   ]),
   done('5.6.11 to 5.6.16', 'Histories: create, add, change, delete', [provision('11-temporal-entities')]),
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
@@ -122,8 +144,9 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/02-streams.test.ts',
       'spec/ngsi-ld/05.08-subscription/03-life.test.ts',
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
+      'spec/ngsi-ld/05.08-subscription/05-told-over-http.test.ts',
     ],
-    'Linked entities are told as they are when they are joined; their own changes trigger nothing.',
+    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown is told after it.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
@@ -136,7 +159,7 @@ export const clauses: readonly Clause[] = [
     '5.14',
     'Entity maps: of entities and histories, one or many, by GET and by POST',
     [distribution('03-entity-maps')],
-    'They live in memory, as 5.14 allows. Maps of sources that offer to make them are linked; pages are asked of these by id.',
+    'They live in memory, as 5.14 allows. Maps of sources that offer to make them are linked; pages are asked of these by id, and what becomes of a map becomes of them.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
   done(
@@ -152,6 +175,7 @@ export const clauses: readonly Clause[] = [
     binding('03-02-errors'),
     binding('03-04-negotiation'),
     binding('openapi'),
+    binding('parameters'),
     property('http'),
   ]),
   done(

@@ -66,6 +66,30 @@ describe('works', () => {
     expect(seen).toEqual(['published', 1])
   })
 
+  it('behind one that closes its time bear a later one, but for what belongs to something earlier', async () => {
+    const { door } = await open()
+    const times: number[] = []
+    const note = (stage: Stage, more?: (stage: Stage) => void): void => {
+      put(`n${times.length}`, 1)(stage)
+      times.push(stage.at)
+      more?.(stage)
+    }
+    const dated = (stage: Stage): void => {
+      times.push(stage.dated(times[0]!).at)
+      put('dated', 1)(stage)
+    }
+    await Promise.all([
+      door.commit((stage) => note(stage)),
+      door.commit((stage) => note(stage, ({ closeTime }) => closeTime())),
+      door.commit((stage) => note(stage)),
+      door.commit(dated),
+    ])
+    const [before, closed, after, earlier] = times as [number, number, number, number]
+    expect(closed).toBe(before)
+    expect(after).toBeGreaterThan(closed)
+    expect(earlier).toBe(before)
+  })
+
   it('that stage nothing cost no commit', async () => {
     const { door, commits } = await open()
     expect(await door.commit(() => 'nothing')).toBe('nothing')

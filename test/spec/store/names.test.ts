@@ -56,4 +56,7 @@ it('lets what needs no new one go on, item by item and after a restart', async (
   expect((await gateway.send('DELETE', `${entities}/urn:c`, undefined)).status).toBe(204)
   // What is left is a combination that there was not before.
   expect((await gateway.send('DELETE', `${entities}/urn:0/attrs/same`, undefined)).status).toBe(204)
+  // A type of a known name makes a new combination, too, and leaves nothing less than there was.
+  expect((await gateway.send('POST', `${entities}/urn:a/attrs`, { type: 'same' })).status).toBe(403)
+  expect((await gateway.get(`${entities}/urn:a`)).json()).toMatchObject({ type: 'T' })
 })

@@ -13,7 +13,7 @@ import { createSurvey } from '#broker/retention-survey.ts'
 import { createGroup, type Group } from '#broker/stage.ts'
 import { createHistory } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
-import { createRetained } from '#store/retention.ts'
+import { createRetained, type Part } from '#store/retention.ts'
 import { type Row, type SqlValue, type WriteStatement, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
 import { rollUpParts } from '#test/kit/history-site.ts'
@@ -96,6 +96,41 @@ test('a search within a bound keeps only what ends before it', () => {
   }
   const all = database.prepare<[number], number>('SELECT t1 FROM chunk WHERE t1 < ? ORDER BY t1').pluck()
   expect(ends).toEqual(all.all(10 * dayMs))
+})
+
+test('what grew since it was found is as young and as large as it is now, and what is gone is passed', () => {
+  const survey = createSurvey(retained.shelves, 10 * dayMs)
+  while (!survey.look());
+  const oldest = database
+    .prepare<[], { s: number }>('SELECT k >> 41 AS s FROM chunk ORDER BY t1 LIMIT 5')
+    .all()
+  const [more, younger, outOfBounds, gone, next] = oldest.map(({ s }) => s) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  const first = (s: number): Part => retained.shelves.chunk.seriesAfter(s - 1)!
+  const grow = database.prepare('UPDATE chunk SET count = ?, t1 = ? WHERE k = (? << 41) | 1')
+  database.exec('SAVEPOINT grown')
+  grow.run(12, first(more).t1, more)
+  grow.run(11, first(next).t1 + 1, younger)
+  grow.run(11, 20 * dayMs, outOfBounds)
+  database.prepare('DELETE FROM chunk WHERE k = (? << 41) | 1').run(gone)
+  const told: [series: number, count: number][] = []
+  for (let i = 0; i < 4; i++) {
+    const { series, count } = survey.oldest()!
+    told.push([series, count])
+    survey.pass(true)
+  }
+  expect(told.slice(0, 3)).toEqual([
+    [more, 12],
+    [next, 10],
+    [younger, 11],
+  ])
+  expect(told[3]![1]).toBe(10)
+  database.exec('ROLLBACK TO grown; RELEASE grown')
 })
 
 test('an eviction searches again for what it could not remember, and stops at the bound', () => {

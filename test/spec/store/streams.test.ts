@@ -345,6 +345,22 @@ describe('a history that is read in parts', () => {
       expect([times, part?.cut.size]).toEqual([Array.from({ length: limit }, (_, s) => s), 1])
     }
   })
+
+  it('says that there is more, also where the first part holds what tells nothing new', async () => {
+    const scopes = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, i) => ({
+        ...{ type: 'Property', value: [`/${from + i}`], observedAt: msToDateTime(at(from + i)) },
+      }))
+    const past = (from: number, to: number) => ({
+      ...{ attributes: new Map(), scope: `/${to - 1}`, scopeAt: at(to - 1), scopes: scopes(from, to) },
+    })
+    await open.broker.temporal.put({ id, types: 'Room', ...past(0, 101) }, 'http')
+    open.clock.pass(1000)
+    await open.broker.temporal.append(id, past(101, 2101), 'http')
+    const part = open.broker.history(id, { timeproperty: 'modifiedAt', limit: 100 })
+    expect(part?.attributes.get('scope')?.map(({ instance }) => instance)).toEqual(scopes(0, 100))
+    expect(part?.cut).toEqual(new Set(['scope']))
+  })
 })
 
 describe('memory', () => {

@@ -47,8 +47,11 @@ describe('an uplink that compares', () => {
     const all: { id: string }[] = (await of.get(`${entities}?type=Tank&limit=1000`)).json()
     return all.toSorted((a, b) => a.id.localeCompare(b.id))
   }
-  const levels = async (of: GatewayInside, id: string): Promise<unknown> =>
-    (await of.get(`${temporal}/${id}?attrs=level&options=temporalValues`)).json()
+  /** The history of an attribute, whenever each of both lost the entity. */
+  const levels = async (of: GatewayInside, id: string): Promise<unknown> => {
+    const told: object = (await of.get(`${temporal}/${id}?attrs=level&options=temporalValues`)).json()
+    return { ...told, deletedAt: undefined }
+  }
   const endpoint = (url = `http://127.0.0.1:${port}`): object => ({
     uri: `${url}/ngsi-ld/v1`,
     notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
@@ -99,6 +102,11 @@ describe('an uplink that compares', () => {
   })
 
   it('finds nothing where nothing is missing, and sends only what is', async () => {
+    // Where something stood before goes nowhere: over there it stands where it does now.
+    const scope = ['/a', '/b'].map((value, n) => ({ type: 'Property', value, observedAt: day(n + 1, 0) }))
+    await send(site, 'POST', `${temporal}/urn:tank:11/attrs`, { scope })
+    await expectSame()
+    expect((await centre.get(`${entities}/urn:tank:11`)).json()).toMatchObject({ scope: '/b' })
     const first = await reconcile()
     expect(first).toMatchObject({
       compared: 12,
@@ -279,6 +287,33 @@ describe('an uplink that compares', () => {
     },
     60_000,
   )
+
+  it('compares with a centre that told nothing of itself until it was restored', async () => {
+    await centre.close()
+    cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
+    centre = await startCentre('centre')
+    const unknown: Record<string, number> = { '/selvedge/v1/digests': 503 }
+    const way = await createLesserBroker(port, unknown)
+    await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
+      notification: { endpoint: endpoint(way.url) },
+    })
+    await vi.waitFor(() => expect(way.asked().length).toBeGreaterThan(0), withinMs)
+    await send(site, 'POST', entities, {
+      ...{ id: 'urn:tank:new', type: 'Tank', name: { type: 'Property', value: 'new' } },
+      ...level(1, 6),
+    })
+    await vi.waitFor(async () => {
+      expect((await site.get(up)).json()).toMatchObject({ state: 'live' })
+      expect((await centre.get(`${entities}/urn:tank:new`)).status).toBe(200)
+    }, withinMs)
+    await centre.close()
+    centre = await startCentre('older')
+    delete unknown['/selvedge/v1/digests']
+    await expectSame()
+    await site.close()
+    await way.close()
+    site = await startGatewayInside(join(folders, 'site'))
+  }, 60_000)
 
   it('notices a centre that was restored from an older copy', async () => {
     await centre.close()

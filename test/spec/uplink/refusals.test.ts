@@ -59,6 +59,7 @@ it('keeps so many of each uplink, over a restart, too', async () => {
   await first.refusals.bury('busy', refused(1), letGo)
   expect(toldLetGo()).toBe(0)
 
+  await bare.door.commit((stage) => stage.write('uplink.put', 'busy', '{}'))
   const { refusals, states } = open()
   await refusals.bury('busy', refused(2), letGo)
   expect([refusals.letGo('busy'), refusals.letGo('quiet'), toldLetGo()]).toEqual([2, 0, 1])
@@ -89,6 +90,33 @@ it('keeps so many bytes of each uplink', async () => {
   told()
   expect(kept.forgone).toEqual({})
 }, 60_000)
+
+it('gives no number twice, over a restart, too', async () => {
+  const first = open()
+  await first.refusals.bury('up', refused(3), letGo)
+  await first.refusals.remove(3)
+  const { refusals, states } = open()
+  await refusals.bury('up', refused(1), letGo)
+  expect(states.refusals(9, 0).map(({ q }) => q)).toEqual([4, 2, 1])
+})
+
+it('keeps for all uplinks that are gone what it keeps for one, over a restart, too', async () => {
+  setLimit('uplinkRefusalsMax', 3)
+  const first = open()
+  for (const uplink of ['one', 'two']) await first.refusals.bury(uplink, refused(2), letGo)
+  for (const uplink of ['one', 'two']) await first.refusals.forget(uplink)
+  const left = (): readonly number[] => first.states.refusals(99, 0).map(({ q }) => q)
+  expect(left()).toEqual([4, 3, 2])
+  // One of the same name is another one.
+  await first.refusals.bury('two', refused(3), letGo)
+  expect(left()).toEqual([7, 6, 5, 4, 3, 2])
+
+  await bare.door.commit((stage) => stage.write('uplink.put', 'two', '{}'))
+  const again = open().refusals
+  await again.forget('two')
+  expect(left()).toEqual([7, 6, 5])
+  expect(Object.keys(state.forgone)).toEqual([])
+})
 
 it('lets go what is on its way to disk, too, and tells it', async () => {
   const { refusals, states } = open()

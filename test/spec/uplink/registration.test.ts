@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -128,6 +129,36 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(() => expect(here.output()).toContain('registration.failed'), within)
     centre = await startCentre(httpPort, 'another centre')
     await made()
+  }, 40_000)
+
+  it('is not put off by who answers for a centre that is away, neither as it comes nor as it goes', async () => {
+    const { httpPort } = centre
+    /** As an ingress does whose broker is not there. */
+    const ingress = async () => {
+      const server = createHttpServer((_, response) => response.writeHead(404).end('<html>404</html>'))
+      await once(server.listen(httpPort, '127.0.0.1'), 'listening')
+      return () => {
+        server.closeAllConnections()
+        return new Promise((resolve) => server.close(resolve))
+      }
+    }
+    const settings = registered({ expirySeconds: 3600, refreshSeconds: 1800 })
+    await centre.stop()
+    let gone = await ingress()
+    const here = await startEdge(settings)
+    await vi.waitFor(() => expect(here.output()).toContain('registration.failed'), within)
+    await gone()
+    centre = await startCentre(httpPort)
+    await made()
+
+    await here.stop()
+    await centre.stop()
+    gone = await ingress()
+    const without = await startEdge(undefined)
+    await vi.waitFor(() => expect(without.output()).toContain('downward.not-undone'), within)
+    await gone()
+    centre = await startCentre(httpPort)
+    await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
   }, 40_000)
 
   it('tells what changed in its settings, and what the centre refuses', async () => {

@@ -92,6 +92,29 @@ describe('an uplink', () => {
     expect((await client(centre).get(`${entities}/urn:other:1`)).status).toBe(404)
   })
 
+  it('tells nothing of the past of what its q does not select', async () => {
+    await send('POST', entities, {
+      id: 'urn:secret:1',
+      type: 'Secret',
+      pin: { type: 'Property', value: 1234 },
+      level: observed(1),
+    })
+    await send('PATCH', `${entities}/urn:secret:1/attrs`, { pin: { type: 'Property', value: 4321 } })
+    await create('urn:tank:0', 0)
+    await create('urn:tank:1', 1)
+    await subscribe({ q: 'level>0' })
+    await vi.waitFor(async () => {
+      const path = '/ngsi-ld/v1/temporal/entities/urn:tank:1?attrs=name&timeproperty=modifiedAt'
+      expect((await client(centre).get(path)).json()).toMatchObject({ name: expect.anything() })
+      expect(await tanks(centre)).toMatchObject([{ id: 'urn:tank:1' }])
+    }, withinMs)
+    await create('urn:tank:2', 2)
+    await vi.waitFor(async () => expect(await tanks(centre)).toHaveLength(2), withinMs)
+    for (const id of ['urn:secret:1', 'urn:tank:0'])
+      for (const path of [`${entities}/${id}`, `/ngsi-ld/v1/temporal/entities/${id}`])
+        expect((await client(centre).get(path)).status).toBe(404)
+  })
+
   it('catches up after a cut over which the gateway was killed', async () => {
     await create('urn:tank:1', 1)
     await create('urn:tank:2', 1)

@@ -3,6 +3,7 @@
  * happens when a source is slow, gone, or leads back to where the request came from.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -120,6 +121,111 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await here.send('POST', `${query}?local=true`, body)).status).toBe(200)
   })
 
+  test('entities of whatever type are looked for here alone, and local=false contradicts that', async () => {
+    await register({})
+    await hold(here, 'urn:all:1', {})
+    await hold(there, 'urn:all:2', {})
+    const all = { type: 'Query', entities: [{ type: '*' }] }
+    const past = { ...all, temporalQ: { timerel: 'after', timeAt: '2000-01-01T00:00:00Z' } }
+    const times = 'timerel=after&timeAt=2000-01-01T00:00:00Z'
+    const ways = [
+      ['GET', `${entities}?type=*`],
+      ['GET', `${entities}?type=%20*`],
+      ['POST', '/ngsi-ld/v1/entityOperations/query?', all],
+      ['GET', `/ngsi-ld/v1/temporal/entities?type=*&${times}&timeproperty=modifiedAt`],
+      ['POST', '/ngsi-ld/v1/temporal/entityOperations/query?', past],
+    ] as const
+    for (const [method, path, body] of ways) {
+      const answer = body === undefined ? await here.get(path) : await here.send(method, path, body)
+      expect([path, answer.status]).toEqual([path, 200])
+      expect(answer.text).not.toContain('urn:all:2')
+      const contrary = `${path}&local=false`
+      const refused = body === undefined ? await here.get(contrary) : await here.send(method, contrary, body)
+      expect([path, refused.status, refused.text]).toEqual([
+        path,
+        400,
+        expect.stringContaining('local=false'),
+      ])
+    }
+    const map = await here.send('POST', '/ngsi-ld/v1/entityMaps', all)
+    expect(map.json()).toMatchObject({ entityMap: { 'urn:all:1': ['@none'] }, linkedMaps: {} })
+  })
+
+  test('what is picked is found as if all were here: members of every entity, linked ones, geometries', async () => {
+    await register({})
+    const location = { type: 'GeoProperty', value: { type: 'Point', coordinates: [1, 2] } }
+    await hold(there, 'urn:pick:1', { flow: at(1), location })
+    const leads = { type: 'Relationship', object: 'urn:pick:3' }
+    await hold(there, 'urn:pick:2', { leads })
+    await hold(here, 'urn:pick:3', { leads: { type: 'Relationship', object: 'urn:pick:4' } })
+    await hold(here, 'urn:pick:4', { flow: at(4) })
+    const body = { type: 'Query', entities: [{ type: 'Pump' }] }
+    const shown = async (parameters: string, members: object): Promise<unknown[]> => {
+      const path = `${entities}?type=Pump&format=simplified&${encodeURI(parameters)}`
+      const posted = '/ngsi-ld/v1/entityOperations/query?format=simplified'
+      const got = (await read(path)) as unknown as { id: string }[]
+      const given = (await here.send('POST', posted, { ...body, ...members })).json()
+      expect([path, given]).toEqual([path, got])
+      return got
+    }
+    const some = await shown('pick=id,flow', { pick: ['id', 'flow'] })
+    expect(some).toHaveLength(4)
+    expect(some).toContainEqual({ id: 'urn:pick:2' })
+    const deep = { join: 'inline', joinLevel: 2, pick: ['leads{leads{flow}}'] }
+    expect(await shown('join=inline&joinLevel=2&pick=leads{leads{flow}}', deep)).toContainEqual({
+      leads: { leads: { flow: 4 } },
+    })
+    expect((await here.get(`${entities}/urn:pick:2?pick=id,flow&format=simplified`)).json()).toEqual({
+      id: 'urn:pick:2',
+    })
+    const geo = { Accept: 'application/geo+json' }
+    const query = '/ngsi-ld/v1/entityOperations/query'
+    const features = [
+      (await here.get(`${entities}?attrs=flow`, geo)).json(),
+      (await here.send('POST', query, { type: 'Query', attrs: ['flow'] }, geo)).json(),
+    ] as { features: object[] }[]
+    for (const { features: found } of features)
+      expect(found).toContainEqual(expect.objectContaining({ id: 'urn:pick:1', geometry: location.value }))
+    const feature = (await here.get(`${entities}/urn:pick:1?pick=flow`, geo)).json()
+    expect(feature).toMatchObject({ geometry: location.value })
+  })
+
+  test('linked entities that others hold are joined where the relationship says of which type they are', async () => {
+    await register({ information: [{ entities: [{ type: 'Pump' }, { type: 'Tank' }] }] })
+    const link = (object: string, objectType?: string) => ({ type: 'Relationship', object, objectType })
+    const tank = { id: 'urn:link:3', type: 'Tank', from: link('urn:link:4', 'Pump'), level: at(3) }
+    await there.send('POST', entities, tank)
+    await there.send('POST', entities, { id: 'urn:link:5', type: 'Tank', level: at(5) })
+    await hold(here, 'urn:link:1', { to: link('urn:link:3', 'Tank'), flow: at(1) })
+    await hold(here, 'urn:link:2', { to: link('urn:link:5'), other: link('urn:link:none', 'Tank') })
+    await hold(there, 'urn:link:4', { to: link('urn:link:1', 'Pump'), flow: at(4) })
+    const simple = 'type=Pump&format=simplified'
+    const all = (await read(`${entities}?${simple}&join=inline&joinLevel=2`)) as unknown as object[]
+    expect(all).toContainEqual({
+      ...{ id: 'urn:link:1', type: 'Pump', flow: 1 },
+      to: {
+        ...{ id: 'urn:link:3', type: 'Tank', level: 3 },
+        from: { id: 'urn:link:4', type: 'Pump', to: 'urn:link:1', flow: 4 },
+      },
+    })
+    // Who does not say the type links to what is here.
+    const plain = { id: 'urn:link:2', type: 'Pump', to: 'urn:link:5', other: 'urn:link:none' }
+    expect(all).toContainEqual(plain)
+    const path = `${entities}/urn:link:1?format=simplified`
+    const flat = (await read(`${path}&join=flat&joinLevel=2&pick=id,to{level,from{flow}}`)) as unknown
+    expect(flat).toEqual([
+      { id: 'urn:link:1', to: 'urn:link:3' },
+      { level: 3, from: 'urn:link:4' },
+      { flow: 4 },
+    ])
+    expect(await read(`${path}&join=inline&local=true`)).toMatchObject({ to: 'urn:link:3' })
+    const body = { type: 'Query', entities: [{ type: 'Pump', id: 'urn:link:1' }], join: 'inline' }
+    const posted = '/ngsi-ld/v1/entityOperations/query?format=simplified'
+    const told = await here.send('POST', posted, body)
+    expect(told.json()).toMatchObject([{ to: { level: 3, from: 'urn:link:4' } }])
+    expect(told.headers['ngsild-warning']).toBeUndefined()
+  })
+
   test('what has expired at a source is not shown, although it still tells it', async () => {
     const old = await startHttpGateway({ alias: 'old' })
     await register({ endpoint: old.url, management: { cacheDuration: 'PT1H' } })
@@ -157,6 +263,20 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(again.status).toBe(508)
     const reply = await here.get(`${entities}/urn:p:7`)
     expect(Object.keys(reply.json() as object).sort()).toEqual(['flow', 'id', 'there', 'type'])
+    expect(reply.headers['ngsild-warning']).toMatch(/^199 127\.0\.0\.1:\d+ "\S+ answered 508"$/)
+  })
+
+  test('what a source warns of is passed on, for what is missing there is missing here', async () => {
+    await hold(there, 'urn:p:8', { there: at(2) })
+    await register({})
+    await register({ endpoint: 'http://127.0.0.1:9' }, there)
+    const gone = expect.stringMatching(/^111 127\.0\.0\.1:9 "/)
+    for (const path of [`${entities}/urn:p:8`, `${entities}?type=Pump`, '/ngsi-ld/v1/types']) {
+      const reply = await here.get(path)
+      expect([reply.status, reply.headers['ngsild-warning']]).toEqual([200, gone])
+    }
+    const nowhere = await here.get(`${entities}/urn:p:nowhere`)
+    expect([nowhere.status, nowhere.headers['ngsild-warning']]).toEqual([404, gone])
   })
 
   test('a source speaks only of the datasets it names, and of the present only without an interval', async () => {
@@ -213,6 +333,16 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       expect([reply.status, reply.json()]).toEqual([200, []])
       expect(reply.headers['ngsild-warning']).toMatch(/^111 127\.0\.0\.1:\d+ "/)
       expect(reply.headers['age']).toBeUndefined()
+    })
+
+    test('is warned of, as are many others, in no more than clients can take', async () => {
+      for (let i = 0; i < 150; i++) await register({ endpoint: 'http://127.0.0.1:9' })
+      const reply = await here.get(`${entities}?type=Pump`)
+      expect(reply.status).toBe(200)
+      const warnings = String(reply.headers['ngsild-warning']).split(/, (?=\d{3} )/)
+      const [, others] = /^199 - "and (\d+) more"$/.exec(warnings.pop()!) ?? []
+      expect(warnings.length + Number(others)).toBe(150)
+      expect(warnings.join('').length).toBeLessThanOrEqual(limits.warningsBytesMax.value)
     })
 
     test('is stood in for by its last known copy, marked with its age, where copies are allowed', async () => {

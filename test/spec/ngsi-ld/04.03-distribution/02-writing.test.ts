@@ -101,6 +101,62 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(here, 'urn:p:3')).toBeUndefined()
   })
 
+  test('the tenant is named in every answer, whoever made it', async () => {
+    const tenant = { 'NGSILD-Tenant': 'acme' }
+    const information = (type: string) => [{ entities: [{ type }] }]
+    for (const [type, mode] of [
+      ['Pump', 'inclusive'],
+      ['Valve', 'redirect'],
+    ] as const) {
+      const body = {
+        type: 'ContextSourceRegistration',
+        information: information(type),
+        mode,
+        operations: ['redirectionOps', ...batchOps],
+        endpoint: 'http://127.0.0.1:9',
+      }
+      expect((await here.send('POST', registrations, body, tenant)).status).toBe(201)
+    }
+    const valve = { id: 'urn:v:acme', type: 'Valve', angle: of(1) }
+    const one = `${entities}/urn:v:acme`
+    const all = await Promise.all([
+      here.send('POST', entities, pump('urn:p:acme', { flow: of(1) }), tenant),
+      here.send('POST', entities, valve, tenant),
+      here.send('PATCH', `${one}/attrs?type=Valve`, { angle: of(2) }, tenant),
+      here.send('POST', `${operations}/create`, [pump('urn:p:two'), valve], tenant),
+      here.ask('DELETE', `${one}?type=Valve`, { headers: tenant }),
+      here.ask('DELETE', `${entities}?type=Valve`, { headers: tenant }),
+      here.get(`${one}?type=Valve`, tenant),
+      here.get(`${entities}?type=Valve`, tenant),
+      here.get('/ngsi-ld/v1/attributes/angle', tenant),
+    ])
+    expect(all.map((reply) => [reply.status, reply.headers['ngsild-tenant']])).toEqual(
+      [207, 502, 502, 207, 502, 207, 404, 200, 404].map((code) => [code, 'acme']),
+    )
+  })
+
+  test('what a source tells of its own sources is told on, with what it did itself', async () => {
+    await register({ mode: 'redirect' })
+    const further = await there.send('POST', registrations, {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }] }],
+      operations: ['redirectionOps'],
+      endpoint: 'http://127.0.0.1:9',
+    })
+    try {
+      const reply = await here.send('POST', entities, pump('urn:p:chain', { flow: of(1) }))
+      expect([reply.status, reply.json()]).toMatchObject([
+        207,
+        { success: ['urn:p:chain'], errors: [{ entityId: 'urn:p:chain', error: { status: 502 } }] },
+      ])
+      expect((reply.json() as { errors: { error: { detail: string } }[] }).errors[0]!.error.detail).toContain(
+        further.headers['location']!.split('/').at(-1)!,
+      )
+    } finally {
+      await there.ask('DELETE', further.headers['location']!)
+    }
+  })
+
   test('an operation that the responsible source does not offer is a conflict, or part of a 207', async () => {
     await exclusive('urn:p:4', { operations: ['retrieveOps'] })
     expect(await status('POST', entities, pump('urn:p:4', { flow: of(1) }))).toBe(409)
@@ -179,6 +235,51 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     ])
   })
 
+  test('a purge selects at a source what it selects here, also where its query holds question marks and slashes', async () => {
+    await register({ management: { localOnly: true } })
+    const made = pump('urn:p/colour', { flow: of(1) })
+    await there.send('POST', `${entities}?local=true`, made)
+    await there.send('POST', `${entities}?local=true`, pump('urn:p:colour', { flow: of(1) }))
+    expect(await status('DELETE', `${entities}/?type=Pump&idPattern=urn:p/?colou?r&drop=flow`)).toBe(204)
+    expect(await held(there, 'urn:p/colour')).toEqual(pump('urn:p/colour'))
+    expect(await held(there, 'urn:p:colour')).toMatchObject({ flow: 1 })
+  })
+
+  test('a purge that fails at a source names what was done here, and what each source did', async () => {
+    const gone = { endpoint: 'http://127.0.0.1:9', information: [{ entities: [{ type: 'Pump' }] }] }
+    const hold = async (gateway: HttpGateway, ...ids: readonly string[]): Promise<void> => {
+      for (const id of ids) await gateway.send('POST', `${entities}?local=true`, pump(id, { flow: of(1) }))
+    }
+    const purge = async (query: string): Promise<unknown> => {
+      const reply = await here.ask('DELETE', `${entities}?type=Pump${query}`)
+      expect([reply.status, reply.headers['content-type']]).toEqual([207, 'application/json'])
+      return reply.json()
+    }
+    const failed = { error: { status: 502 }, registrationId: expect.any(String) }
+    await register(gone)
+    await hold(here, 'urn:p:9', 'urn:p:10')
+    expect(await purge('&drop=flow')).toMatchObject({ success: ['urn:p:9', 'urn:p:10'], errors: [failed] })
+    expect(await held(here, 'urn:p:9')).toEqual(pump('urn:p:9'))
+    expect(await purge('')).toMatchObject({ success: ['urn:p:9', 'urn:p:10'], errors: [failed] })
+    expect(await held(here, 'urn:p:9')).toBeUndefined()
+    expect(await purge('')).toMatchObject({ success: [], errors: [failed] })
+
+    const further = await there.send('POST', registrations, {
+      ...{ type: 'ContextSourceRegistration', operations: ['purgeEntity'] },
+      ...gone,
+    })
+    try {
+      await register({})
+      await hold(here, 'urn:p:11', 'urn:p:12')
+      await hold(there, 'urn:p:12', 'urn:p:13')
+      const both = (await purge('')) as { success: string[]; errors: object[] }
+      expect(both.success.toSorted()).toEqual(['urn:p:11', 'urn:p:12', 'urn:p:13'])
+      expect(both.errors).toMatchObject([failed, failed])
+    } finally {
+      await there.ask('DELETE', further.headers['location']!)
+    }
+  })
+
   test('batches larger than other bodies are split as well, part by part', async () => {
     await register({ mode: 'redirect' })
     const text = 'x'.repeat(100_000)
@@ -191,7 +292,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(made.status).toBe(207)
     const { success, errors } = made.json() as { success: string[]; errors: { entityId: string }[] }
     expect(errors.map(({ entityId }) => entityId).sort()).toEqual(['urn:large:0', 'urn:large:1'])
-    expect(success).toHaveLength(88)
+    expect(success).toHaveLength(90)
     const count = async (gateway: HttpGateway, type: string) =>
       (await gateway.get(`${entities}?type=${type}&local=true&count=true&limit=0`)).headers[
         'ngsild-results-count'
@@ -201,6 +302,31 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await status('POST', `${operations}/upsert`, batch)).toBe(204)
     const local = await here.send('POST', `${operations}/create?local=true`, batch)
     expect((local.json() as { errors: object[] }).errors).toHaveLength(45)
+  })
+
+  test('what a batch says twice is done once by each, and an error the second time', async () => {
+    await register({ mode: 'inclusive' })
+    const id = 'urn:p:twice'
+    const asked = async (operation: string, items: readonly unknown[]): Promise<unknown> => {
+      const answer = await here.send('POST', `${operations}/${operation}`, items)
+      if (answer.status !== 207) return answer.status
+      const body = answer.json() as { success: string[]; errors: { error: { status: number } }[] }
+      return [body.success, body.errors.map(({ error }) => error.status)]
+    }
+    const twice = [pump(id, { flow: of(1) }), pump(id, { flow: of(2) })]
+    expect(await asked('create', twice)).toEqual([[id], [409, 409]])
+    expect([await held(here, id), await held(there, id)]).toEqual([
+      pump(id, { flow: 1 }),
+      pump(id, { flow: 1 }),
+    ])
+    expect(await asked('upsert', twice)).toBe(204)
+    expect([await held(here, id), await held(there, id)]).toEqual([
+      pump(id, { flow: 2 }),
+      pump(id, { flow: 2 }),
+    ])
+    expect(await asked('delete', [id, id])).toEqual([[id], [404, 404]])
+    await there.send('POST', entities, pump(id))
+    expect(await asked('delete', [id])).toBe(204)
   })
 
   test('local is true or false, in whatever request', async () => {

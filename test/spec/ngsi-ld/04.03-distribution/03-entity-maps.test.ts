@@ -63,6 +63,34 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(await ask('limit=2', map)).toEqual([['urn:p:1', 'urn:p:2'], map])
   })
 
+  test('what becomes of a map becomes of those that sources made with it', async () => {
+    const linkedTo = async (map: string): Promise<string> => {
+      const { linkedMaps } = (await here.get(map)).json() as { linkedMaps: Record<string, string> }
+      return linkedMaps['urn:r:1']!
+    }
+    const until = `${new Date(Date.now() + 3_600_000).toISOString().slice(0, 19)}Z`
+    const [, map] = await ask('entityMap=true')
+    const linked = await linkedTo(map)
+    const changed = await here.send('PATCH', map, { expiresAt: until })
+    expect([changed.status, changed.headers['ngsild-warning']]).toEqual([204, undefined])
+    expect((await there.get(linked)).json()).toMatchObject({ expiresAt: until })
+    expect((await here.ask('DELETE', map)).status).toBe(204)
+    expect((await there.get(linked)).status).toBe(404)
+
+    const [, alone] = await ask('entityMap=true')
+    const kept = await linkedTo(alone)
+    expect((await here.ask('DELETE', `${alone}?local=true`)).status).toBe(204)
+    expect((await there.get(kept)).status).toBe(200)
+
+    const [, gone] = await ask('entityMap=true')
+    const registration = '/ngsi-ld/v1/csourceRegistrations/urn:r:1'
+    await here.send('PATCH', registration, { endpoint: 'http://127.0.0.1:9' })
+    const warned = await here.ask('DELETE', gone)
+    expect([warned.status, warned.headers['ngsild-warning']]).toEqual([204, expect.stringMatching(/^111 /)])
+    expect((await here.get(gone)).status).toBe(404)
+    await here.send('PATCH', registration, { endpoint: there.url })
+  })
+
   test('only expiresAt can be changed; one that is gone is 404', async () => {
     const [, map] = await ask('entityMap=true&entityMapLifetime=PT1M')
     const path = map
@@ -81,6 +109,24 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect((await here.ask('DELETE', path)).status).toBe(204)
     expect((await here.get(path)).status).toBe(404)
     expect((await here.send('PATCH', path, { colour: 'red' })).status).toBe(404)
+  })
+
+  test('pages that go by one show linked entities of sources that hold nothing of the page', async () => {
+    const registration = { id: 'urn:r:tanks', type: 'ContextSourceRegistration', endpoint: there.url }
+    const information = [{ entities: [{ type: 'Tank' }] }]
+    await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', { ...registration, information })
+    const level = { type: 'Property', value: 7 }
+    await there.send('POST', entities, { id: 'urn:t:1', type: 'Tank', level })
+    const to = { type: 'Relationship', object: 'urn:t:1', objectType: 'Tank' }
+    for (const id of ['urn:v:1', 'urn:v:2']) await here.send('POST', entities, { id, type: 'Valve', to })
+    const query = `${entities}?type=Valve&join=inline&format=simplified`
+    const first = await here.get(`${query}&limit=1&entityMap=true`)
+    const named = { 'NGSILD-EntityMap': first.headers['ngsild-entitymap']! }
+    const shown = (id: string) => [{ id, type: 'Valve', to: { id: 'urn:t:1', type: 'Tank', level: 7 } }]
+    expect([first.status, first.json()]).toEqual([201, shown('urn:v:1')])
+    const second = await here.get(`${query}&limit=1&offset=1`, named)
+    expect([second.status, second.json()]).toEqual([200, shown('urn:v:2')])
+    await here.ask('DELETE', '/ngsi-ld/v1/csourceRegistrations/urn:r:tanks')
   })
 
   test('one that is gone is made anew', async () => {
@@ -125,6 +171,11 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     })
     expect([posted.status, posted.json()]).toMatchObject([201, { entityMap: { 'urn:p:1': ['@none'] } }])
     expect((await here.get(maps)).status).toBe(400)
+    const part = await here.get(`${maps}?type=Pump&limit=1&count=true&entityMap=true`)
+    expect([part.status, part.headers['ngsild-results-count']]).toEqual([201, '4'])
+    expect((part.json() as typeof map).entityMap).toEqual(map.entityMap)
+    for (const wrong of ['entityMap=false', 'entityMap=TRUE', 'pageKey=x'])
+      expect([wrong, (await here.get(`${maps}?type=Pump&${wrong}`)).status]).toEqual([wrong, 400])
     expect((await here.get(`${maps}?type=Pump&entityMapLifetime=soon`)).status).toBe(400)
     expect((await here.get(`${entities}?type=Pump&entityMapLifetime=PT1H`)).status).toBe(400)
   })

@@ -205,6 +205,15 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(asked).toEqual([])
     })
 
+    test('what an answer says in a context that cannot be had is left out, with a warning', async () => {
+      await register({})
+      const told = { id: 'urn:p:1', type: 'Pump', '@context': 'http://127.0.0.1:9/context.jsonld' }
+      answer = { status: 200, body: [told] }
+      const found = await here.get(`${entities}?type=http://x.org/Pump`)
+      expect([found.status, found.json()]).toEqual([200, []])
+      expect(found.headers['ngsild-warning']).toMatch(/^199 .*127\.0\.0\.1:9/)
+    })
+
     test('the context of an answer may be hosted in the tenant that asks', async () => {
       const tenant = { 'NGSILD-Tenant': 'works' }
       const theirs = await hosted(german, tenant)

@@ -105,6 +105,14 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect((await bodies(2))[1]!.data).toMatchObject([{ flow: 2 }])
   })
 
+  test('a source that is only asked for what it holds itself has a subscription of that, and loses it', async () => {
+    const registration = await register({ management: { localOnly: true } })
+    await subscribe({})
+    expect(await passedOn(1)).toMatchObject([{ localOnly: true }])
+    await here.ask('DELETE', registration)
+    await passedOn(0)
+  })
+
   test('only what is claimed is asked for, and only what is claimed is told', async () => {
     await register({
       information: [{ entities: [{ type: 'Pump', id: 'urn:p:2' }], propertyNames: ['flow'] }],

@@ -208,15 +208,18 @@ describe('an item that cannot be read', () => {
 })
 
 describe('a body that is no batch', () => {
-  it.each(['create', 'upsert', 'update', 'delete'])('shall be refused whole by %s', async (operation) => {
-    for (const body of [{}, [], [null], [thing(freshId()), null], 'text']) {
-      const answer = await gateway.ask('POST', `${path}/${operation}`, {
-        body: JSON.stringify(body),
-        headers: { 'Content-Type': 'application/json' },
-      })
-      expect([answer.status, JSON.stringify(body)]).toEqual([400, JSON.stringify(body)])
-    }
-  })
+  it.each(['create', 'upsert', 'update', 'merge', 'delete'])(
+    'shall be refused whole by %s',
+    async (operation) => {
+      for (const body of [{}, [], [null], [thing(freshId()), null], 'text']) {
+        const answer = await gateway.ask('POST', `${path}/${operation}`, {
+          body: JSON.stringify(body),
+          headers: { 'Content-Type': 'application/json' },
+        })
+        expect([answer.status, JSON.stringify(body)]).toEqual([400, JSON.stringify(body)])
+      }
+    },
+  )
 
   it('shall be refused with 413 when it has more than 10,000 items', async () => {
     const answer = await gateway.send('POST', `${path}/delete`, Array(10_001).fill('urn:x:1'))

@@ -189,6 +189,23 @@ describe('deleting', () => {
     expect(await valuesOf(id)).toEqual([0, 1])
   })
 
+  it('with types only where the entity has, or had, such types', async () => {
+    const came = await created({ speed: speeds(1) })
+    const gone = freshId('Vehicle')
+    await gateway.send('POST', '/ngsi-ld/v1/entities', { id: gone, type: ['Vehicle', 'Boat'] })
+    await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${gone}`)
+    for (const id of [came, gone]) {
+      const outcomes = [
+        await gateway.ask('DELETE', `${temporal}/${id}?type=Plane`),
+        await gateway.get(`${temporal}/${id}`),
+        await gateway.ask('DELETE', `${temporal}/${id}?type=(`),
+        await gateway.ask('DELETE', `${temporal}/${id}?type=Plane,Vehicle`),
+        await gateway.get(`${temporal}/${id}`),
+      ]
+      expect(outcomes.map(({ status }) => status)).toEqual([404, 200, 400, 204, 404])
+    }
+  })
+
   it('the history of an entity that was created otherwise shall leave the entity, and begin anew', async () => {
     const id = freshId('Vehicle')
     const path = `/ngsi-ld/v1/entities/${id}`
@@ -230,5 +247,67 @@ describe('a deletion in the present', () => {
     expect(await valuesOf(id, 'scope', '?timeproperty=modifiedAt')).toEqual([['/a'], []])
     const [deleted] = await instancesOf(id, 'scope', '?timeproperty=deletedAt')
     expect(deleted).toMatchObject({ type: 'Property', value: [], deletedAt: expect.stringMatching(/Z$/) })
+  })
+})
+
+describe('scopes that name the time they were observed at', () => {
+  const scope = (minute: number, value: unknown) => property(value, { observedAt: at(minute) })
+  const current = async (id: string): Promise<unknown> =>
+    ((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as { scope: unknown }).scope
+
+  it('shall all be in the evolution, and the newest be those of the entity', async () => {
+    const id = await created({ scope: [scope(2, ['/b', '/c']), scope(0, '/a')] })
+    const told = [
+      { ...scope(0, ['/a']), instanceId: expect.any(String) },
+      { ...scope(2, ['/b', '/c']), instanceId: expect.any(String) },
+    ]
+    expect(await instancesOf(id, 'scope')).toEqual(told)
+    expect(await instancesOf(id, 'scope', '?timeproperty=modifiedAt')).toEqual(told)
+    expect(await valuesOf(id, 'scope', `?timerel=after&timeAt=${at(1)}`)).toEqual([['/b', '/c']])
+    expect(await current(id)).toEqual(['/b', '/c'])
+    const count = 'options=aggregatedValues&aggrMethods=totalCount'
+    for (const query of [count, `${count}&lastN=1`])
+      expect((await gateway.get(`${temporal}/${id}?${query}`)).json()).not.toHaveProperty('scope')
+  })
+
+  it('shall join those that are there: older ones as past, each once, others of the same time in their place', async () => {
+    const id = await created({ scope: [scope(2, '/b')] })
+    const add = async (...scopes: object[]): Promise<void> => {
+      const answer = await gateway.send('POST', `${temporal}/${id}/attrs`, { scope: scopes })
+      expect([answer.status, answer.text]).toEqual([204, ''])
+    }
+    await add(scope(1, '/a'))
+    expect(await current(id)).toBe('/b')
+    await add(scope(1, '/a'), scope(3, '/c'))
+    expect(await current(id)).toBe('/c')
+    await add(scope(1, '/d'))
+    expect(await valuesOf(id, 'scope')).toEqual([['/d'], ['/b'], ['/c']])
+    expect(await current(id)).toBe('/c')
+  })
+
+  it('shall be changed and deleted one by one, and stay paths', async () => {
+    const id = await created({ scope: [scope(0, '/a'), scope(1, '/b')] })
+    const [first] = await instancesOf(id, 'scope')
+    const one = `${temporal}/${id}/attrs/scope/${first!.instanceId}`
+    for (const wrong of [5, 'no path', ['/a', 5]])
+      expect((await gateway.send('PATCH', one, { scope: [scope(0, wrong)] })).status).toBe(400)
+    expect((await gateway.send('PATCH', one, { scope: [scope(0, '/c')] })).status).toBe(204)
+    expect(await valuesOf(id, 'scope')).toEqual([['/c'], ['/b']])
+    expect((await gateway.ask('DELETE', one)).status).toBe(204)
+    expect(await valuesOf(id, 'scope')).toEqual([['/b']])
+    expect((await gateway.ask('DELETE', `${temporal}/${id}/attrs/scope`)).status).toBe(204)
+    expect(await valuesOf(id, 'scope')).toEqual([])
+    expect(await current(id)).toBe('/b')
+  })
+
+  it.each([
+    [[{ type: 'Property', value: '/a', observedAt: 'yesterday' }], /^scope.observedAt/],
+    [[scope(0, 'no path')], /^scope/],
+    [[scope(0, '/a'), { type: 'Property' }], /^scope/],
+  ])('shall be 400 for %j', async (given, detail) => {
+    const body = { id: freshId('Vehicle'), type: 'Vehicle', scope: given }
+    const answer = await gateway.send('POST', temporal, body)
+    expect(answer.status).toBe(400)
+    expect((answer.json() as { detail: string }).detail).toMatch(detail)
   })
 })

@@ -35,6 +35,33 @@ describe('PATCH of an entity', () => {
     })
   })
 
+  it('shall merge into geometries like into other values, and leave only what is one', async () => {
+    const at = (...coordinates: number[]) => ({ type: 'GeoProperty', value: { type: 'Point', coordinates } })
+    const id = await room({ a: at(1, 2), b: property(1, { c: at(1, 2) }) })
+    const merge = async (body: object, query = '') =>
+      (await gateway.send('PATCH', `${path}/${id}${query}`, body)).status
+    expect(await merge({ a: { type: 'GeoProperty', value: { coordinates: [3, 4] } } })).toBe(204)
+    expect(await read(id)).toMatchObject({ a: at(3, 4) })
+    expect(
+      await merge({ a: { value: { coordinates: [5, 6] } }, b: { c: { value: { coordinates: [7, 8] } } } }),
+    ).toBe(204)
+    expect(await read(id)).toMatchObject({ a: at(5, 6), b: property(1, { c: at(7, 8) }) })
+    expect(await merge({ a: { coordinates: [9, 9] } }, '?format=simplified')).toBe(204)
+    const before = await read(id)
+    expect(before).toMatchObject({ a: at(9, 9) })
+    for (const wrong of [
+      { coordinates: ['x'] },
+      { coordinates: nothing },
+      { type: nothing },
+      { type: 'Polygon' },
+    ]) {
+      const a = { type: 'GeoProperty', value: wrong }
+      for (const body of [{ a }, { b: { c: a } }, { d: a }, { d: property(1, { e: a }) }])
+        expect([await merge(body), JSON.stringify(body)]).toEqual([400, JSON.stringify(body)])
+    }
+    expect(await read(id)).toEqual(before)
+  })
+
   it('shall take application/merge-patch+json as JSON', async () => {
     const id = await room({ a: property(1) })
     const headers = { 'Content-Type': 'application/merge-patch+json' }
@@ -96,6 +123,8 @@ describe('PATCH of an entity', () => {
     })
     expect((await gateway.send('PATCH', `${path}/${id}?lang=fr`, { l: { value: 'un' } })).status).toBe(204)
     expect(await read(id)).toMatchObject({ l: { languageMap: { en: 'one', de: 'eins', fr: 'un' } } })
+    expect((await gateway.send('PATCH', `${path}/${id}?lang=fr`, { l: nothing })).status).toBe(204)
+    expect(await read(id)).toHaveProperty('l.languageMap', { en: 'one', de: 'eins' })
     const time = '2025-01-01T00:00:00Z'
     const both = { a: { value: 2 }, b: { value: 2 } }
     expect((await gateway.send('PATCH', `${path}/${id}?observedAt=${time}`, both)).status).toBe(204)

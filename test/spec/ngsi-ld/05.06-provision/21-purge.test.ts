@@ -55,6 +55,7 @@ describe('DELETE of entities', () => {
     ['a parameter of answers', '?type=T&limit=5'],
     ['an empty name', '?type=T&drop=a,'],
     ['a pattern of ids alone', '?idPattern=.*'],
+    ['an empty pattern of ids', '?type=Lamp&idPattern='],
     ['scopes alone', '?scopeQ=/a'],
     ['what is said of linked entities', `?type=T&q=${encodeURIComponent('a{b}==1')}`],
   ])('shall refuse %s', async (_, query) => {

@@ -125,6 +125,12 @@ describe('pages', () => {
     expect(linkOf(first.headers['link'], 'prev')).toBeUndefined()
   })
 
+  it('shall lead on with all of a query that holds a question mark', async () => {
+    const answer = await gateway.get(`${path}?type=Car&limit=1&q=brand~=%22B?%22;speed>116`)
+    const next = linkOf(answer.headers['link'], 'next')!
+    expect(((await gateway.get(next)).json() as { id: string }[]).map(({ id }) => id)).toEqual([car(118)])
+  })
+
   it('shall be counted with count=true', async () => {
     const counted = await gateway.get(`${path}?type=Car&limit=2&count=true`)
     expect([counted.headers['ngsild-results-count'], (counted.json() as object[]).length]).toEqual(['120', 2])
@@ -172,6 +178,11 @@ describe('a query that is refused', () => {
     ['type=Car&georel=within&geometry=Polygon&coordinates=[[0,0]]', /geometry|coordinates/],
     ['type=Car&geometry=Point', /georel/],
     ['type=%ff', /percent/],
+    ['type=Car&idPattern=', /^idPattern: is an empty/],
+    ['type=Car&expandValues=', /expandValues/],
+    ['type=Car&expandValues=a<b', /expandValues/],
+    ['type=Car&jsonKeys=', /jsonKeys/],
+    ['type=*&local=false', /local=false/],
   ])('%s shall be 400 that says why', async (query, detail) => {
     const answer = await gateway.get(`${path}?${query}`)
     expect([query, answer.status]).toEqual([query, 400])

@@ -46,6 +46,19 @@ it('shall give all instances of all attributes, each with an id of its own', asy
   expect(new Set(evolution.speed.map(({ instanceId }) => instanceId)).size).toBe(4)
 })
 
+it('shall be 404 where the entity has other types than are asked for', async () => {
+  const statuses = async (query: string): Promise<number[]> =>
+    Promise.all(
+      ['Sensor', 'Room,Sensor', '*', 'Room', 'Sensor;Room', '('].map(
+        async (type) => (await gateway.get(`${path}?type=${type}${query}`)).status,
+      ),
+    )
+  expect(await statuses('')).toEqual([200, 200, 200, 404, 404, 400])
+  expect(await statuses('&format=aggregatedValues&aggrMethods=max&attrs=speed')).toEqual([
+    200, 200, 200, 404, 404, 400,
+  ])
+})
+
 describe('a window', () => {
   it.each([
     [`timerel=before&timeAt=${at(20)}`, [0, 1]],
@@ -132,6 +145,33 @@ it('shall outlive the entity', async () => {
   expect(evolution.speed[0]).toMatchObject({ value: 1, observedAt: at(0) })
   expect(evolution).toMatchObject({ createdAt })
   expect(evolution.deletedAt >= createdAt).toBe(true)
+  const plain = (await gateway.get(`/ngsi-ld/v1/temporal/entities/${gone}`)).json()
+  expect(plain).toMatchObject({ deletedAt: evolution.deletedAt })
+  expect(plain).not.toHaveProperty('createdAt')
+})
+
+describe('what one commit made', () => {
+  const temporal = '/ngsi-ld/v1/temporal/entities'
+  const values = async (path: string): Promise<unknown[]> =>
+    ((await gateway.get(path)).json() as { speed: Instance[] }).speed.map(({ value }) => value)
+
+  it('shall be told in the order of the requests, of the last ones too', async () => {
+    const same = 'urn:ngsi-ld:Sensor:batch'
+    const items = [7, 8, 9].map((value) => ({ id: same, type: 'Sensor', speed: property(value) }))
+    await gateway.send('POST', '/ngsi-ld/v1/entityOperations/upsert?options=update', items)
+    const path = `${temporal}/${same}?timeproperty=modifiedAt`
+    expect(await values(path)).toEqual([7, 8, 9])
+    expect(await values(`${path}&lastN=2`)).toEqual([8, 9])
+    expect(await values(`${path}&lastN=1`)).toEqual([9])
+  })
+
+  it('shall be told in the order of its observation, where it came as one history', async () => {
+    const same = 'urn:ngsi-ld:Sensor:history'
+    const speed = [3, 1, 0, 2].map((second) => property(second, { observedAt: at(second) }))
+    await gateway.send('POST', temporal, { id: same, type: 'Sensor', speed })
+    expect(await values(`${temporal}/${same}?timeproperty=createdAt`)).toEqual([0, 1, 2, 3])
+    expect(await values(`${temporal}/${same}?timeproperty=modifiedAt&lastN=1`)).toEqual([3])
+  })
 })
 
 it('more instances than an answer holds shall come in parts that join without a gap', async () => {

@@ -73,7 +73,14 @@ it('shall be asked for by POST as well', async () => {
   ])
   const sums = { type: 'Query', entities, temporalQ, aggrParams: { aggrMethods: ['sum'] } }
   expect((await post(sums, '?options=aggregatedValues')).status).toBe(200)
+  const unsaid = await post({ ...sums, aggrParams: {} }, '?options=aggregatedValues')
+  expect([unsaid.status, unsaid.text]).toEqual([400, expect.stringContaining('aggrParams.aggrMethods')])
+  const inBody = await post({ type: 'Query', entities, temporalQ, aggrParams: {} })
+  expect(inBody.status).toBe(400)
   expect((await post({ type: 'Query', entities })).status).toBe(400)
+  const query = { type: 'Query', entities, temporalQ }
+  for (const twice of ['?timerel=before', `?timeAt=${at(1)}`, '?lastN=2'])
+    expect([twice, (await post(query, twice)).text]).toEqual([twice, expect.stringContaining('given twice')])
   expect((await post({ type: 'Query', entities, temporalQ: { timeRel: 'after' } })).status).toBe(400)
 })
 

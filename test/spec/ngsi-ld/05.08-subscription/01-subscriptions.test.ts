@@ -54,6 +54,40 @@ describe('a new subscription', () => {
     expect(again.status).toBe(409)
   })
 
+  it('shall be of this gateway alone with local=true, to be changed and deleted here alone', async () => {
+    const registration = {
+      id: freshId('ContextSourceRegistration'),
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Elsewhere' }] }],
+      endpoint: 'http://127.0.0.1:9',
+    }
+    await gateway.send('POST', '/ngsi-ld/v1/csourceRegistrations', registration)
+    const everything = { type: 'Subscription', notification: { endpoint } }
+    const created = await gateway.send('POST', `${path}?local=true`, everything)
+    const shared = await gateway.send('POST', `${path}?local=false`, minimal)
+    const here = created.headers['location']!
+    const narrow = (await gateway.send('POST', `${path}?local=true`, minimal)).headers['location']!
+    const there = shared.headers['location']!
+    expect((await gateway.get(here)).json()).toMatchObject({ localOnly: true })
+    expect((await gateway.get(there)).json()).not.toHaveProperty('localOnly')
+    const change = { subscriptionName: 'renamed' }
+    const outcomes = [
+      await gateway.send('PATCH', `${here}?local=true`, change),
+      await gateway.send('PATCH', `${narrow}?local=true`, { localOnly: false }),
+      await gateway.send('PATCH', `${narrow}?local=true`, { localOnly: null }),
+      await gateway.send('PATCH', `${there}?local=true`, change),
+      await gateway.ask('DELETE', `${there}?local=true`),
+      await gateway.ask('DELETE', `${here}?local=true`),
+      await gateway.ask('DELETE', `${there}?local=false`),
+      await gateway.send('POST', `${path}?local=true`, { ...minimal, localOnly: false }),
+      await gateway.send('POST', `${path}?local=yes`, minimal),
+    ]
+    expect(outcomes.map(({ status }) => status)).toEqual([204, 400, 400, 422, 422, 204, 204, 400, 400])
+    await gateway.ask('DELETE', `/ngsi-ld/v1/csourceRegistrations/${registration.id}`)
+    const alone = (await gateway.send('POST', path, minimal)).headers['location']!
+    expect((await gateway.ask('DELETE', `${alone}?local=true`)).status).toBe(204)
+  })
+
   it('shall take the names that first clients use', async () => {
     const created = await gateway.send('POST', path, { ...minimal, name: 'old', expires: inOneHour() })
     expect(created.status).toBe(201)

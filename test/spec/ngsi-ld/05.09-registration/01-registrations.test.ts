@@ -54,6 +54,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     ['entities without type', { information: [{ entities: [{ id: 'urn:p:1' }] }] }],
     ['an unknown mode', { mode: 'loud' }],
     ['a tenant that no header can name', { tenant: 'a\r\nX-B: c' }],
+    ['an empty pattern of ids', { information: [{ entities: [{ type: 'Pump', idPattern: '' }] }] }],
     ['an unknown operation', { operations: ['sing'] }],
     ['expiry in the past', { expiresAt: '2018-11-29T14:53:15Z' }],
     [
@@ -97,6 +98,36 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await gateway.send('POST', '/ngsi-ld/v1/entities', held)).status).toBe(201)
     expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['angle']) })).status).toBe(409)
     expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['flow']) })).status).toBe(201)
+  })
+
+  test('the null of NGSI-LD removes a member as that of JSON does, and is no value of one', async () => {
+    const nothing = 'urn:ngsi-ld:null'
+    expect((await register({ id: 'urn:r:null', description: 'd', tenant: 't', hall: 7 })).status).toBe(201)
+    const patch = { description: nothing, tenant: null, hall: nothing }
+    expect((await gateway.send('PATCH', `${path}/urn:r:null`, patch)).status).toBe(204)
+    expect((await gateway.get(`${path}/urn:r:null`)).json()).toEqual({
+      ...base,
+      id: 'urn:r:null',
+      mode: 'inclusive',
+      operations: ['federationOps'],
+    })
+    expect((await gateway.send('PATCH', `${path}/urn:r:null`, { endpoint: nothing })).status).toBe(400)
+    for (const members of [{ description: nothing }, { tenant: nothing }, { hall: nothing }, { hall: null }])
+      expect((await register(members)).status).toBe(400)
+  })
+
+  test('one that claims nothing anew can be changed although such data came to be held here', async () => {
+    const path1 = `${path}/urn:x:kept`
+    const names = (...propertyNames: string[]) => ({
+      information: [{ entities: [{ id: 'urn:v:3', type: 'Valve' }], propertyNames }],
+    })
+    expect((await register({ id: 'urn:x:kept', mode: 'exclusive', ...names('angle') })).status).toBe(201)
+    const held = { id: 'urn:v:3', type: 'Valve', angle: { type: 'Property', value: 1 }, flow: 2 }
+    expect((await gateway.send('POST', '/ngsi-ld/v1/entities?local=true', held)).status).toBe(201)
+    const patch = { endpoint: 'http://moved.example', ...names('angle') }
+    expect((await gateway.send('PATCH', path1, patch)).status).toBe(204)
+    expect((await gateway.send('PATCH', path1, names('angle', 'flow'))).status).toBe(409)
+    expect((await gateway.send('PATCH', path1, { mode: 'redirect' })).status).toBe(409)
   })
 
   test('the same id twice is 409', async () => {
@@ -190,7 +221,10 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
   })
 
   test('asks for something: nothing at all and broken parts are 400', async () => {
-    for (const query of ['', '?id=urn:a:b', '?type=Lamp&q=(x', '?type=Lamp&timerel=before', '?georel=within'])
+    const broken = ['q=(x', 'timerel=before', 'idPattern=', 'lang=', 'lang=en;q=high'].map(
+      (part) => `?type=Lamp&${part}`,
+    )
+    for (const query of ['', '?id=urn:a:b', '?georel=within', ...broken])
       expect([query, (await gateway.get(path + query)).status]).toEqual([query, 400])
   })
 })

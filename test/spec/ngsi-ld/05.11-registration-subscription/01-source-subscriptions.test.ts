@@ -1,30 +1,14 @@
 /**
  * Subscriptions to registrations of context sources against a whole gateway: who is told of what, and why.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
-import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { wholeGatewayOfFile } from '#test/kit/whole-gateway-of-file.ts'
 
 const registrations = '/ngsi-ld/v1/csourceRegistrations'
 const subscriptions = '/ngsi-ld/v1/csourceSubscriptions'
 
 describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', () => {
-  let folder: string
-  let gateway: GatewayInside
-  let receiver: Receiver
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'selvedge-csource-'))
-    gateway = await startGatewayInside(folder)
-    receiver = await createReceiver()
-  })
-  afterAll(async () => {
-    await gateway.close()
-    await receiver.down()
-    rmSync(folder, { recursive: true })
-  })
+  const gateway = wholeGatewayOfFile()
 
   const register = (id: string, types: readonly string[]) =>
     gateway.send('POST', registrations, {
@@ -37,7 +21,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     gateway.send('POST', subscriptions, {
       id,
       type: 'Subscription',
-      notification: { endpoint: { uri: receiver.url() } },
+      notification: { endpoint: { uri: gateway.receiver.url() } },
       ...members,
     })
   interface Told {
@@ -46,7 +30,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     readonly data: readonly { readonly id: string; readonly information: unknown }[]
   }
   const toldTo = (id: string) =>
-    receiver
+    gateway.receiver
       .taken()
       .map(({ body }) => JSON.parse(body) as Told & { subscriptionId: string })
       .filter(({ subscriptionId }) => subscriptionId === id)
@@ -56,8 +40,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await register('urn:r:1', ['Pump', 'Valve'])).status).toBe(201)
     expect((await subscribe('urn:s:1', { entities: [{ type: 'Pump' }] })).status).toBe(201)
     expect((await register('urn:r:2', ['Lamp'])).status).toBe(201)
-    await gateway.close()
-    gateway = await startGatewayInside(folder)
+    await gateway.restart()
     expect((await register('urn:r:3', ['Pump'])).status).toBe(201)
     const information = [{ entities: [{ type: 'Lamp' }] }]
     expect((await gateway.send('PATCH', `${registrations}/urn:r:3`, { registrationName: 'x' })).status).toBe(
@@ -74,7 +57,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
       [kind, 'noLongerMatching', ['urn:r:3']],
       [kind, 'noLongerMatching', ['urn:r:1']],
     ])
-    const [first] = receiver.taken().map(({ body }) => JSON.parse(body) as Told)
+    const [first] = gateway.receiver.taken().map(({ body }) => JSON.parse(body) as Told)
     expect(first!.data[0]!.information).toEqual([{ entities: [{ type: 'Pump' }] }])
     const shown = (await gateway.get(`${subscriptions}/urn:s:1`)).json() as { notification: object }
     expect(shown.notification).toMatchObject({ status: 'ok', timesSent: 5 })
@@ -103,7 +86,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
   })
 
   test('with throttling tell one change at most in that time; what is about entities is refused', async () => {
-    const endpoint = { uri: receiver.url() }
+    const endpoint = { uri: gateway.receiver.url() }
     expect((await subscribe('urn:s:4', { entities: [{ type: 'Fan' }], throttling: 60 })).status).toBe(201)
     await register('urn:r:fan1', ['Fan'])
     await register('urn:r:fan2', ['Fan'])
@@ -124,7 +107,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
       information: [{ entities: [{ type: 'Oven' }], propertyNames }],
       endpoint: 'http://source.example',
     })
-    const notification = { attributes: ['heat'], endpoint: { uri: receiver.url() } }
+    const notification = { attributes: ['heat'], endpoint: { uri: gateway.receiver.url() } }
     expect((await subscribe('urn:s:8', { entities: [{ type: 'Oven' }], notification })).status).toBe(201)
     await gateway.send('POST', registrations, oven('urn:r:smoke', ['smoke']))
     await gateway.send('POST', registrations, oven('urn:r:heat', ['heat']))
@@ -141,7 +124,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     )
     const shown: { jsonldContext: string } = (await gateway.get(`${subscriptions}/urn:s:10`)).json()
     expect(shown.jsonldContext).toMatch(/\/ngsi-ld\/v1\/jsonldContexts\//)
-    const geo = { endpoint: { uri: receiver.url(), accept: 'application/geo+json' } }
+    const geo = { endpoint: { uri: gateway.receiver.url(), accept: 'application/geo+json' } }
     expect((await subscribe('urn:s:11', { entities, notification: geo })).status).toBe(400)
   })
 

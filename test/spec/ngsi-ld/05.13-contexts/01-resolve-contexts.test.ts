@@ -149,6 +149,22 @@ describe('a context elsewhere', () => {
       .toBe('https://new.example/speed')
   })
 
+  it.each([
+    ['no-store', limits.contextAgeMsMin],
+    ['max-age=1', limits.contextAgeMsMin],
+    ['max-age=99999999', limits.contextAgeMsMax],
+  ])('keeps a copy that says %s within the bounds of ages', async (control, { value }) => {
+    const net = web({ [a]: vehicle }, { 'cache-control': control })
+    const { contexts, time } = await site(net)
+    await contexts.resolve(a)
+    time.now += value - 1
+    void contexts.resolve(a)
+    expect(net.asked).toHaveLength(1)
+    time.now += 2
+    void contexts.resolve(a)
+    await expect.poll(() => net.asked.length).toBe(2)
+  })
+
   it('keeps the good copy when the newer one is no context', async () => {
     const documents: Web['documents'] = { [a]: vehicle }
     const { contexts, time, warnings } = await site(web(documents))

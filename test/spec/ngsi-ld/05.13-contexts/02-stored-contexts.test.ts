@@ -134,6 +134,7 @@ describe('a context that a user added', () => {
 
   it.each([
     ['without @context', { A: 'urn:a' }, 'BadRequestData'],
+    ['without anything in @context', { '@context': null }, 'BadRequestData'],
     ['a list', [cars], 'BadRequestData'],
     ['with a definition that no context has', { '@context': { A: 5 } }, 'BadRequestData'],
     ['with a scoped context', { '@context': { A: { '@id': 'urn:a', '@context': {} } } }, 'BadRequestData'],

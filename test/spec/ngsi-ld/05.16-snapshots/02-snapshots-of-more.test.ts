@@ -112,6 +112,36 @@ describe('a snapshot with sources', () => {
     })
   })
 
+  it('shall hold what others have of that which one of them found', async () => {
+    const other = await startHttpGateway({ alias: 'other' })
+    const part = { id: 'urn:s:1', type: 'Silo' }
+    const at = (value: number) => ({ type: 'Property', value })
+    const silos = { entities: [{ type: 'Silo' }] }
+    const ids = ['urn:r:silo:1', 'urn:r:silo:2']
+    try {
+      for (const [i, source] of [there, other].entries())
+        expect(
+          (
+            await here.send('POST', `${base}/csourceRegistrations`, {
+              id: ids[i],
+              type: 'ContextSourceRegistration',
+              information: [silos],
+              operations,
+              endpoint: source.url,
+            })
+          ).status,
+        ).toBe(201)
+      await there.send('POST', `${base}/entities`, { ...part, level: at(1) })
+      await other.send('POST', `${base}/entities`, { ...part, heat: at(2) })
+      const taken = await take({ snapshotQueries: [{ type: 'Query', ...silos, q: 'level==1' }] })
+      const found = await here.get(`${base}/entities?type=Silo&options=keyValues`, from(taken))
+      expect(found.json()).toEqual([{ ...part, level: 1, heat: 2 }])
+    } finally {
+      for (const id of ids) await here.ask('DELETE', `${base}/csourceRegistrations/${id}`)
+      await other.close()
+    }
+  })
+
   it('shall be partial where one of them cannot be reached', async () => {
     await register('urn:r:2', 'http://127.0.0.1:9')
     const nothing = { type: 'Query', entities: [{ type: 'Boat' }] }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatVersion } from '#store/schema.ts'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
+import { startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const gateway = gatewayOfFile()
 const entities = '/ngsi-ld/v1/entities'
@@ -192,4 +193,20 @@ describe('a tenant', () => {
 it('a body sent with GET shall be read to its end and hurt nobody', async () => {
   const answer = await gateway.ask('GET', '/health/live', { body: { some: 'thing' } })
   expect(answer.status).toBe(200)
+})
+
+it.each(['1.1.2', '1.8', '1.9'] as const)('names the core @context of the profile %s', async (profile) => {
+  const site = await startHttpGateway({ profile })
+  try {
+    await site.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:k:1', type: 'K' })
+    // That of the first version has no version in its name.
+    const version = profile === '1.1.2' ? '' : `-v${profile}`
+    const found = await site.get('/ngsi-ld/v1/entities?type=K')
+    expect(found.headers['link']).toContain(`/ngsi-ld-core-context${version}.jsonld>`)
+    // Since 1.9 a query that makes an entity map says that it did.
+    const mapped = await site.get('/ngsi-ld/v1/entities?type=K&entityMap=true')
+    expect([mapped.status, mapped.json()]).toMatchObject([profile === '1.9' ? 201 : 200, [{ id: 'urn:k:1' }]])
+  } finally {
+    await site.close()
+  }
 })

@@ -3,18 +3,19 @@
  * on the machine.
  */
 import { expect, it } from 'vitest'
+import { createLook, type Holding } from './collection.ts'
 import { limits } from './limits.ts'
-import { createLook } from './quiet-collection.ts'
 
 const base = 30_000_000
 
 function site() {
-  const state = { bytes: base, live: base, share: 0, collections: 0 }
+  const state = { bytes: base, live: base, share: 0, collections: 0, released: [] as Holding[] }
   const look = createLook({
     collect() {
       state.collections++
       state.bytes = state.live
     },
+    release: (what) => void state.released.push(what),
     residentBytes: () => state.bytes,
     busyShare: () => state.share,
   })
@@ -25,13 +26,23 @@ it('collects once it is quiet and there is enough to gain', () => {
   const { state, look } = site()
   look()
   state.bytes += limits.memoryExcessBytes.value
-  state.share = 0.5
+  state.share = 0.6
   look()
-  expect(state.collections).toBe(0)
+  expect(state).toMatchObject({ collections: 0, released: [] })
   state.share = 0
   look()
   look()
-  expect(state).toMatchObject({ collections: 1, bytes: base })
+  expect(state).toMatchObject({ collections: 1, bytes: base, released: ['caches'] })
+})
+
+it('gives back what is free beside a light load, once in two minutes', () => {
+  const { state, look } = site()
+  state.share = 0.4
+  look()
+  expect(state.released).toEqual([])
+  state.bytes += limits.memoryExcessBytes.value
+  for (let i = 0; i < 121; i++) look()
+  expect(state).toMatchObject({ collections: 0, released: ['free', 'free'] })
 })
 
 it('leaves alone what has grown for good', () => {
@@ -55,9 +66,16 @@ it('notices growth from the lowest point, which V8 may reach on its own', () => 
 
 it('does nothing in a process that cannot collect', () => {
   let bytes = base
-  const look = createLook({ collect: undefined, residentBytes: () => bytes, busyShare: () => 0 })
+  const released: Holding[] = []
+  const look = createLook({
+    collect: undefined,
+    release: (what) => void released.push(what),
+    residentBytes: () => bytes,
+    busyShare: () => 0,
+  })
   bytes *= 4
-  expect(look).not.toThrow()
+  look()
+  expect(released).toEqual([])
 })
 
 it('lets two minutes pass between collections', () => {
@@ -67,4 +85,22 @@ it('lets two minutes pass between collections', () => {
     look()
   }
   expect(state.collections).toBe(2)
+})
+
+it('lets twenty looks pass where there was a load since the last one', () => {
+  const { state, look } = site()
+  const lookOften = (looks: number): number => {
+    for (let i = 0; i < looks; i++) {
+      state.bytes = base + limits.memoryExcessBytes.value
+      look()
+    }
+    return state.collections
+  }
+  expect(lookOften(2)).toBe(1)
+  state.share = 0.5
+  expect(lookOften(1)).toBe(1)
+  state.share = 0
+  expect(lookOften(19)).toBe(1)
+  expect(lookOften(1)).toBe(2)
+  expect(lookOften(100)).toBe(2)
 })

@@ -1,0 +1,37 @@
+/** What a row tells as past bears the time of what was written, which in a batch may be earlier than that of its commit. */
+import { expect, it } from 'vitest'
+import type { FollowedChange } from '#broker/following.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { createPlacing } from './placing.ts'
+import { stepsOf } from './reading.ts'
+import { selectionOf } from './selection.ts'
+
+const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
+
+it('what was not observed is told as written when its batch began', () => {
+  const label = { type: 'Property', value: 'x' }
+  const entity = { id: 'urn:a', type: 'A', label } as Entity
+  const times = { created: 100, modified: 100, attributes: {} }
+  const view = {
+    ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 9 },
+    times: () => times,
+  }
+  const nothing = () => undefined
+  const ports = {
+    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => view },
+    ...{ streamOf: nothing, instanceOf: () => label, graveOf: nothing, grave: nothing },
+    ...{ gravesAfter: () => [], isFromThere: () => false },
+  }
+  const what: FollowedChange = {
+    ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
+  }
+  const row = { n: 9, at: 105, heard: undefined, what }
+  expect(stepsOf(row, () => true, ports)).toEqual([
+    {
+      ...{ kind: 'past', entity: { id: 'urn:a', type: 'A' }, heard: undefined },
+      attributes: new Map([['label', [{ ...label, modifiedAt: msToDateTime(100) }]]]),
+    },
+  ])
+})

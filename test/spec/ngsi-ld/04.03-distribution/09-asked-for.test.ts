@@ -1,0 +1,83 @@
+/**
+ * What sources are asked for, seen from one that has nothing: what a body selects, and besides the question itself the
+ * rest of entities that matched by a part, and entities that others link to.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
+import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+
+describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
+  let here: HttpGateway
+  let source: Receiver
+  beforeAll(async () => {
+    here = await startHttpGateway({ alias: 'here' })
+    source = await createReceiver()
+    source.answer(() => 404)
+    const made = await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Pump' }, { type: 'Tank' }] }],
+      operations: ['retrieveOps', 'createEntityMapQueryEntity'],
+      endpoint: source.url(''),
+    })
+    expect(made.status).toBe(201)
+  })
+  afterAll(async () => {
+    await here.close()
+    await source.down()
+  })
+  afterEach(async () => {
+    restoreLimits()
+    source.forget()
+    await here.ask('DELETE', `${entities}?local=true`)
+  })
+
+  const holdLinked = async (...tanks: readonly string[]): Promise<void> => {
+    const links = tanks.map((object, n) => [`to${n}`, { type: 'Relationship', object, objectType: 'Tank' }])
+    const body = { id: 'urn:p:1', type: 'Pump', flow: 2, ...Object.fromEntries(links) }
+    expect((await here.send('POST', `${entities}?local=true`, body)).status).toBe(201)
+  }
+  const asked = (): object[] =>
+    source.received.map(({ path }) => Object.fromEntries(new URLSearchParams(path.split('?')[1])))
+  const query = `${entities}?type=Pump&join=inline`
+
+  test.each([
+    { type: 'Pump', id: 'urn:p:2' },
+    { '@type': 'Pump', '@id': 'urn:p:2' },
+  ])('for what the selectors of a body select, under either name: %j', async (selector) => {
+    const body = { type: 'Query', entities: [selector] }
+    const found = await here.send('POST', '/ngsi-ld/v1/entityOperations/query', body)
+    expect([found.status, found.json()]).toEqual([200, []])
+    expect(asked()).toEqual([{ type: 'Pump', id: 'urn:p:2', options: 'sysAttrs' }])
+  })
+
+  test('besides once for each part and each linked entity, and makes no entity maps of these', async () => {
+    await holdLinked('urn:t:1', 'urn:t:2')
+    expect((await here.get(`${query}&q=flow%3E1&entityMap=true`)).status).toBe(201)
+    expect(asked()).toEqual([
+      { type: 'Pump', q: 'flow>1', options: 'sysAttrs', entityMap: 'true' },
+      { type: 'Pump', id: 'urn:p:1', options: 'sysAttrs' },
+      { type: 'Tank', id: 'urn:t:1,urn:t:2', options: 'sysAttrs' },
+    ])
+  })
+
+  test('besides for an id that holds a comma alone, so that others are not taken for parts of it', async () => {
+    await holdLinked('urn:t:1,2', 'urn:t:3')
+    expect((await here.get(query)).status).toBe(200)
+    expect(source.received.slice(1).map(({ path }) => path.slice(entities.length))).toEqual([
+      '?id=urn%3At%3A3&options=sysAttrs&type=Tank',
+      '/urn%3At%3A1%2C2?options=sysAttrs',
+    ])
+  })
+
+  test('besides for no more linked entities than an answer may join', async () => {
+    setLimit('joinedEntitiesMax', 2)
+    await holdLinked('urn:t:1', 'urn:t:2')
+    expect([(await here.get(query)).status, source.received.length]).toEqual([200, 2])
+    await here.ask('DELETE', `${entities}?local=true`)
+    await holdLinked('urn:t:1', 'urn:t:2', 'urn:t:3')
+    expect([(await here.get(query)).status, source.received.length]).toEqual([403, 3])
+  })
+})

@@ -1,0 +1,102 @@
+/**
+ * Times that wait to be put right go to nobody, not by a comparison either that was under way when the clock was doubted.
+ * The other broker is made up; what is compared is real.
+ */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '#base/clock.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { createBoard } from '#test/kit/board.ts'
+import { historyOf, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { createCentre } from '#uplink/centre.ts'
+import { createPlacing } from '#uplink/placing.ts'
+import type { Step } from '#uplink/plan.ts'
+import { createPresent } from '#uplink/present.ts'
+import { readingOf } from '#uplink/reading.ts'
+import { createReconciler, newTask } from '#uplink/reconcile.ts'
+import { selectionOf } from '#uplink/selection.ts'
+
+const id = 'urn:x:1'
+const day = 86_400_000
+
+let temporary: ReturnType<typeof temporaryFolder>
+let site: ReturnType<typeof createBoard>
+let clock: ReturnType<typeof site.start>
+let open: OpenBroker
+beforeEach(async () => {
+  temporary = temporaryFolder()
+  site = createBoard()
+  site.machine.wrongBy = 0
+  site.machine.setAt = 1
+  clock = site.start()
+  open = await openBroker(temporary.folder, { clock })
+})
+afterEach(async () => {
+  await open.close()
+  temporary.remove()
+})
+
+/** As the intake does, with the time of the reception. */
+const observe = (value: number): Promise<unknown> => {
+  const time = clock.now()
+  return open.main.door.commit((stage) => {
+    const stretch = clock.trust!.stretch()
+    const told = stretch === undefined ? stage : stage.unset(stretch, new Set([time]))
+    const stream = open.main.streams.open(told, open.main.documents.find(told, id)!, 'a', '')
+    open.main.observer.observeStream(told, stream, time, value, false)
+  })
+}
+
+/** Compares with a broker that holds nothing of the past; something happens before the histories are read here. */
+function compareHistories(
+  { following, digests }: OpenBroker['inside'],
+  {
+    meanwhile,
+    deliver,
+  }: { meanwhile: () => Promise<void>; deliver: (step: Step & { kind: 'past' }) => void },
+): Promise<boolean> {
+  const placing = createPlacing(undefined)
+  const selection = selectionOf({ notification: {} } as Subscription)
+  const reading = readingOf(following, { selection, placing }, () => false)
+  const present = createPresent({ following, reading, state: { position: following.position() } })
+  const answer = { status: 200, headers: {}, text: '{"histories":{}}' }
+  const peer = { exchange: () => Promise.resolve(answer), close: () => undefined }
+  const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'a' }, clock)
+  const reconciler = createReconciler({
+    ...{ following, digests, centre, live: centre, present, reading, alias: 'a', types: undefined },
+    // It always answers.
+    until: (ask) => ask() as Promise<never>,
+    ready: () => Promise.resolve(true),
+    isStopped: () => false,
+    deliver(layer) {
+      for (const step of layer.steps) if (step.kind === 'past') deliver({ ...step, kind: 'past' })
+      return Promise.resolve(true)
+    },
+    deliverNow: () => meanwhile().then(() => true),
+    settle: () => Promise.resolve(true),
+  })
+  return reconciler.portion({ ...newTask(0, { reason: 'asked' }), phase: 'histories', after: 0 })
+}
+
+it('leaves out what came since, whose times wait to be put right', async () => {
+  const foretold = msToDateTime(systemClock.now() + day)
+  const a = { type: 'Property', value: 0, observedAt: msToDateTime(systemClock.now() - day) }
+  await open.broker.create({ id, type: 'T', a } as Entity, 'http')
+  // What comes now is older than what is current.
+  await open.broker.partial(id, 'a', { value: 100, observedAt: foretold }, { by: 'http' })
+  await observe(1)
+  const told: unknown[] = []
+  const compared = await compareHistories(open.inside, {
+    async meanwhile() {
+      site.machine.wrongBy = 30 * day
+      clock.look()
+      expect(open.inside.following.isHeld()).toBe(true)
+      await observe(2)
+    },
+    deliver: (step) => told.push(...step.attributes.get('a')!.map(({ value }) => value)),
+  })
+  expect(compared).toBe(true)
+  expect(told).toEqual([0, 1, 100])
+  expect(historyOf(open, id, 'a').map(([, value]) => value)).toEqual([0, 1, 2, 100])
+})
