@@ -64,6 +64,12 @@ export const limits = underTrial({
     'Documents read lately, per tenant',
     'least recently used leaves',
   ),
+  rowsMetMax: limit(
+    16_384,
+    'entities',
+    'Entities that searches read lately, remembered by number alone, per tenant',
+    'one that belongs at the same place takes it',
+  ),
   knownPagesRidsMax: limit(
     16_384,
     'entities',

@@ -45,3 +45,12 @@ it('renews what it knows and remembers nothing that nobody read', () => {
   overwrite()
   expect([0, 1].map(isKnown)).toEqual([false, false])
 })
+
+it('remembers what searches read when they meet it again, and so no page that nobody asks for twice', () => {
+  const { entities } = open()
+  expect(entities.byRids([1, 2]).map(({ rid }) => rid)).toEqual([1, 2])
+  expect(entities.knownRows([1])).toBeUndefined()
+  expect(entities.byRids([2, 3, 99]).map(({ rid }) => rid)).toEqual([2, 3])
+  expect(entities.knownRows([2])).toHaveLength(1)
+  expect([1, 3].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined])
+})

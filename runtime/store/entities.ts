@@ -116,7 +116,7 @@ export function createEntities(database: Database) {
       if (missing.length === 0) return rows as EntityRow[]
       let at = 0
       for (const values of byRids.all(JSON.stringify(missing))) {
-        const row = recent.remember(rowOf(values))
+        const row = recent.meet(rowOf(values))
         while (rids[at] !== row.rid) at++
         rows[at++] = row
       }
@@ -161,6 +161,8 @@ export function createEntities(database: Database) {
 function createRecentRows() {
   const byId = new Map<string, Recent>()
   const byRid = new Map<number, Recent>()
+  /** Rids that searches met lately, each at a place of its own: it makes way for the next that belongs there. */
+  const met = new Uint32Array(limits.rowsMetMax.value)
   let hand = byId.values()
   let bytes = 0
   const row = (entry: Recent | undefined): EntityRow | undefined => {
@@ -180,17 +182,26 @@ function createRecentRows() {
     else if (entry.isRead) entry.isRead = false
     else forget(entry.row.id)
   }
+  const remember = (row: EntityRow): EntityRow => {
+    forget(row.id)
+    const entry = { row, isRead: false }
+    byId.set(row.id, entry)
+    byRid.set(row.rid, entry)
+    bytes += bytesOf(row)
+    while (bytes > limits.documentsCachedBytes.value) makeRoom()
+    return row
+  }
   return Object.freeze({
     byId: (id: string) => row(byId.get(id)),
     byRid: (rid: number) => row(byRid.get(rid)),
     forget,
-    remember(row: EntityRow): EntityRow {
-      forget(row.id)
-      const entry = { row, isRead: false }
-      byId.set(row.id, entry)
-      byRid.set(row.rid, entry)
-      bytes += bytesOf(row)
-      while (bytes > limits.documentsCachedBytes.value) makeRoom()
+    remember,
+    /** Remembers a row that a search read, once it has met it twice: most of what a search reads is read by no other. */
+    meet(row: EntityRow): EntityRow {
+      const place = row.rid % met.length
+      const mark = row.rid >>> 0
+      if (met[place] === mark) return remember(row)
+      met[place] = mark
       return row
     },
     renew(row: EntityRow): void {

@@ -263,8 +263,8 @@ const tooMany = (most: number): Error => tooComplex(`more than ${most} entities 
 const ridsAtOnce = 65_536
 /** Entities of a walk read at once: a statement for each would cost as much again, and few are read for nothing. */
 const rowsAtOnce = 32
-/** Of a known list so many times what is wanted is asked about at once: most pass, and asking ends when enough have. */
-const listedPerWanted = 4
+/** Of a known list so many times what is wanted is asked about at first, because most pass. */
+const listedPerWanted = 1.25
 
 function storedEntity(row: EntityRow): JudgedEntity {
   return {
@@ -277,16 +277,19 @@ function storedEntity(row: EntityRow): JudgedEntity {
   }
 }
 
-/** The first `most` of the rids that pass, asked for in slices; it keeps their order. */
+/** The first `most` of the rids that pass, asked for in slices, each twice the last; it keeps their order. */
 function sifted(
   rids: readonly number[],
   passing: (slice: readonly number[], most: number) => readonly number[],
   most: number,
 ): readonly number[] {
   const found: number[] = []
-  const size = listedPerWanted * most
-  for (let first = 0; first < rids.length && found.length < most; first += size)
+  let size = Math.ceil(listedPerWanted * most)
+  for (let first = 0; first < rids.length && found.length < most; ) {
     found.push(...passing(rids.slice(first, first + size), most - found.length))
+    first += size
+    size *= 2
+  }
   return found
 }
 
@@ -324,8 +327,15 @@ function lookAt(
 }
 
 /** The rids in order, each once. */
-const ascending = (rids: readonly number[]): readonly number[] =>
-  Array.from(Float64Array.from(rids).sort()).filter((rid, i, all) => rid !== all[i - 1])
+function ascending(rids: readonly number[]): readonly number[] {
+  const kept: number[] = []
+  let last = -1
+  for (const rid of Float64Array.from(rids).sort()) {
+    if (rid !== last) kept.push(rid)
+    last = rid
+  }
+  return kept
+}
 
 type Statement = BetterSqlite3.Statement<unknown[]>
 
