@@ -2,43 +2,28 @@
  * Entities whose ids hold what parts the ids of a list, or means something in a pattern or an address: they go up, are compared and go
  * as any others do (RFC 3986, 2.2 lets a URI hold them; GS CIM 009, 5.7.2 parts ids by commas).
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { expect, it, vi } from 'vitest'
+import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
 const up = '/selvedge/v1/uplinks/urn:up'
 const withinMs = { timeout: 15_000, interval: 100 }
 const ids = ['a,b', '50%25', 'x%2Cy', '(a+b)*$,', 'c.d&e=1', "f;g'h!"].map((end) => `urn:tank:${end}`)
 
-let folder: string
-let site: GatewayInside
-let centre: GatewayInside
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'selvedge-odd-'))
-  ;[site, centre] = (await Promise.all(
-    ['site', 'centre'].map((name) => startGatewayInside(join(folder, name))),
-  )) as [GatewayInside, GatewayInside]
-})
-afterEach(async () => {
-  await Promise.all([site.close(), centre.close()])
-  rmSync(folder, { recursive: true })
-})
+const pair = siteAndCentre()
 
 const send = async (method: string, path: string, body?: unknown): Promise<void> => {
-  const answer = await site.send(method, path, body)
+  const answer = await pair.site.send(method, path, body)
   if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
 }
 const there = async (): Promise<readonly string[]> => {
-  const all: readonly { id: string }[] = (await centre.get(`${v1}/entities?type=Tank`)).json()
+  const all: readonly { id: string }[] = (await pair.centre.get(`${v1}/entities?type=Tank`)).json()
   return all.map(({ id }) => id).toSorted()
 }
 const report = async (): Promise<Record<string, unknown>> => {
   await send('POST', `${up}/reconcile`)
   return vi.waitFor(async () => {
-    const { reconcile }: { reconcile?: Record<string, unknown> } = (await site.get(up)).json()
+    const { reconcile }: { reconcile?: Record<string, unknown> } = (await pair.site.get(up)).json()
     expect(reconcile).toMatchObject({ phase: 'done' })
     return reconcile!
   }, withinMs)
@@ -53,7 +38,7 @@ it('entities with odd ids go up, are compared and go', async () => {
     ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
     notification: {
       endpoint: {
-        uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
+        uri: `http://127.0.0.1:${pair.centre.httpPort}${v1}`,
         notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
       },
     },
@@ -65,16 +50,16 @@ it('entities with odd ids go up, are compared and go', async () => {
   // What somebody wrote over there since then is seen, and stays.
   for (const id of ids) {
     const name = { name: { type: 'Property', value: 'of the centre' } }
-    await centre.send('POST', `${v1}/entities/${encodeURIComponent(id)}/attrs`, name)
+    await pair.centre.send('POST', `${v1}/entities/${encodeURIComponent(id)}/attrs`, name)
     await send('POST', `${v1}/entities/${encodeURIComponent(id)}/attrs`, {
       size: { type: 'Property', value: 1 },
     })
   }
   expect(await report()).toMatchObject({ missing: 0 })
   for (const id of ids) {
-    const one = await centre.get(`${v1}/entities/${encodeURIComponent(id)}?options=keyValues`)
+    const one = await pair.centre.get(`${v1}/entities/${encodeURIComponent(id)}?options=keyValues`)
     expect(one.json()).toMatchObject({ name: 'of the centre', size: 1 })
-    await centre.send('DELETE', `${v1}/entities/${encodeURIComponent(id)}/attrs/name`, undefined)
+    await pair.centre.send('DELETE', `${v1}/entities/${encodeURIComponent(id)}/attrs/name`, undefined)
   }
   for (const id of ids) await send('DELETE', `${v1}/entities/${encodeURIComponent(id)}`)
   await vi.waitFor(async () => expect(await there()).toEqual([]), withinMs)
