@@ -88,6 +88,12 @@ export const uplinkLimits = {
     'A slice is made as long as holds so many',
     'shorter',
   ),
+  uplinkWholesMax: limit(
+    200_000,
+    'entities',
+    'Known to be held whole by the other broker, where values select',
+    'the oldest is told whole again',
+  ),
   uplinkRefusalsMax: limit(
     10_000,
     'steps',

@@ -123,6 +123,7 @@ export interface Span {
 /** What was written of one entity otherwise than by observing, in order. */
 export interface FollowedPast {
   readonly id: string
+  readonly rid: number
   readonly type: Entity['type']
   /** Where nothing was observed `at` (ms) is when it was written. */
   readonly instances: readonly (readonly [
@@ -228,7 +229,7 @@ export function createFollowing(ports: FollowingPorts) {
         instance === null ? [] : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
       ),
     )
-    return { id: owner.id, type, instances }
+    return { id: owner.id, rid, type, instances }
   }
 
   function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {
@@ -275,6 +276,13 @@ export function createFollowing(ports: FollowingPorts) {
     graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
     entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
     entityWithRid,
+    /** The entity of this number as it is, or as it was when it was deleted. */
+    standing(rid: number): Entity | undefined {
+      const row = entities.byRid(rid)
+      if (row !== undefined) return createView(row, live.entity(rid)).entity()
+      const grave = entities.graveOf(rid)
+      return grave && (JSON.parse(grave.doc) as Entity)
+    },
     /** Of which entity there is, or was, a document of this number. */
     idOf: (rid: number): string | undefined => (entities.byRid(rid) ?? entities.graveOf(rid))?.id,
     /** The first entities behind a rid, as they are now. */

@@ -26,6 +26,8 @@ export interface BackfillPorts {
    * may come again meanwhile. False when the uplink was closed.
    */
   readonly settle: (entity: Head, told: Attributes) => Promise<boolean>
+  /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
+  readonly hold: (id: string, told: Attributes) => Promise<boolean>
   readonly breathe: Breath
 }
 
@@ -35,7 +37,7 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, losses, deliver, settle, breathe } = ports
+  const { following, reading, losses, deliver, settle, hold, breathe } = ports
   losses.begin()
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
@@ -66,6 +68,7 @@ export async function fillSpan(
     const past = read()
     const step = past && stepOfPast(past, ports)
     if (step === undefined) continue
+    if (!(await hold(step.entity.id, step.attributes))) return undefined
     if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
     if (!(await settle(step.entity, step.attributes))) return undefined
   }
@@ -90,7 +93,7 @@ async function tellStreams(
   level: Level,
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { reading, losses, deliver, settle, breathe } = ports
+  const { reading, losses, deliver, settle, hold, breathe } = ports
   const { id, type } = parts[0]!.stream
   const entity = headOfPast({ id, type }, reading)
   /** One instance of each stream says which attribute came back. */
@@ -103,6 +106,7 @@ async function tellStreams(
     const step = { kind: 'past', entity, attributes: request } as const
     request = new Map()
     room = limits.uplinkInstancesPerRequest.value
+    if (!(await hold(id, step.attributes))) return false
     return deliver({ kind: 'past', steps: [step] })
   }
   for (const { stream, read } of parts) {
@@ -126,15 +130,15 @@ async function tellStreams(
   return count
 }
 
-/** Places of a part that are selected: asked with what the entity is now, and the value as it was. */
+/** Places of a part that are selected: asked with what the entity is now, or was when it was deleted, and the value as it was. */
 async function placesOf(
-  { id, type, name }: FollowedStream,
+  { id, rid, type, name }: FollowedStream,
   part: CommittedPart,
   { following, reading: { selection }, breathe }: BackfillPorts,
 ): Promise<readonly number[]> {
   const all = Array.from({ length: part.length }, (_, i) => i)
   if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
-  const entity = following.entity(id)?.entity() ?? { id, type }
+  const entity = following.standing(rid) ?? { id, type }
   const taken: number[] = []
   for (const place of all) {
     if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
@@ -147,11 +151,11 @@ async function placesOf(
 const placesPerLook = 64
 
 function stepOfPast(
-  { id, type, instances }: FollowedPast,
+  { id, rid, type, instances }: FollowedPast,
   { following, reading }: Pick<BackfillPorts, 'following' | 'reading'>,
 ): (Step & { kind: 'put' | 'past' }) | undefined {
   const { selection } = reading
-  const entity = (selection.dependsOnValues && following.entity(id)?.entity()) || { id, type }
+  const entity = (selection.dependsOnValues && following.standing(rid)) || { id, type }
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at, heard] of instances) {
     if (reading.isFromThere(heard)) continue

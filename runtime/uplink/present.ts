@@ -11,6 +11,7 @@ import { attributeNames, instancesOf } from '#ngsi-ld/entity.ts'
 import type { Step } from './plan.ts'
 import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfEntity } from './reading.ts'
 import type { UplinkState } from './state.ts'
+import { createWholes, type Wholes } from './wholes.ts'
 
 /** Where an entity is as it is told now. */
 export interface Stand {
@@ -21,40 +22,59 @@ export interface Stand {
 }
 
 export interface Present {
+  readonly wholes: Wholes
   /** Does something while nobody else has a turn, in the order of asking. */
   readonly turn: Turn
   /** Whether a row with a log number is of the time before its entity was told as it was. */
   isPast(n: number, id: string): boolean
   /** The live lane has gone past a log number. */
   passed(n: number): void
-  /** Rows up to now are past of this entity, which is about to be told. */
-  mark(id: string): void
-  /** Steps that tell what an entity became since a commit time, and what went since that and since a log number; none where it is as it was. */
-  steps(rid: number, view: EntityView, from: { readonly since: number; readonly graves: number }): Step[]
+  /** Rows up to a log number, else up to now, are past of this entity, which is about to be told. */
+  mark(id: string, upTo?: number): void
+  /**
+   * Steps that tell what an entity became since a commit time, and what went since that and since a log number; none where it is as
+   * it was. Of what came to meet the selection meanwhile that is all of it.
+   */
+  steps(rid: number, view: EntityView, from: Since): Step[]
+  /** The same without rows being past for it. */
+  became(rid: number, view: EntityView, from: Since): Step[]
   /** The same since the live lane was at rest last. To be sent in the same turn. */
   owed(id: string): { readonly steps: readonly Step[]; readonly stand: Stand }
+}
+
+/** A commit time (ms), and a log number. */
+interface Since {
+  readonly since: number
+  readonly graves: number
 }
 
 export interface PresentPorts {
   readonly following: Following
   readonly reading: LeavingPorts
-  readonly state: Pick<UplinkState, 'position'>
+  readonly state: Pick<UplinkState, 'position' | 'refresh'>
 }
 
 export function createPresent({ following, reading, state }: PresentPorts): Present {
   /** Log numbers up to which entities were told as they are, by id. */
   const toldAs = new Map<string, number>()
   let most = 0
+  const wholes = createWholes({ following, selection: reading.selection, state })
 
-  function mark(id: string): void {
-    most = following.position().n
-    toldAs.set(id, most)
+  function mark(id: string, upTo = following.position().n): void {
+    most = Math.max(most, upTo)
+    toldAs.set(id, upTo)
   }
 
-  function steps(...[rid, view, { since, graves }]: Parameters<Present['steps']>): Step[] {
+  function steps(...[rid, view, from]: Parameters<Present['steps']>): Step[] {
+    if (view.times().modified < from.since) return []
+    const told = became(rid, view, wholes.get(rid) === true ? from : { ...from, since: 0 })
+    if (told.length > 0) mark(view.id)
+    return told
+  }
+
+  function became(...[rid, view, { since, graves }]: Parameters<Present['became']>): Step[] {
     const told = stepsOfEntity(view, since, reading)
     if (told.length === 0) return []
-    mark(view.id)
     const { entity } = told[0]!
     const now = view.entity()
     const present = new Set(instanceKeys(now))
@@ -73,8 +93,10 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     passed(n) {
       if (n >= most) toldAs.clear()
     },
+    wholes,
     mark,
     steps,
+    became,
     owed(id) {
       const found = following.entityWithRid(id)
       const { n, at } = following.position()

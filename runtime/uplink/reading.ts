@@ -103,13 +103,16 @@ function stepsOfObservation(
   const instance = instanceOf(stream, { n, time, value })
   const { id, type, name, mirror, dataset } = stream
   const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
-  if (!selection.takes({ ...(now ?? { id, type }), [name]: instance })) return []
+  const was = selection.dependsOnValues && stream.isGone ? buriedIn(ports.graveOf(stream.rid)) : undefined
+  if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
   const step = { entity: { id, type }, attributes, heard }
   if (isLate || stream.isGone || isPast(id)) {
     const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
     const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, heard }] : []
-    return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back]
+    // Where it met the selection when it was deleted, the row of that tells it.
+    const gone = was === undefined || selection.takes(was) ? [] : leavesOf({ id, type }, attributes, ports)
+    return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back, ...gone]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
   if (
@@ -136,7 +139,7 @@ function stepsOfChange(
   const view = entity(change.id)
   const now = view?.entity()
   const grave = view === undefined ? ports.graveOf(change.rid) : undefined
-  const then = now ?? (grave && (JSON.parse(grave.doc) as Entity))
+  const then = now ?? buriedIn(grave)
   const type = change.type ?? then?.type ?? []
   const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
@@ -170,6 +173,9 @@ function stepsOfChange(
     return [...drops, { kind: 'put', entity: head, attributes: put, heard }]
   return drops
 }
+
+const buriedIn = (grave: TombstoneRow | undefined): Entity | undefined =>
+  grave && (JSON.parse(grave.doc) as Entity)
 
 /** What is told of the past of an entity: one that is gone is created by it, and has the scope that it had. */
 export function headOfPast(
@@ -211,7 +217,9 @@ export function leavesOf(head: Head, told: Attributes, ports: LeavingPorts): rea
   const steps: readonly Step[] =
     grave === undefined
       ? [{ kind: 'remove', entity: head, had: new Set() }]
-      : stepsOfGrave(grave, undefined, ports)
+      : told.size > 0
+        ? removalOf(grave, undefined, ports)
+        : stepsOfGrave(grave, undefined, ports)
   return steps.map((step) =>
     step.kind === 'remove' ? { ...step, had: new Set([...step.had, ...back]) } : step,
   )
@@ -266,11 +274,20 @@ export const keyOf = (name: string, dataset: string): string => (dataset === '' 
 export function stepsOfGrave(
   grave: TombstoneRow | undefined,
   heard: string | undefined,
+  ports: Pick<ReadingPorts, 'selection' | 'isFromThere'>,
+): readonly Step[] {
+  const was = buriedIn(grave)
+  return was === undefined || !ports.selection.takes(was) ? [] : removalOf(grave!, heard, ports)
+}
+
+/** The same of what is there, whatever it was last. */
+function removalOf(
+  grave: TombstoneRow,
+  heard: string | undefined,
   { selection, isFromThere }: Pick<ReadingPorts, 'selection' | 'isFromThere'>,
 ): readonly Step[] {
-  if (grave === undefined || isFromThere(grave.heard ?? undefined)) return []
+  if (isFromThere(grave.heard ?? undefined)) return []
   const was = JSON.parse(grave.doc) as Entity
-  if (!selection.takes(was)) return []
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
   return [{ kind: 'remove', entity: { id, type }, had, heard }]

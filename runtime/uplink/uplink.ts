@@ -21,12 +21,13 @@ import { createGhosts } from './ghosts.ts'
 import type { Link } from './link.ts'
 import type { Losses } from './losses.ts'
 import type { Measure } from './measure.ts'
+import { createMeetings } from './meeting.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import type { Placing } from './placing.ts'
 import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
 import { createPresent } from './present.ts'
-import { datedAt, readingOf, rememberedOnce, stepsOf, stepsOfEntity } from './reading.ts'
+import { readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { owe, type UplinkState } from './state.ts'
@@ -98,9 +99,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const ghosts = createGhosts(reading)
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
   const present = createPresent({ following, reading, state })
+  const meetings = createMeetings({ following, present, reading, deliverNow: deliverAll })
   const ways = { deliver: fill, deliverNow: deliverAll, settle: ghosts.settle }
   const comparing = createComparing({ ...ports, id, state, reading, present, ...ways })
-  const again = createRetrying({ ...ports, present, live: centres.live, deliverNow: deliverAll })
 
   /** Sends until it was taken. False when the uplink was closed meanwhile. */
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
@@ -171,13 +172,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const last = rows.at(-1)
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
-    const once = rememberedOnce(reading)
-    const steps = rows.flatMap((row) =>
-      stepsOf(row, (entity) => present.isPast(row.n, entity), once).map((step) =>
-        throttled(step, datedAt(row)),
-      ),
-    )
-    if (!(await deliverAll(steps))) return true
+    const meeting = meetings.begin()
+    if (!(await deliverAll(rows.flatMap((row) => meeting.steps(row, throttled))))) return true
+    meeting.told()
     state.position = { n: last.n, at: last.at }
     present.passed(last.n)
     isUnsaved = true
@@ -194,8 +191,11 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   async function release(): Promise<boolean> {
     if (following.isHeld()) return false
     const steps = throttle.due().flatMap(([id, since]) => {
-      const view = following.entity(id)
-      return view === undefined ? [] : stepsOfEntity(view, since, reading)
+      const found = following.entityWithRid(id)
+      // What came to meet the selection goes up whole, by the row that says so.
+      return found === undefined || present.wholes.get(found.rid) !== true
+        ? []
+        : stepsOfEntity(found.view, since, reading)
     })
     return steps.length > 0 && (await deliverAll(steps))
   }
@@ -224,7 +224,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     // Read together: what is told is what was so at one place of the log.
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)
     const steps = entities.flatMap(([rid, view]) => present.steps(rid, view, task))
+    const told = present.wholes.afterwards(entities, task.since)
     if (!(await deliverAll(steps))) return
+    told()
     // A cut meanwhile began anew.
     if (state.refresh !== task) return
     const last = entities.at(-1)
@@ -257,6 +259,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
 
   async function liveLane(): Promise<void> {
+    await present.wholes.learn(createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value))
     while (!isClosed) {
       // Times by a clock that is not set are not told to anybody.
       const isBusy = !following.isHeld() && (await link.ready()) && (await present.turn(liveTurn))
@@ -280,7 +283,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       if (measure.bound()) continue
       span.began ??= span.from
       isFilling = true
-      const way = { deliver: fill, settle: ghosts.settle, breathe }
+      const way = { deliver: fill, settle: ghosts.settle, hold: meetings.hold, breathe }
       const to = await fillSpan(span, sizes, { following, reading, losses, ...way })
       if (to === undefined) return
       losses.end()
@@ -343,7 +346,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       if (isCancelled) await keep(true)
       return isCancelled
     },
-    again,
+    again: createRetrying({ ...ports, present, live: centres.live, deliverNow: deliverAll }),
     async close() {
       isClosed = true
       link.close()

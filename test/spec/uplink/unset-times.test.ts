@@ -59,7 +59,11 @@ function compareHistories(
   const placing = createPlacing(undefined)
   const selection = selectionOf({ notification: {} } as Subscription)
   const reading = readingOf(following, { selection, placing }, () => false)
-  const present = createPresent({ following, reading, state: { position: following.position() } })
+  const present = createPresent({
+    following,
+    reading,
+    state: { position: following.position(), refresh: undefined },
+  })
   const answer = { status: 200, headers: {}, text: '{"histories":{}}' }
   const peer = { exchange: () => Promise.resolve(answer), close: () => undefined }
   const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'a' }, clock)
