@@ -1,13 +1,13 @@
 /**
  * `npm run bench -- history`: twelve meters with a day of one value a second each, a million values in all. How much
- * memory they cost, and how many days by the hour are summed up per second. The floor is better-sqlite3 reading, in a
+ * memory they cost, and how many days by the hour are summed up per second, at last with two corrections. The floor is better-sqlite3 reading, in a
  * process that does nothing else, the chunks that lie across the ends of hours, and what is known of all others.
  */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
 import { keySql, slotMax, slotOf } from '#store/chunk-key.ts'
-import { createMeters, daySeconds, fillMeters, hoursOf, meters } from './meters.ts'
+import { correctMeter, createMeters, daySeconds, fillMeters, hoursOf, meters } from './meters.ts'
 import { type LoadFigures, medians, memory, percentile, underLoad } from './processes.ts'
 import { layOutGateway, removeFolder, type Server, startGateway } from './servers.ts'
 import type { RequestKind } from './site.ts'
@@ -39,10 +39,18 @@ export async function benchHistory(options: { quick: boolean }): Promise<void> {
     )
     try {
       const floor = floorOf(join(folder, 'selvedge.db'))
+      const { quick } = options
+      let plain = 0
       for (const kind of ['hours', 'moving-hours'] as const) {
-        await measure(all, { kind, meters: 1, floor, quick: options.quick })
-        await measure(all, { kind, meters, floor, quick: options.quick })
+        const perSecond = await measure(all, { kind, meters: 1, floor, quick })
+        if (kind === 'hours') plain = perSecond
+        await measure(all, { kind, meters, floor, quick })
       }
+      await correctMeter(all.httpPort)
+      process.stdout.write(
+        `hourly aggregation with one corrected and one erased instance (without: ${plain.toFixed(0)}/s):\n`,
+      )
+      await measure(all, { kind: 'hours', meters: 1, floor, quick })
       process.stdout.write(`resident after that ${mega(memory(all.pid).resident)}\n`)
     } finally {
       await all.stop({ keep: true })
@@ -101,10 +109,11 @@ function floorOf(file: string): number {
   return floor
 }
 
+/** Prints the figures, and returns how many were answered per second. */
 async function measure(
   server: Server,
   { kind, meters: count, floor, quick }: { kind: RequestKind; meters: number; floor: number; quick: boolean },
-): Promise<void> {
+): Promise<number> {
   const figures: LoadFigures[] = []
   const argument = { port: server.httpPort, kind, connections: 8, stations: count, rate: 0 }
   for (let round = 0; round < (quick ? 1 : 5); round++)
@@ -115,6 +124,7 @@ async function measure(
       `p99 ${p99.toFixed(1)} ms  CPU main ${mainMicros.toFixed(0)} us all ${allMicros.toFixed(0)} us, ` +
       `by it ${(1e6 / mainMicros).toFixed(0)}/s; ratio ${(floor / mainMicros).toFixed(2)}  (goal 200/s)\n`,
   )
+  return perSecond
 }
 
 const mega = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MB`

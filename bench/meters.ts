@@ -50,6 +50,28 @@ export async function fillMeters(httpPort: number, first: number, end: number): 
   return (daySeconds * (end - first)) / ((performance.now() - startedAt) / 1000)
 }
 
+/** Gives one value of the first meter's day another one, and takes another away. */
+export async function correctMeter(httpPort: number): Promise<void> {
+  const path = `${temporal}/${meterId(0)}`
+  for (const [second, method] of [
+    [30_001, 'PATCH'],
+    [60_001, 'DELETE'],
+  ] as const) {
+    const time = (ms: number): string => new Date(startMs + second * 1000 + ms).toISOString()
+    const query = `attrs=power&timerel=between&timeAt=${time(0)}&endTimeAt=${time(1)}`
+    const { power } = (await (await fetch(`http://127.0.0.1:${httpPort}${path}?${query}`)).json()) as {
+      power: { instanceId: string }[]
+    }
+    const one = `${path}/attrs/power/${power[0]!.instanceId}`
+    await send(
+      httpPort,
+      method,
+      one,
+      method === 'PATCH' ? { power: powers(1, second, second + 1) } : undefined,
+    )
+  }
+}
+
 const powers = (meter: number, from: number, to: number): object[] =>
   Array.from({ length: to - from }, (_, i) => ({
     type: 'Property',
@@ -58,11 +80,15 @@ const powers = (meter: number, from: number, to: number): object[] =>
     observedAt: new Date(startMs + (from + i) * 1000).toISOString(),
   }))
 
-async function post(httpPort: number, path: string, body: object): Promise<void> {
+const post = (httpPort: number, path: string, body: object): Promise<void> =>
+  send(httpPort, 'POST', path, body)
+
+async function send(httpPort: number, method: string, path: string, body?: object): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${httpPort}${path}`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+    method,
+    ...(body === undefined
+      ? {}
+      : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
   })
   if (!answer.ok) throw new TypeError(`history was refused with ${answer.status}: ${await answer.text()}`)
   await answer.arrayBuffer()

@@ -1,49 +1,120 @@
 /**
  * Corrections of one entity's history as a reader applies them: what was erased is not there, and an instance that was
- * replaced is what it was replaced by, under the id it always had.
+ * replaced is what it was replaced by, under the id it always had. They touch few instances, so readers of a stream
+ * ask by time first, and pass what nobody corrected as if there were no corrections.
  */
+import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
-import type { HistoryEdits } from '#store/history-edits.ts'
+import type { HistoryEditRow, HistoryEdits } from '#store/history-edits.ts'
+import { observationId, observationIn, recordPrefix, streamPrefix } from './instance-ids.ts'
 
 export interface Corrections {
-  /** True where nothing was ever corrected: statistics of whole chunks hold. */
-  readonly isEmpty: boolean
   /** Whether something recorded under a log number is erased. */
   isRecordErased(name: string, dataset: string, number: number): boolean
-  /** Whether an observation committed at a time is erased. */
-  isObservationErased(name: string, dataset: string, modifiedAt: number): boolean
-  /** The instance as it is now; undefined when it was removed. */
+  /** An instance of a change record as it is now; undefined when it was removed. */
   corrected(instance: TimedInstance): TimedInstance | undefined
+  /** Corrections of one stream of the entity, which is of this attribute instance. */
+  ofStream(s: number, name: string, dataset: string): StreamCorrections
   /** Log number up to which everything of the entity was erased; 0 when it never was. */
   readonly erasedNumber: number
 }
 
+/** An observation that was replaced (body is the instance as JSON) or removed (body is null). */
+export interface ObservationEdit extends HistoryEditRow {
+  /** When it was observed before, ms. */
+  readonly time: number
+}
+
+export interface StreamCorrections {
+  /** What was committed up to this time (ms) is erased. */
+  readonly erasedUntil: number
+  /** Times between these, both included, of observations that were replaced or removed; ascending, one for each. */
+  timesWithin(first: number, last: number): readonly number[]
+  /** What became of an observation; undefined where nobody corrected it. */
+  editOf(time: number, value: Json): ObservationEdit | undefined
+  /** Those that were replaced, in order of the time that they were of. */
+  readonly replaced: readonly ObservationEdit[]
+}
+
 export function correctionsOf(store: HistoryEdits, rid: number): Corrections {
-  const edits = new Map(store.edits(rid).map((row) => [row.instance, row]))
   const erased = store.erased(rid)
-  const fits =
-    (name: string, dataset: string) =>
-    (row: { readonly name: string; readonly dataset: string }): boolean =>
-      row.name === '' || (row.name === name && (row.dataset === '*' || row.dataset === dataset))
+  const fitting = (name: string, dataset: string) =>
+    erased.filter(
+      (row) => row.name === '' || (row.name === name && (row.dataset === '*' || row.dataset === dataset)),
+    )
+  let ofRecords: ReadonlyMap<string, HistoryEditRow> | undefined
   return {
-    isEmpty: edits.size === 0 && erased.length === 0,
     isRecordErased: (name, dataset, number) =>
-      erased.some((row) => fits(name, dataset)(row) && number <= row.n),
-    isObservationErased: (name, dataset, modifiedAt) =>
-      erased.some((row) => fits(name, dataset)(row) && modifiedAt <= row.at),
+      erased.length > 0 && fitting(name, dataset).some(({ n }) => number <= n),
     corrected(instance) {
-      const edit = edits.get(instance.instanceId)
-      if (edit === undefined) return instance
-      if (edit.body === null) return undefined
-      const body = JSON.parse(edit.body) as AttributeInstance
-      const { instanceId, createdAt, number } = instance
-      const logged = number === undefined ? {} : { number }
-      const observedAt = dateTimeToMs(body.observedAt ?? '')
-      const times = { createdAt, modifiedAt: edit.at, ...(observedAt === undefined ? {} : { observedAt }) }
-      return { instance: body, instanceId, ...times, ...logged }
+      ofRecords ??= new Map(store.edits(rid, recordPrefix).map((row) => [row.instance, row]))
+      const edit = ofRecords.get(instance.instanceId)
+      return edit === undefined ? instance : replacementOf(edit, instance)
+    },
+    ofStream(s, name, dataset) {
+      const erasedUntil = Math.max(Number.NEGATIVE_INFINITY, ...fitting(name, dataset).map(({ at }) => at))
+      return streamCorrectionsOf(s, store.edits(rid, streamPrefix(s)), erasedUntil)
     },
     erasedNumber: erased.find(({ name }) => name === '')?.n ?? 0,
   }
+}
+
+/** What stands in the place of an instance; undefined where it was removed. */
+export function replacementOf(
+  { instance: instanceId, at, body }: HistoryEditRow,
+  { createdAt, number }: Pick<TimedInstance, 'createdAt' | 'number'>,
+): TimedInstance | undefined {
+  if (body === null) return undefined
+  const instance = JSON.parse(body) as AttributeInstance
+  const logged = number === undefined ? {} : { number }
+  const observedAt = dateTimeToMs(instance.observedAt ?? '')
+  const times = { createdAt, modifiedAt: at, ...(observedAt === undefined ? {} : { observedAt }) }
+  return { instance, instanceId, ...times, ...logged }
+}
+
+function streamCorrectionsOf(
+  s: number,
+  rows: readonly HistoryEditRow[],
+  erasedUntil: number,
+): StreamCorrections {
+  if (rows.length === 0) return { erasedUntil, timesWithin: () => [], editOf: () => undefined, replaced: [] }
+  const edits = rows
+    .map((row): ObservationEdit => ({ ...row, time: observationIn(row.instance)!.time }))
+    .sort((a, b) => a.time - b.time)
+  const times = edits.map(({ time }) => time)
+  const byTime = Map.groupBy(edits, ({ time }) => time)
+  /** What was found of values, since a hash costs more than all else: each is asked for twice. */
+  const found = new Map<number, readonly [value: Json, edit: ObservationEdit | undefined]>()
+  return {
+    erasedUntil,
+    timesWithin: (first, last) => timesBetween(times, first, last),
+    editOf(time, value) {
+      const there = byTime.get(time)
+      if (there === undefined) return undefined
+      const known = found.get(time)
+      if (known !== undefined && known[0] === value) return known[1]
+      const id = observationId(s, time, value)
+      const edit = there.find(({ instance }) => instance === id)
+      found.set(time, [value, edit])
+      return edit
+    },
+    replaced: edits.filter(({ body }) => body !== null),
+  }
+}
+
+/** Those of some ascending times (ms) that lie between two, both included. */
+export const timesBetween = (times: readonly number[], first: number, last: number): readonly number[] =>
+  times.slice(countBefore(times, first), countBefore(times, last + 1))
+
+/** How many of some ascending times (ms) are before one. */
+export function countBefore(times: ArrayLike<number>, time: number): number {
+  let [low, high] = [0, times.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (times[middle]! < time) low = middle + 1
+    else high = middle
+  }
+  return low
 }

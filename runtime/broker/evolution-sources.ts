@@ -3,7 +3,6 @@
  * their unfolded tails. Each source is told instance by instance, corrected as clients asked; order and bounds are the
  * reader's business.
  */
-import { hash } from 'node:crypto'
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
@@ -11,14 +10,21 @@ import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { ngsiLdNull } from '#ngsi-ld/name.ts'
-import type { TimedInstance } from '#ngsi-ld/temporal.ts'
-import { decodeChunk } from '#store/chunk-codec.ts'
+import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
+import { decodeChunk, type Series } from '#store/chunk-codec.ts'
 import type { Entities } from '#store/entities.ts'
 import { decodeEntityChanges } from '#store/entity-changes.ts'
 import type { History } from '#store/history.ts'
 import type { HistoryEdits } from '#store/history-edits.ts'
 import type { Records } from '#store/records.ts'
-import type { Corrections } from './corrections.ts'
+import {
+  type Corrections,
+  countBefore,
+  replacementOf,
+  type StreamCorrections,
+  timesBetween,
+} from './corrections.ts'
+import { observationId, observationIn, recordInstanceId } from './instance-ids.ts'
 import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import type { Streams } from './streams.ts'
@@ -97,7 +103,7 @@ export function* toldByChanges(
     }
     for (const [i, [name, dataset, instance, type, at = record.at]] of record.instances.entries()) {
       const base = { createdAt: at, modifiedAt: at, number: record.n }
-      const instanceId = `urn:ngsi-ld:instance:n${record.n}-${i}`
+      const instanceId = recordInstanceId(record.n, i)
       if (instance === null) {
         const nothing =
           name === 'scope' ? { type: 'Property', value: [] } : deletedInstance(type ?? 'Property', dataset)
@@ -114,11 +120,64 @@ export function* toldByChanges(
       modifiedAt: record.at,
       number: record.n,
       instance: { type: 'Property', value: [...listOf(record.scope ?? [])] },
-      instanceId: `urn:ngsi-ld:instance:n${record.n}-scope`,
+      instanceId: recordInstanceId(record.n, 'scope'),
     }
     yield* tell('scope', '', record.scope === null ? { ...scoped, deletedAt: record.at } : scoped)
   }
 }
+
+/** Observations of one attribute instance that change records told, which streams may hold, too. */
+export interface ToldObservations {
+  has(time: number, value: Json): boolean
+  /** Times between these, both included, of those that were told; ascending. */
+  timesWithin(first: number, last: number): readonly number[]
+}
+
+const nothingTold: ToldObservations = { has: () => false, timesWithin: () => [] }
+
+/**
+ * Takes what change records say. A device that sends its first reading again, later, finds it in the record of the
+ * creation, not in a stream; a record that only says again what another said (a late frame with another unit) tells
+ * nothing new. Returns what was told of each attribute instance.
+ */
+export function takeChanges(
+  ports: EvolutionPorts,
+  rid: number,
+  {
+    query,
+    corrections,
+    take,
+  }: { query: TemporalQuery; corrections: Corrections; take: (told: Told) => void },
+): (name: string, dataset: string) => ToldObservations {
+  const told = new Map<string, { readonly texts: Map<string, string>; readonly times: number[] }>()
+  const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
+  for (const one of toldByChanges(ports, rid, query, corrections)) {
+    const { observedAt, deletedAt, instance } = one.one
+    if (observedAt !== undefined && deletedAt === undefined) {
+      const key = keyOf(one.name, one.dataset)
+      const known = told.get(key) ?? { texts: new Map<string, string>(), times: [] }
+      told.set(key, known)
+      const identity = identityOf(observedAt, instance.value ?? null)
+      const text = JSON.stringify(instance)
+      if (known.texts.get(identity) === text) continue
+      known.texts.set(identity, text)
+      known.times.push(observedAt)
+    }
+    take(one)
+  }
+  for (const { times } of told.values()) times.sort((a, b) => a - b)
+  return (name, dataset) => {
+    const known = told.get(keyOf(name, dataset))
+    if (known === undefined) return nothingTold
+    const { texts, times } = known
+    return {
+      has: (time, value) => isOneOf(times, time) && texts.has(identityOf(time, value)),
+      timesWithin: (first, last) => timesBetween(times, first, last),
+    }
+  }
+}
+
+const isOneOf = (times: readonly number[], time: number): boolean => times[countBefore(times, time)] === time
 
 function* changeTexts(ports: EvolutionPorts, rid: number, isBackwards: boolean): Generator<string> {
   const parts = ports.history.entityChanges(rid)
@@ -156,12 +215,9 @@ export function observedInstance(
     observedAt: time,
     createdAt: modified,
     modifiedAt: modified,
-    instanceId: `urn:ngsi-ld:instance:s${s}-${time}-${hashOf(value)}`,
+    instanceId: observationId(s, time, value),
   }
 }
-
-/** Tells instances of one time apart; stable, because an instance is its time and value. */
-const hashOf = (value: Json): string => hash('sha1', JSON.stringify(value)).slice(0, 8)
 
 /** Whether an instance with this id is in the history of an entity, and was not removed from it. */
 export function hasInstance(
@@ -169,32 +225,76 @@ export function hasInstance(
   wanted: { rid: number; corrections: Corrections; name: string; instanceId: string },
 ): boolean {
   const { rid, corrections, name, instanceId } = wanted
-  const observed = /^urn:ngsi-ld:instance:s(\d+)-(-?\d+)-/.exec(instanceId)
-  if (observed === null) {
+  const observed = observationIn(instanceId)
+  if (observed === undefined) {
     const query = { timeproperty: 'createdAt', attrs: new Set([name]), limit: 0 } as const
     return toldByChanges(ports, rid, query, corrections).some(({ one }) => one.instanceId === instanceId)
   }
-  const [s, time] = [Number(observed[1]), Number(observed[2])]
+  const { s, time } = observed
   const row = ports.history.stream(s)
   if (row?.rid !== rid || ports.names.text(row.name) !== name) return false
-  return instancesAt(ports, s, time).some((one) => {
-    const instance = observedInstance(s, one.shape, one)
-    if (instance.instanceId !== instanceId) return false
-    if (corrections.isObservationErased(name, row.dataset, one.modified)) return false
-    return corrections.corrected(instance) !== undefined
-  })
+  const own = corrections.ofStream(s, name, row.dataset)
+  return createFinder(
+    ports,
+    s,
+  )(time).some(
+    ({ modified, value }) =>
+      observationId(s, time, value) === instanceId &&
+      modified > own.erasedUntil &&
+      own.editOf(time, value)?.body !== null,
+  )
 }
 
-function instancesAt(ports: EvolutionPorts, s: number, time: number): TailInstance[] {
-  const found = tailWithin(ports.live.stream(s)?.tail, { from: time, to: time + 1 })
-  const chunk = ports.history.chunkAt(s, time)
-  if (chunk === undefined) return found
-  const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
-  for (let i = 0; i < times.length; i++) {
-    if (times[i] !== time) continue
-    found.push({ time, modified: modified[i]!, value: values[i]!, shape: shapes[shapeOf?.[i] ?? 0]! })
+/** An observation as a client replaced it, and as it was. */
+export interface Replaced {
+  readonly one: TimedInstance
+  readonly before: TailInstance
+}
+
+/**
+ * Observations of a stream as clients replaced them, wherever they were before, as far as what they stand for is there.
+ * Of those whose time does not fit by a time property none is looked for.
+ */
+export function* replacedOf(
+  ports: EvolutionPorts,
+  s: number,
+  { replaced, erasedUntil, editOf }: StreamCorrections,
+  { property, fits }: { property: TimeProperty; fits: (time: number) => boolean },
+): Generator<Replaced> {
+  if (replaced.length === 0) return
+  const find = createFinder(ports, s)
+  for (const edit of replaced) {
+    const foreseen = replacementOf(edit, { createdAt: edit.at })!
+    const time = timeOf(foreseen, property)
+    if (property !== 'createdAt' && (time === undefined || !fits(time))) continue
+    const before = find(edit.time).find(({ value }) => editOf(edit.time, value) === edit)
+    if (before === undefined || before.modified <= erasedUntil) continue
+    if (property === 'createdAt' && !fits(before.modified)) continue
+    yield { one: { ...foreseen, createdAt: before.modified }, before }
   }
-  return found
+}
+
+/** Finds the observations of a time in tail and chunks; a chunk is read once for times that follow each other. */
+function createFinder(ports: EvolutionPorts, s: number): (time: number) => TailInstance[] {
+  const tail = Map.groupBy(
+    tailWithin(ports.live.stream(s)?.tail, { ...chunkTimes, to: chunkTimes.to + 1 }),
+    ({ time }) => time,
+  )
+  let known: { readonly t0: number; readonly t1: number; readonly series: () => Series } | undefined
+  return (time) => {
+    const found = [...(tail.get(time) ?? [])]
+    if (known === undefined || time < known.t0 || time > known.t1) {
+      const row = ports.history.chunkAt(s, time)
+      if (row === undefined) return found
+      let series: Series | undefined
+      known = { t0: row.t0, t1: row.t1, series: () => (series ??= decodeChunk(row)) }
+    }
+    if (time > known.t1) return found
+    const { times, modified, values, shapes, shapeOf } = known.series()
+    for (let i = countBefore(times, time); times[i] === time; i++)
+      found.push({ time, modified: modified[i]!, value: values[i]!, shape: shapes[shapeOf?.[i] ?? 0]! })
+    return found
+  }
 }
 
 export interface TailInstance {

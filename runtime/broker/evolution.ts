@@ -8,16 +8,18 @@ import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
-import { type Corrections, correctionsOf } from './corrections.ts'
+import { type Corrections, correctionsOf, type StreamCorrections } from './corrections.ts'
 import {
   chunkTimes,
   type EvolutionPorts,
   identityOf,
   isWanted,
   observedInstance,
+  replacedOf,
   type TailInstance,
+  type ToldObservations,
   tailWithin,
-  toldByChanges,
+  takeChanges,
   type Window,
   windowOf,
 } from './evolution-sources.ts'
@@ -72,48 +74,66 @@ export function evolutionOf(
 ): EntityHistory | undefined {
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
-  const window = windowOf(query)
   const found = new Map<string, TimedInstance[]>()
-  const beyond = new Map<string, number>()
-  const fits = (name: string, time: number): boolean => {
-    if (time < window.from || time >= window.to) return false
-    const bound = beyond.get(name)
-    return bound === undefined || (query.lastN === undefined ? time <= bound : time >= bound)
-  }
-  const bind = (name: string, list: TimedInstance[]): void => {
-    const { kept, bound } = boundTo(putInOrder(name, list, query.timeproperty), query)
-    found.set(name, kept)
-    if (bound !== undefined) beyond.set(name, bound)
-  }
+  const bounds = createBounds(query, found)
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
-    if (time === undefined || !fits(name, time)) return false
+    if (time === undefined || !bounds.fits(name, time)) return false
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
     else if (query.timeproperty !== 'observedAt' && list.length >= Math.max(2 * query.limit, 2048))
-      bind(name, list)
+      bounds.draw(name)
     return true
   }
   for (const [rid, corrections] of lives.rids) {
-    const told = addChanges(ports, rid, { query, corrections, add })
+    const told = takeChanges(ports, rid, {
+      query,
+      corrections,
+      take({ name, one }) {
+        const isObserved = one.observedAt !== undefined && one.deletedAt === undefined
+        if (query.unobserved !== true || !isObserved) add(name, one)
+      },
+    })
     const isStreamed = query.timeproperty !== 'deletedAt' && query.unobserved !== true
-    if (isStreamed) addStreams(ports, rid, { query, window, corrections, told, add, fits })
+    if (isStreamed) addStreams(ports, rid, { query, corrections, told, add, bounds })
   }
   const { entity, created, modified, deleted } = lives
   return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query) }
 }
 
-/**
- * What comes in another order than that of its times is thrown away in between, as far as nobody will see it: what is kept,
- * and the time beyond which nobody will see anything, once there is more than an answer holds.
- */
-function boundTo(
-  list: TimedInstance[],
-  { lastN, limit, timeproperty }: TemporalQuery,
-): { readonly kept: TimedInstance[]; readonly bound: number | undefined } {
-  const kept = lastN === undefined ? list.slice(0, limit + 1) : list.slice(-limit - 1)
-  const last = kept.length > limit ? kept.at(lastN === undefined ? -1 : 0) : undefined
-  return { kept, bound: last && timeOf(last, timeproperty) }
+/** Times that an instance may have to be in the answer, by what is known so far. */
+interface Bounds {
+  fits(name: string, time: number): boolean
+  /** Whether anything between two times, both included, fits. */
+  fitAny(name: string, first: number, last: number): boolean
+  /** Throws away what nobody will see of what was found, and finds the time beyond which nobody will see anything. */
+  draw(name: string): void
+}
+
+function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>): Bounds {
+  const { lastN, limit, timeproperty } = query
+  const window = windowOf(query)
+  const most = lastN === undefined ? limit + 1 : Math.min(lastN, limit + 1)
+  const beyond = new Map<string, number>()
+  return {
+    fits(name, time) {
+      if (time < window.from || time >= window.to) return false
+      const bound = beyond.get(name)
+      return bound === undefined || (lastN === undefined ? time <= bound : time >= bound)
+    },
+    fitAny(name, first, last) {
+      if (last < window.from || first >= window.to) return false
+      const bound = beyond.get(name)
+      return bound === undefined || (lastN === undefined ? first <= bound : last >= bound)
+    },
+    draw(name) {
+      const list = putInOrder(name, found.get(name) ?? [], timeproperty)
+      if (list.length < most) return
+      const kept = lastN === undefined ? list.slice(0, most) : list.slice(-most)
+      found.set(name, kept)
+      beyond.set(name, timeOf(kept.at(lastN === undefined ? -1 : 0)!, timeproperty)!)
+    },
+  }
 }
 
 /**
@@ -135,90 +155,74 @@ function putInOrder(name: string, all: TimedInstance[], property: TimeProperty):
 const kindOfTime = ({ observedAt, deletedAt }: TimedInstance): number =>
   deletedAt === undefined ? Number(observedAt !== undefined) : 2
 
-type Add = (name: string, one: TimedInstance) => boolean
-
 interface Reading {
   readonly query: TemporalQuery
   readonly corrections: Corrections
-  readonly add: Add
+  readonly told: (name: string, dataset: string) => ToldObservations
+  readonly add: (name: string, one: TimedInstance) => boolean
+  readonly bounds: Bounds
 }
 
-/**
- * A device that sends its first reading again, later, finds it in the record of the creation, not in a stream. A record
- * that only says again what another said (a late frame with another unit) tells nothing new. Returns the identities of
- * what was told.
- */
-function addChanges(
-  ports: EvolutionPorts,
-  rid: number,
-  { query, corrections, add }: Reading,
-): ReadonlyMap<string, string> {
-  const told = new Map<string, string>()
-  for (const { name, dataset, one } of toldByChanges(ports, rid, query, corrections)) {
-    if (one.observedAt !== undefined && one.deletedAt === undefined) {
-      if (query.unobserved === true) continue
-      const key = keyOf(name, dataset, identityOf(one.observedAt, one.instance.value ?? null))
-      const text = JSON.stringify(one.instance)
-      if (told.get(key) === text) continue
-      told.set(key, text)
-    }
-    add(name, one)
-  }
-  return told
-}
-
-const keyOf = (name: string, dataset: string, identity: string): string => `${name} ${dataset} ${identity}`
-
-interface StreamReading extends Reading {
-  readonly window: Window
-  readonly told: ReadonlyMap<string, string>
-  /** Whether an instance of this time may be in the answer, by what is known so far. */
-  readonly fits: (name: string, time: number) => boolean
-}
-
-function addStreams(ports: EvolutionPorts, rid: number, reading: StreamReading): void {
-  const { query, window, corrections, told, add, fits } = reading
-  // Chunks are ordered by observedAt; a window on another time property has to see all of them.
-  const narrow = query.timeproperty === 'observedAt'
-  const from = narrow ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
-  const to = narrow ? Math.min(window.to, chunkTimes.to) : chunkTimes.to
+function addStreams(ports: EvolutionPorts, rid: number, reading: Reading): void {
   for (const row of ports.history.streamsOf(rid)) {
     const name = ports.names.text(row.name)!
-    if (!isWanted(query, name, row.dataset)) continue
-    const put = (found: Omit<TailInstance, 'shape'>, shape: string): boolean => {
-      const { time, modified, value } = found
-      // Asked before anything is made of it, since chunks hold more than a window wants.
-      if (corrections.isEmpty && !fits(name, narrow ? time : modified)) return false
-      if (told.has(keyOf(name, row.dataset, identityOf(time, value)))) return false
-      if (corrections.isEmpty) return add(name, observedInstance(row.s, shape, found))
-      if (corrections.isObservationErased(name, row.dataset, modified)) return false
-      const one = corrections.corrected(observedInstance(row.s, shape, found))
-      return one !== undefined && add(name, one)
-    }
-    const tail = new Map(
-      boundedTail(
-        tailWithin(ports.live.stream(row.s)?.tail, narrow ? window : { from, to: to + 1 }),
-        query,
-      ).map((one) => [identityOf(one.time, one.value), one]),
-    )
-    let added = 0
-    let reached = Number.POSITIVE_INFINITY
-    for (const chunk of chunksOf(ports, row.s, { from, to }, reading)) {
-      const series = decodeChunk(chunk)
-      for (let i = 0; i < series.times.length; i++) {
-        const [time, value] = [series.times[i]!, series.values[i]!]
-        // A fold in flight may be on disk and in memory at once.
-        if (tail.size > 0) tail.delete(identityOf(time, value))
-        const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
-        if (put({ time, modified: series.modified[i]!, value }, shape)) added++
-      }
-      if (!narrow || added <= query.limit || query.lastN !== undefined) continue
-      reached = chunk.t1
-      break
-    }
-    // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
-    for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
+    if (!isWanted(reading.query, name, row.dataset)) continue
+    const own = reading.corrections.ofStream(row.s, name, row.dataset)
+    addStream(ports, { s: row.s, name, own, told: reading.told(name, row.dataset) }, reading)
   }
+}
+
+interface StreamReading {
+  readonly s: number
+  readonly name: string
+  readonly own: StreamCorrections
+  readonly told: ToldObservations
+}
+
+function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, bounds }: Reading): void {
+  const { s, name, own, told } = stream
+  // Chunks are ordered by observedAt; a window on another time property may find something in any of them.
+  const isNarrow = query.timeproperty === 'observedAt'
+  const window = isNarrow ? windowOf(query) : { ...chunkTimes, to: chunkTimes.to + 1 }
+  const span = { from: Math.max(window.from, chunkTimes.from), to: Math.min(window.to, chunkTimes.to) }
+  const isLeft = ({ time, modified, value }: Omit<TailInstance, 'shape'>): boolean =>
+    modified > own.erasedUntil && !told.has(time, value) && own.editOf(time, value) === undefined
+  const put = (one: Omit<TailInstance, 'shape'>, shape: string): boolean =>
+    // Asked before anything is made of it, since chunks hold more than a window wants.
+    bounds.fits(name, isNarrow ? one.time : one.modified) &&
+    isLeft(one) &&
+    add(name, observedInstance(s, shape, one))
+  const unfolded = tailWithin(ports.live.stream(s)?.tail, window)
+  const tail = new Map(
+    boundedTail(unfolded.filter(isLeft), query).map((one) => [identityOf(one.time, one.value), one]),
+  )
+  let added = 0
+  let reached = Number.POSITIVE_INFINITY
+  for (const chunk of chunksOf(ports, stream, span, query)) {
+    const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
+    if (!bounds.fitAny(name, first, last)) {
+      if (isNarrow && query.lastN === undefined) break
+      continue
+    }
+    const series = decodeChunk(chunk)
+    for (let i = 0; i < series.times.length; i++) {
+      const [time, value] = [series.times[i]!, series.values[i]!]
+      // A fold in flight may be on disk and in memory at once.
+      if (tail.size > 0) tail.delete(identityOf(time, value))
+      const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
+      if (put({ time, modified: series.modified[i]!, value }, shape)) added++
+    }
+    if (!isNarrow || added <= query.limit || query.lastN !== undefined) continue
+    reached = chunk.t1
+    break
+  }
+  // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
+  for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
+  if (own.replaced.length === 0) return
+  if (isNarrow) bounds.draw(name)
+  const fits = (time: number): boolean => bounds.fits(name, time)
+  for (const { one, before } of replacedOf(ports, s, own, { property: query.timeproperty, fits }))
+    if (!told.has(before.time, before.value)) add(name, one)
 }
 
 /** The oldest instances that an answer can hold, or the newest where the query asks for the last ones. */
@@ -228,29 +232,31 @@ function boundedTail(instances: TailInstance[], query: TemporalQuery): TailInsta
   return query.lastN === undefined ? instances.slice(0, most) : instances.slice(-Math.min(most, query.lastN))
 }
 
+/** Chunks that may hold something between two times of observation, the last first where the last ones are asked for. */
 function chunksOf(
   ports: EvolutionPorts,
-  s: number,
+  { s, own }: StreamReading,
   { from, to }: Window,
-  { query, window, corrections }: StreamReading,
+  query: TemporalQuery,
 ): Iterable<ChunkRow> {
-  const isNarrow = query.timeproperty === 'observedAt'
-  // Of what was corrected nobody knows how much is left.
-  if (query.lastN === undefined || !isNarrow || !corrections.isEmpty) return ports.history.chunks(s, from, to)
-  return lastChunks(
-    ports.history.chunksBackwards(s, from, to),
-    Math.min(query.lastN, query.limit + 1),
-    window.to,
-  )
+  const { lastN, limit, timeproperty } = query
+  if (lastN === undefined || timeproperty !== 'observedAt') return ports.history.chunks(s, from, to)
+  const chunks = ports.history.chunksBackwards(s, from, to)
+  return lastChunks(chunks, own, { count: Math.min(lastN, limit + 1), before: windowOf(query).to })
 }
 
-/** As many chunks, the last first, as surely hold so many instances before `to`. */
-function* lastChunks(chunks: Iterable<ChunkRow>, lastN: number, to: number): Generator<ChunkRow> {
-  let rest = lastN
+/** As many chunks, the last first, as surely hold so many instances before a time. */
+function* lastChunks(
+  chunks: Iterable<ChunkRow>,
+  own: StreamCorrections,
+  { count, before }: { readonly count: number; readonly before: number },
+): Generator<ChunkRow> {
+  let rest = count
   for (const chunk of chunks) {
     yield chunk
-    // Of a chunk that reaches beyond the end, any number may lie within.
-    if (chunk.t1 < to) rest -= chunk.count
+    // Of a chunk that reaches beyond the end, any number may lie within, and of one from before an erasure be left.
+    if (chunk.t1 < before && chunk.m0 > own.erasedUntil)
+      rest -= chunk.count - own.timesWithin(chunk.t0, chunk.t1).length
     if (rest <= 0) return
   }
 }

@@ -5,8 +5,7 @@ import { decodeChunk } from '#store/chunk-codec.ts'
 import type { History } from '#store/history.ts'
 import type { HistoryEdits } from '#store/history-edits.ts'
 import { hourMs, type RollUpRow } from '#store/roll-ups.ts'
-import { correctionsOf } from './corrections.ts'
-import { observedInstance } from './evolution-sources.ts'
+import { correctionsOf, replacementOf } from './corrections.ts'
 import type { Names } from './names.ts'
 
 export interface RollUpPorts {
@@ -20,15 +19,15 @@ export function rollUpOf({ history, edits, names }: RollUpPorts, s: number, t0: 
   const chunk = history.chunkAt(s, t0)
   const stream = history.stream(s)
   if (chunk === undefined || stream === undefined) return []
-  const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
-  const corrections = correctionsOf(edits, stream.rid)
-  const name = names.text(stream.name)!
-  const corrected = (i: number): [time: number, value: unknown] | undefined => {
-    const one = { time: times[i]!, modified: modified[i]!, value: values[i]! }
-    if (corrections.isEmpty) return [one.time, one.value]
-    if (corrections.isObservationErased(name, stream.dataset, one.modified)) return undefined
-    const instance = corrections.corrected(observedInstance(s, shapes[shapeOf?.[i] ?? 0]!, one))
-    return instance === undefined ? undefined : [instance.observedAt ?? one.time, instance.instance.value]
+  const { times, modified, values } = decodeChunk(chunk)
+  const own = correctionsOf(edits, stream.rid).ofStream(s, names.text(stream.name)!, stream.dataset)
+  const corrected = (i: number): readonly [time: number, value: unknown] | undefined => {
+    const [time, value] = [times[i]!, values[i]!]
+    if (modified[i]! <= own.erasedUntil) return undefined
+    const edit = own.editOf(time, value)
+    if (edit === undefined) return [time, value]
+    const now = replacementOf(edit, { createdAt: modified[i]! })
+    return now === undefined ? undefined : [now.observedAt ?? time, now.instance.value]
   }
   const hours = new Map<number, RollUpRow>()
   for (let i = 0; i < times.length; i++) {

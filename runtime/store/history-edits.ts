@@ -35,8 +35,8 @@ export interface HistoryErasedRow {
 
 /** Read access to corrections, and to deleted entities one after the other. */
 export function createHistoryEdits(database: Database) {
-  const edits = database.prepare<[number], HistoryEditRow>(
-    'SELECT instance, at, body FROM history_edit WHERE rid = ?',
+  const edits = database.prepare<[number, string, string], HistoryEditRow>(
+    'SELECT instance, at, body FROM history_edit WHERE rid = ? AND instance >= ? AND instance < ?',
   )
   const count = database.prepare<[number], { c: number }>(
     'SELECT count(*) AS c FROM history_edit WHERE rid = ?',
@@ -49,7 +49,8 @@ export function createHistoryEdits(database: Database) {
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return Object.freeze({
-    edits: (rid: number) => edits.all(rid),
+    /** Of the instances of an entity whose ids begin like this. */
+    edits: (rid: number, prefix: string) => edits.all(rid, prefix, `${prefix}\uffff`),
     /** How many instances of an entity are corrected. */
     count: (rid: number) => count.get(rid)!.c,
     erased: (rid: number) => erased.all(rid),

@@ -42,6 +42,9 @@ export interface ChunkRow {
   readonly max: number | null
   readonly sum: number | null
   readonly sumsq: number | null
+  /** Commit times of what is in it lie between these, ms. */
+  readonly m0: number
+  readonly m1: number
   readonly codec: number
   readonly shapes: string
   readonly body: Uint8Array
@@ -65,7 +68,7 @@ export interface EntityHistoryRow {
 }
 
 const streamColumns = 's, rid, name, dataset, folded, retired, shape, mirror'
-export const chunkColumns = 't0, t1, count, min, max, sum, sumsq, codec, shapes, body'
+export const chunkColumns = 't0, t1, count, min, max, sum, sumsq, m0, m1, codec, shapes, body'
 
 /** Chunk rows held at once while a long history is read. */
 const chunksPerRead = 32
@@ -98,7 +101,7 @@ export function createHistory(database: Database) {
     `SELECT ${chunkColumns} FROM chunk WHERE ${span} ORDER BY k DESC LIMIT ${chunksPerRead}`,
   )
   const summaries = database.prepare<[number, number, number, number], ChunkSummary>(
-    `SELECT t0, t1, count, min, max, sum, sumsq FROM chunk WHERE ${span} ORDER BY k`,
+    `SELECT t0, t1, count, min, max, sum, sumsq, m0, m1 FROM chunk WHERE ${span} ORDER BY k`,
   )
   const changes = database.prepare<[number], EntityHistoryRow>(
     'SELECT n0, n1, t0, count, body FROM entity_history WHERE rid = ? ORDER BY n0',

@@ -1,0 +1,209 @@
+/**
+ * Sums over one stream (GS CIM 009, 4.5.19). Where a whole chunk lies in one period and nobody has to see its values, its
+ * statistics stand for them and the chunk is not read; so an hour of a day costs two chunks, whatever lies between. Of what
+ * was rolled up a whole hour belongs to the period in which it begins. Corrections cost the chunks that hold a corrected
+ * instant: those are read, and what was corrected is left out; what stands in its place is nobody's business here.
+ */
+import type { Aggregation } from '#ngsi-ld/aggregate.ts'
+import { decodeChunk, type Numbers } from '#store/chunk-codec.ts'
+import type { ChunkSummary, History } from '#store/history.ts'
+import type { RollUpRow } from '#store/roll-ups.ts'
+import type { StreamCorrections } from './corrections.ts'
+import type { DecodedChunks, Run } from './decoded-chunks.ts'
+import {
+  identityOf,
+  type TailInstance,
+  type ToldObservations,
+  type Window,
+  windowOf,
+} from './evolution-sources.ts'
+import type { AggregateQuery } from './types.ts'
+
+export interface StreamSumPorts {
+  readonly history: History
+  readonly decoded: DecodedChunks
+}
+
+/** What is to be summed up of one stream. */
+export interface StreamPart {
+  readonly s: number
+  readonly name: string
+  readonly dataset: string
+  readonly type: string
+  readonly own: StreamCorrections
+  /** What is left of older values, by the hour that they were of. */
+  readonly rolled: readonly RollUpRow[]
+  readonly chunks: readonly ChunkSummary[]
+  readonly tail: readonly TailInstance[]
+  readonly told: ToldObservations
+}
+
+type Value = TailInstance['value']
+
+/** Times in a chunk at which something may not count, ascending: it was corrected, or a change record told it. */
+const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
+  const [corrected, known] = [own.timesWithin(t0, t1), told.timesWithin(t0, t1)]
+  return known.length === 0 ? corrected : [...corrected, ...known].sort((a, b) => a - b)
+}
+
+const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean =>
+  own.editOf(time, value) !== undefined || told.has(time, value)
+
+/** The time of the first value of a stream in the window; infinite where there is none. */
+export function firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): number {
+  let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
+  const isObserved = query.timeproperty === 'observedAt'
+  const window = windowOf(query)
+  const add = (time: number): void => {
+    first = Math.min(first, time)
+  }
+  const adding = { window, isObserved, add }
+  for (const one of part.tail) addOne(part, one, adding)
+  for (const chunk of part.chunks) {
+    // Chunks follow each other in the time that they are asked for.
+    if (isObserved && chunk.t0 >= first) break
+    const isWhole = chunk.m0 > part.own.erasedUntil && touchedTimes(part, chunk).length === 0
+    if (isObserved && isWhole && chunk.t0 >= window.from && chunk.t0 < window.to) add(chunk.t0)
+    else addChunk(ports, part, chunk, adding)
+  }
+  return first
+}
+
+/** Adds what a stream holds to a sum, which is asked for when there is anything. */
+export function addStream(
+  ports: StreamSumPorts,
+  part: StreamPart,
+  query: AggregateQuery,
+  sum: () => Aggregation,
+): void {
+  const window = windowOf(query)
+  let known: Aggregation | undefined
+  const own = (): Aggregation => {
+    known ??= sum()
+    return known
+  }
+  const isObserved = query.timeproperty === 'observedAt'
+  const adding = { window, isObserved, add: (time: number, value: Value) => own().add(time, value) }
+  const isSummable = isObserved && !query.methods.has('distinctCount')
+  const seen = new Set<string>()
+  const tailFrom = part.tail[0]?.time ?? Number.POSITIVE_INFINITY
+  for (const { hour, ...statistics } of part.rolled) own().addMany(hour, hour, statistics)
+  for (const chunk of part.chunks) {
+    const { t0, t1, count, min, max, sum: total, sumsq } = chunk
+    const isShared = tailFrom <= t1 && part.tail.some(({ time }) => time >= t0 && time <= t1)
+    const touched = touchedTimes(part, chunk)
+    const isWithin = t0 >= window.from && t1 < window.to
+    if (!isSummable || isShared || min === null || chunk.m0 <= part.own.erasedUntil) {
+      addChunk(ports, part, chunk, isShared ? { ...adding, seen } : adding)
+    } else if (touched.length === 0 && isWithin && own().endOfPeriod(t0) > t1) {
+      own().addMany(t0, t1, { count, min, max: max!, sum: total!, sumsq: sumsq! })
+    } else addNumbers(ports, part, chunk, { window, touched, sum: own() })
+  }
+  for (const one of part.tail) {
+    if (!seen.has(identityOf(one.time, one.value))) addOne(part, one, adding)
+  }
+}
+
+/** Adds the numbers of a chunk that lie in the window and count, all of a period at once. */
+function addNumbers(
+  ports: StreamSumPorts,
+  part: StreamPart,
+  chunk: ChunkSummary,
+  { window, touched, sum }: { window: Window; touched: readonly number[]; sum: Aggregation },
+): void {
+  let next = 0
+  // Values come in order of time.
+  const isLeft = (time: number, value: number): boolean => {
+    while (touched[next]! < time) next++
+    return touched[next] !== time || !isGone(part, time, value)
+  }
+  const find = (): readonly Run[] => {
+    const found = ports.decoded.numbersOf(part.s, chunk)
+    return found === undefined ? [] : [...runsOf(found, { window, sum, isLeft })]
+  }
+  const borders = touched.length > 0 ? undefined : bordersOf(chunk, window, sum)
+  const runs = borders === undefined ? find() : ports.decoded.runsOf(part.s, chunk, borders, find)
+  for (const { first, last, statistics } of runs) sum.addMany(first, last, statistics)
+}
+
+/** Where what is to be summed up of a chunk begins, is cut, and ends; undefined where it is cut many times. */
+function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): number[] | undefined {
+  const borders = [Math.max(t0, window.from)]
+  for (let end = sum.endOfPeriod(borders[0]!); end <= t1 && end < window.to; end = sum.endOfPeriod(end)) {
+    borders.push(end)
+    if (borders.length > bordersMax) return undefined
+  }
+  borders.push(Math.min(t1 + 1, window.to))
+  return borders
+}
+
+/** A chunk that is cut more often than this is looked at anew each time. */
+const bordersMax = 16
+
+interface Runs {
+  readonly window: Window
+  readonly sum: Aggregation
+  readonly isLeft: (time: number, value: number) => boolean
+}
+
+/** Values of a chunk within the window, those of each period as one. */
+function* runsOf({ times, values }: Numbers, { window, sum, isLeft }: Runs): Generator<Run> {
+  let i = 0
+  while (i < times.length && times[i]! < window.from) i++
+  while (i < times.length && times[i]! < window.to) {
+    // Periods begin with the first value that is left.
+    if (!isLeft(times[i]!, values[i]!)) {
+      i++
+      continue
+    }
+    const end = Math.min(sum.endOfPeriod(times[i]!), window.to)
+    let [count, min, max, total, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
+    const first = times[i]!
+    let last = first
+    for (; i < times.length && times[i]! < end; i++) {
+      const value = values[i]!
+      if (!isLeft(times[i]!, value)) continue
+      count++
+      last = times[i]!
+      if (value < min) min = value
+      if (value > max) max = value
+      total += value
+      sumsq += value * value
+    }
+    yield { first, last, statistics: { count, min, max, sum: total, sumsq } }
+  }
+}
+
+interface Adding {
+  readonly window: Window
+  readonly isObserved: boolean
+  readonly add: (time: number, value: Value) => void
+  /** Notes which there are, where a tail may hold the same. */
+  readonly seen?: Set<string>
+}
+
+/** Adds what a chunk holds, value by value. */
+function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): void {
+  const { window, isObserved, seen } = adding
+  const isElsewhen = !isObserved && (chunk.m1 < window.from || chunk.m0 >= window.to)
+  // What does not count here does not in the tail either.
+  if (isElsewhen || chunk.m1 <= part.own.erasedUntil) return
+  const row = ports.history.chunkAt(part.s, chunk.t0)
+  if (row === undefined) return
+  const { times, modified, values } = decodeChunk(row)
+  for (let i = 0; i < times.length; i++) {
+    const one = { time: times[i]!, modified: modified[i]!, value: values[i]! }
+    seen?.add(identityOf(one.time, one.value))
+    addOne(part, one, adding)
+  }
+}
+
+function addOne(
+  part: StreamPart,
+  { time, modified, value }: Omit<TailInstance, 'shape'>,
+  { window, isObserved, add }: Adding,
+): void {
+  const at = isObserved ? time : modified
+  if (at < window.from || at >= window.to || modified <= part.own.erasedUntil) return
+  if (!isGone(part, time, value)) add(at, value)
+}
