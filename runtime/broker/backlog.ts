@@ -3,8 +3,9 @@
  * removed. All of it is about: a chunk is spread evenly over the commit times of its instances.
  */
 import type { HistorySpans, SpanVolume } from '#store/history-spans.ts'
-import type { GapRow, Retained } from '#store/retention.ts'
+import type { GapRow, OwnedGapRow, Retained } from '#store/retention.ts'
 import type { LiveState } from './live.ts'
+import type { Owed } from './owed.ts'
 
 export interface BacklogPorts {
   readonly spans: HistorySpans
@@ -12,6 +13,7 @@ export interface BacklogPorts {
   readonly retained: Retained
   /** Bytes of the log, which has bounds of its own. */
   readonly logBytes: () => number
+  readonly owed: Owed
 }
 
 export interface Backlog {
@@ -19,15 +21,19 @@ export interface Backlog {
   volumes(from: number): readonly SpanVolume[]
   /** Bytes that history may grow by until something is removed that was committed at `from` or later. */
   roomBytes(from: number): number
-  /** What was removed since a commit time, behind a number of a gap, in the order of these. */
-  gapsBehind(g: number, since: number): readonly GapRow[]
+  /** Gaps behind a number, of what was committed at a time (ms) or later, in the order of their numbers. */
+  gapsBehind(g: number, since: number): readonly OwnedGapRow[]
+  /** What gaps beyond their ceiling became: one sum per reason, of nobody. */
+  gapSums(): readonly GapRow[]
+  /** Says since when (commit time, ms) something is not told; returns how that ends. */
+  readonly owe: Owed['add']
 }
 
 /** An observation that is not folded yet, when it will be. */
 const unfoldedBytes = 3
 
 export function createBacklog(
-  { spans, live, retained, logBytes }: BacklogPorts,
+  { spans, live, retained, logBytes, owed }: BacklogPorts,
   { maxBytes }: { readonly maxBytes: number },
 ): Backlog {
   return Object.freeze({
@@ -54,6 +60,8 @@ export function createBacklog(
       // What is older goes first, and makes room.
       return Math.max(0, free) + spans.bytesBefore(from)
     },
-    gapsBehind: (g, since) => retained.gapsBehind(g).filter(({ at }) => at >= since),
+    gapsBehind: retained.gapsBehind,
+    gapSums: retained.gapSums,
+    owe: owed.add,
   } satisfies Backlog)
 }

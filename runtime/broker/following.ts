@@ -279,12 +279,15 @@ export function createFollowing(ports: FollowingPorts) {
     /** The entity of this number as it is, or as it was when it was deleted. */
     standing(rid: number): Entity | undefined {
       const row = entities.byRid(rid)
-      if (row !== undefined) return createView(row, live.entity(rid)).entity()
+      if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
       const grave = entities.graveOf(rid)
       return grave && (JSON.parse(grave.doc) as Entity)
     },
-    /** Of which entity there is, or was, a document of this number. */
-    idOf: (rid: number): string | undefined => (entities.byRid(rid) ?? entities.graveOf(rid))?.id,
+    /** Which attribute instance a stream is, also where its entity left no trace. */
+    partOf(s: number): Pick<FollowedStream, 'name' | 'dataset'> | undefined {
+      const row = history.stream(s)
+      return row && { name: names.text(row.name)!, dataset: row.dataset }
+    },
     /** The first entities behind a rid, as they are now. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),

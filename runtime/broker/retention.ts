@@ -15,6 +15,7 @@ import type { Records } from '#store/records.ts'
 import { type GapReason, type Part, type Retained, removalOf } from '#store/retention.ts'
 import type { RollUps } from '#store/roll-ups.ts'
 import type { DiskRoom } from './disk-room.ts'
+import type { Owed } from './owed.ts'
 import { createSurvey, type Survey } from './retention-survey.ts'
 import { type RollUpPorts, rollUpOf } from './roll-up.ts'
 import type { Group, Stage } from './stage.ts'
@@ -29,6 +30,8 @@ export interface RetentionPorts extends RollUpPorts {
   readonly metrics: Metrics
   /** How much room there is on the disk; left out, always enough. */
   readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
+  /** Who has not been told what; left out, nobody is told. */
+  readonly owed?: Pick<Owed, 'since'> | undefined
 }
 
 export interface RetentionSettings {
@@ -64,6 +67,7 @@ interface Loss {
   readonly name: number
   readonly t0: number
   t1: number
+  m1: number
   count: number
 }
 
@@ -191,11 +195,12 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
 
   function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
     restoreWhenUndone(stage)
+    const owedSince = ports.owed?.since() ?? Number.POSITIVE_INFINITY
+    for (const loss of lossesOf(parts, owedSince)) recordGap(stage, loss, reason, owedSince)
     for (const part of parts) {
       if (part.kind === 'chunk' && reason === 'age' && rollUpDays !== undefined) rollUp(stage, part)
       for (const row of removalOf(part)) stage.write(...row)
     }
-    for (const loss of lossesOf(parts)) recordGap(stage, loss, reason)
     stage.published(() => {
       const count = parts.reduce((sum, part) => sum + part.count, 0)
       evictedTotal.value += count
@@ -231,17 +236,18 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     })
   }
 
-  function lossesOf(parts: readonly Part[]): Iterable<Loss> {
+  function lossesOf(parts: readonly Part[], owedSince: number): Iterable<Loss> {
     const losses = new Map<string, Loss>()
-    for (const { kind, series, rid, t0, t1, count } of parts) {
+    for (const { kind, series, rid, t0, t1, m1, count } of parts) {
       if (kind === 'tombstone') continue
-      const key = `${kind} ${series}`
+      const key = `${kind} ${series} ${m1 >= owedSince}`
       const known = losses.get(key)
       if (known === undefined) {
         const owner = kind === 'chunk' ? streamOf(series) : { rid, s: 0, name: 0 }
-        losses.set(key, { ...owner, t0, t1, count })
+        losses.set(key, { ...owner, t0, t1, m1, count })
       } else {
         known.t1 = t1
+        known.m1 = Math.max(known.m1, m1)
         known.count += count
       }
     }
@@ -254,14 +260,16 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     return { rid: row.rid, s, name: row.name }
   }
 
-  /** Parts go from the oldest on, so what goes for the same reason as before adjoins it: one record tells both. */
-  function recordGap(stage: Stage, { rid, s, name, t0, t1, count }: Loss, reason: GapReason): void {
+  /** What goes for the same reason as before adjoins it: one record tells both, unless only one of them was told others. */
+  function recordGap(stage: Stage, loss: Loss, reason: GapReason, owedSince: number): void {
+    const { rid, s, name, t0, t1, m1, count } = loss
     const last = retained.lastGapOf(rid, s)
     lastGap++
-    if (last?.reason === reason) stage.write('gap.extend', lastGap, t0, t1, count, stage.at, last.g)
+    if (last?.reason === reason && last.m1 >= owedSince === m1 >= owedSince)
+      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, last.g)
     else {
       gapCount++
-      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason)
+      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1)
     }
   }
 

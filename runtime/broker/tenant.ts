@@ -42,6 +42,7 @@ import { createLiveState, type LiveState } from './live.ts'
 import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
+import { createOwed } from './owed.ts'
 import { createPassedOn } from './passed-on.ts'
 import { createPeriodic, type PeriodicPorts } from './periodic.ts'
 import { createProvision } from './provision.ts'
@@ -183,7 +184,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     streamName: (s) => streamName({ history, names }, s),
     history: broker.history,
     ...{ following, digests: broker.digests, uplinkStates: stored.uplinkStates },
-    backlog: createBacklog({ ...stored, live, logBytes: () => kept.status().logBytes }, settings.history),
+    backlog: createBacklog({ ...stored, ...kept, live }, settings.history),
   })
 
   return Object.freeze({
@@ -289,7 +290,8 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
   const { records, entities, live, streams, documents } = parts
   const { room } = ports
-  const retention = createRetention({ tenant, ...parts, clock, log, metrics, room }, settings.history)
+  const owed = createOwed()
+  const retention = createRetention({ tenant, ...parts, clock, log, metrics, room, owed }, settings.history)
   const expiry = createExpiry({ entities, clock, documents: () => documents })
   const unsettled = createUnsettled({ tenant, ...parts, clock, log, documents: () => documents })
   const upkeep = createUpkeep(
@@ -332,7 +334,7 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   }
   return {
     door,
-    isHeld: unsettled.isHeld,
+    ...{ isHeld: unsettled.isHeld, owed, logBytes: upkeep.logBytes },
     status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
     pageBytes: parts.retained.pageBytes,
     stop: () => clearTimeout(timer),

@@ -8,17 +8,21 @@ import { slotMax } from './chunk-key.ts'
 import type { Database } from './database.ts'
 import type { Row } from './rows.ts'
 
-const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason'
+const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1'
 
 export const retentionWrites = {
-  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  'gap.extend':
-    'UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ? WHERE g = ?',
+  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?)
+     WHERE g = ?`,
+  // Before the last trace of an entity goes.
+  'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
+     WHERE rid = ?`,
   // One record per reason keeps the sum of what is let go.
   'gap.sum': `INSERT INTO gap (${gapColumns})
-     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason FROM gap WHERE g = ?
+     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1
+     FROM gap WHERE g = ?
      ON CONFLICT (g) DO UPDATE SET t0 = min(t0, excluded.t0), t1 = max(t1, excluded.t1),
-       count = count + excluded.count, at = max(at, excluded.at)`,
+       count = count + excluded.count, at = max(at, excluded.at), m1 = max(m1, excluded.m1)`,
   'gap.delete': 'DELETE FROM gap WHERE g = ?',
   'tombstone.delete': 'DELETE FROM tombstone WHERE n = ?',
   // Row numbers of entities are never given again, also when their last trace is gone.
@@ -42,6 +46,8 @@ export interface Part {
   readonly number: number
   readonly t0: number
   readonly t1: number
+  /** Commit time of the last of it, ms. */
+  readonly m1: number
   readonly count: number
   readonly bytes: number
 }
@@ -67,7 +73,14 @@ export interface GapRow {
   readonly count: number
   readonly at: number
   readonly reason: GapReason | 'restore'
+  /** When the record began, ms; it stays, and no other one of the stream has it. */
+  readonly since: number
+  /** Commit time of the last that went, ms. */
+  readonly m1: number
 }
+
+/** With whose it was, where no other trace of that entity is left: id and type as JSON. */
+export type OwnedGapRow = GapRow & { readonly owner: string | null }
 
 /** Bytes of a row beside its body, about. */
 const rowBytes = 48
@@ -100,9 +113,10 @@ export function createRetained(database: Database) {
   const oldestGaps = database.prepare<[number], { g: number }>(
     `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
   )
-  const gapsBehind = database.prepare<[number], GapRow>(
-    `SELECT ${gapColumns} FROM gap WHERE g > ? ORDER BY g`,
+  const gapsBehind = database.prepare<[number, number, number], OwnedGapRow>(
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?)) ORDER BY g`,
   )
+  const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
   return Object.freeze({
     /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
     usedBytes(logBytes: number): number {
@@ -120,8 +134,13 @@ export function createRetained(database: Database) {
     gaps: (s: number) => gapsOfStream.all(s, s),
     /** What was removed of an entity's streams and of its other changes. */
     gapsOfEntity: (rid: number) => gapsOfEntity.all(rid),
-    /** Records touched after a number was given, in the order of their numbers. */
-    gapsBehind: (g: number) => gapsBehind.all(Math.max(0, g)),
+    /**
+     * Records touched after a number was given, of what was committed at a time (ms) or later, in the order of their
+     * numbers; records of restores by when these were.
+     */
+    gapsBehind: (g: number, since: number) => gapsBehind.all(Math.max(0, g), since, since),
+    /** What records beyond their ceiling became. */
+    gapSums: () => gapSums.all(),
     lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
     gapCount: () => gapCount.get()!.count,
     lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),
@@ -137,6 +156,7 @@ export function removalOf(part: Part): Row[] {
   if (part.kind === 'chunk') return [['chunk.delete', part.series, part.place]]
   if (part.kind === 'changes') return [['entity-history.delete', part.series, part.place]]
   return [
+    ['gap.own', part.number, part.rid],
     ['tombstone.delete', part.number],
     ['rid.spend', part.rid],
     ['history-edit.clear', part.rid],
@@ -148,7 +168,7 @@ export function removalOf(part: Part): Row[] {
 type PartRow = Omit<Part, 'kind'>
 
 function chunkShelf(database: Database): Shelf {
-  const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, count,
+  const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, m1, count,
     octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM chunk WHERE k > ((? << 41) | ?) ORDER BY k LIMIT 1`,
@@ -160,7 +180,7 @@ function chunkShelf(database: Database): Shelf {
 }
 
 function changesShelf(database: Database): Shelf {
-  const columns = `rid AS series, n0 AS place, rid, n1 AS number, t0, t1, count, octet_length(body) + ${rowBytes} AS bytes`
+  const columns = `rid AS series, n0 AS place, rid, n1 AS number, t0, t1, t1 AS m1, count, octet_length(body) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
   )
@@ -172,7 +192,7 @@ function changesShelf(database: Database): Shelf {
 
 /** Every tombstone is a series of its own, whose only place is 0. */
 function tombstoneShelf(database: Database): Shelf {
-  const columns = `n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, 0 AS count,
+  const columns = `n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, at AS m1, 0 AS count,
     octet_length(doc) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM tombstone WHERE (n, 0) > (?, ?) ORDER BY n LIMIT 1`,

@@ -287,6 +287,18 @@ INSERT OR IGNORE INTO scalar (name, kind, value, rid)
 ALTER TABLE tombstone ADD COLUMN created INTEGER;
 `,
   },
+  {
+    version: 47,
+    title: 'what gaps of history are of, for those who had not been told it',
+    sql: `
+-- since = when the record began (ms), m1 = commit time of the last that went; owner = id and type of the entity as JSON,
+-- where its tombstone is gone, too.
+ALTER TABLE gap ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE gap ADD COLUMN m1 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE gap ADD COLUMN owner TEXT;
+UPDATE gap SET since = at, m1 = at;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

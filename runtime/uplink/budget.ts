@@ -6,7 +6,7 @@
 
 /**
  * - thinned: of numbers one value of each attribute and period goes up
- * - numberless: what was observed and is no number goes up, such as states and alarms
+ * - numberless: what was observed and is no number goes up: states and alarms, which are known by nothing else
  * - bare: nothing of what was observed goes up
  */
 export type Level = 'full' | 'thinned' | 'numberless' | 'bare'

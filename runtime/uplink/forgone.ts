@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { gapPrefix, gapStep, gapType } from './losses.ts'
+import { gapPrefix, gapStep, gapType } from './gap-step.ts'
 import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
 import type { LetGo } from './refusals.ts'

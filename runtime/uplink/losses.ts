@@ -1,20 +1,17 @@
 /**
  * What of the past does not go up: which values of a slice are let go at the level of its span, how many of each attribute
- * that were, and the entities of type HistoryGap by which the other broker is told. Counts become part of the state together
- * with the position behind their slice, so they are right after a crash; the ids of gaps are made of what they tell.
+ * that were, and what is told of them. Counts become part of the state together with the position behind their slice, so they
+ * are right after a crash.
  */
-import { hash } from 'node:crypto'
 import type { Backlog } from '#broker/backlog.ts'
 import type { CommittedPart } from '#broker/committed-part.ts'
-import type { FollowedStream, Following } from '#broker/following.ts'
-import type { Json } from '#contract/pipeline.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { Following } from '#broker/following.ts'
 import type { Level } from './budget.ts'
+import { type EvictedPorts, evictedGaps } from './evicted.ts'
+import { gapPrefix, gapStep } from './gap-step.ts'
 import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
-import type { UplinkSelection } from './selection.ts'
-import type { UplinkState } from './state.ts'
+import { owedSince } from './state.ts'
 
 /** What is missing of an attribute: times of the first and the last (ms), and how many. */
 export interface Loss {
@@ -23,12 +20,6 @@ export interface Loss {
   readonly count: number
   readonly reason: 'thinned' | 'budget'
 }
-
-export const gapType = 'HistoryGap'
-
-/** With which the ids of the gaps that an uplink tells begin. */
-export const gapPrefix = (alias: string, uplink: string): string =>
-  `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
 
 /** Values in the order of their times. */
 export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
@@ -64,11 +55,9 @@ function isKept(
   return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
 }
 
-export interface LossesPorts {
-  readonly state: UplinkState
-  readonly following: Pick<Following, 'streamOf' | 'idOf' | 'entity'>
-  readonly backlog: Pick<Backlog, 'gapsBehind'>
-  readonly selection: UplinkSelection
+export interface LossesPorts extends EvictedPorts {
+  readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
+  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapSums' | 'owe'>
 }
 
 export interface Losses {
@@ -81,43 +70,21 @@ export interface Losses {
   end(): void
   /** What is to be told of a span that has gone up, which began at a commit time; `told` is to be called then. */
   gaps(began: number): { readonly steps: readonly Step[]; told(): void }
+  /** Nobody is owed anything any more. */
+  close(): void
 }
 
 export function createLosses(
-  { state, following, backlog, selection }: LossesPorts,
+  ports: LossesPorts,
   { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
 ): Losses {
+  const { state, following } = ports
   const prefix = gapPrefix(alias, uplink)
-  const everything = { id: undefined, stream: undefined, alias, placing }
+  const close = ports.backlog.owe(() => owedSince(state, following.since(state.position)))
   let open = new Map<number, Loss>()
 
-  const isSelected = ({ id, type, name }: FollowedStream): boolean =>
-    selection.takesAttribute(name) && (selection.dependsOnValues || selection.takes({ id, type }))
-
-  const isTaken = (id: string): boolean => {
-    const entity = following.entity(id)?.entity()
-    return selection.takesAll || (entity !== undefined && selection.takes(entity))
-  }
-
-  function ofRetention(since: number): { steps: Step[]; last: number } {
-    const rows = backlog.gapsBehind(state.gap, since)
-    const steps = rows.flatMap(({ s, rid, t0, t1, count, reason }) => {
-      // A time that a backup lacks, of everything: nobody knows what it held.
-      if (reason === 'restore')
-        return [gapStep(`${prefix}:restore-${t0}`, everything, { from: t0, to: t1, reason })]
-      // What was observed before the span began had gone up, as far as the clocks of devices tell.
-      if (t1 < since) return []
-      const stream = s === 0 ? undefined : following.streamOf(s)
-      if (s !== 0 && (stream === undefined || !isSelected(stream))) return []
-      const id = stream?.id ?? following.idOf(rid)
-      if (id === undefined || (s === 0 && !isTaken(id))) return []
-      const gap = { from: Math.max(t0, since), to: t1, count, reason, atMost: true }
-      return [gapStep(`${prefix}:kept-${s === 0 ? `r${rid}` : s}-${t0}`, { id, stream, alias, placing }, gap)]
-    })
-    return { steps, last: rows.at(-1)?.g ?? state.gap }
-  }
-
   return Object.freeze({
+    close,
     begin() {
       open = new Map()
     },
@@ -140,17 +107,17 @@ export function createLosses(
     gaps(began) {
       const own = Object.entries(state.losses).flatMap(([of, loss]) => {
         const s = Number.parseInt(of, 10)
+        // Where the entity left no trace since, nobody can say whose it was.
         const stream = following.streamOf(s)
-        if (stream === undefined) return []
         const id = `${prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}`
-        return [gapStep(id, { id: stream.id, stream, alias, placing }, loss)]
+        return [gapStep(id, { id: stream?.id, stream, alias, placing }, loss)]
       })
-      const kept = ofRetention(began)
+      const evicted = evictedGaps(ports, { prefix, alias, placing }, began)
       return {
-        steps: [...own, ...kept.steps],
+        steps: [...own, ...evicted.steps],
         told() {
           state.losses = {}
-          state.gap = kept.last
+          evicted.told()
         },
       }
     },
@@ -163,49 +130,3 @@ const sumOf = (one: Loss, other: Loss): Loss => ({
   count: one.count + other.count,
   reason: one.reason,
 })
-
-interface Gap {
-  readonly from: number
-  readonly to: number
-  /** Left out where nobody knows. */
-  readonly count?: number
-  readonly reason: string
-  /** Some of these may have gone up before they were removed here. */
-  readonly atMost?: boolean
-}
-
-/** The entity by which the other broker is told of a gap. */
-export function gapStep(
-  id: string,
-  {
-    id: entity,
-    stream,
-    alias,
-    placing,
-  }: {
-    id: string | undefined
-    stream: Pick<FollowedStream, 'name' | 'dataset'> | undefined
-    alias: string
-    placing: Placing
-  },
-  { from, to, count, reason, atMost }: Gap,
-): Step {
-  const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
-  const scope = placing.scope(undefined, false)
-  const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
-  const attributes: Record<string, AttributeInstance> = {
-    ...(entity === undefined ? {} : { gapOf: { type: 'Relationship', object: entity } }),
-    ...(stream === undefined ? {} : { gapAttribute: property(stream.name) }),
-    ...(stream === undefined || stream.dataset === '' ? {} : { gapDataset: property(stream.dataset) }),
-    gapFrom: time(from),
-    gapTo: time(to),
-    ...(count === undefined ? {} : { [atMost === true ? 'lostAtMost' : 'lost']: property(count) }),
-    reason: property(reason),
-    gateway: property(alias),
-  }
-  return {
-    kind: 'put',
-    entity: { id, type: [gapType], ...(scope === undefined ? {} : { scope }) },
-    attributes: new Map(Object.entries(attributes).map(([name, instance]) => [name, [instance]])),
-  }
-}

@@ -9,6 +9,8 @@ import type { Subscription } from '#ngsi-ld/subscription.ts'
 export interface UplinkSelection {
   /** Whether an entity goes up; `entity` holds the values that are to go. */
   takes(entity: Entity): boolean
+  /** Whether an entity of that id and type may go up, whatever it is like otherwise. */
+  mayTake(head: Pick<Entity, 'id' | 'type'>): boolean
   /** Whether an attribute goes up. */
   takesAttribute(name: string): boolean
   /** True when nothing is left out. */
@@ -25,11 +27,13 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
   const selectors = entities === undefined || entities.length === 0 ? undefined : entities
   const dependsOnValues = q !== undefined || geoQ !== undefined || scopeQ !== undefined
   const test = compileSearch({ selectors, q, geo: geoQ, scope: scopeQ })
+  const testHead = compileSearch({ selectors })
   const wanted = notification.attributes ?? notification.pick ?? watchedAttributes
   const names = wanted === undefined ? undefined : new Set(wanted)
   const left = new Set(notification.omit)
   return {
     takes: (entity) => test(entity, undefined),
+    mayTake: (head) => testHead(head, undefined),
     takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
     takesAll: selectors === undefined && names === undefined && left.size === 0 && !dependsOnValues,
     dependsOnValues,

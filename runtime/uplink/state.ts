@@ -35,6 +35,8 @@ export interface UplinkState {
   readonly forgone: { [of: string]: Forgone }
   /** The last record of what the history let go that was told, or need not be. */
   gap: number
+  /** How many the gaps beyond their ceiling told of, by reason, when they were told last. */
+  summed?: { readonly [reason: string]: number }
   /** By a person, who alone ends it. */
   isPaused: boolean
   /** Bytes that were sent on a UTC day. */
@@ -126,6 +128,10 @@ export function owe(state: UplinkState, from: number, to: number): void {
   else state.spans.push({ ...first, began })
   state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
 }
+
+/** The commit time (ms) since which something is owed, where all behind the position is committed since then. */
+export const owedSince = ({ spans: [first] }: UplinkState, behind: number): number =>
+  Math.min(behind, first?.began ?? first?.from ?? behind)
 
 /** A state from its row. */
 export const readState = (text: string): UplinkState => {

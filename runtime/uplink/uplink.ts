@@ -90,9 +90,9 @@ const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): Up
 export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
   const { selection, throttling, placing } = rule
   const { following, centres, gate, link, losses, measure, log } = ports
+  const { counts, restored } = state
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   state.refresh ??= throttledBefore(state.position, throttling)
-  const { counts, restored } = state
   let [savedAt, isClosed, knowsCentre] = [Number.NEGATIVE_INFINITY, false, false]
   let [isFilling, isUnsaved] = [false, true]
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
@@ -328,9 +328,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(enduring)
 
   return Object.freeze({
-    status() {
-      return statusOf({ ...ports, state })
-    },
+    status: () => statusOf({ ...ports, state }),
     async pause(isPaused) {
       state.isPaused = isPaused
       await keep(true)
@@ -342,9 +340,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       return true
     },
     async cancelReconcile() {
-      const isCancelled = comparing.cancel()
-      if (isCancelled) await keep(true)
-      return isCancelled
+      if (!comparing.cancel()) return false
+      await keep(true)
+      return true
     },
     again: createRetrying({ ...ports, present, live: centres.live, deliverNow: deliverAll }),
     async close() {
@@ -352,6 +350,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       link.close()
       ghosts.close()
       await Promise.all(lanes)
+      losses.close()
       await keep(true)
     },
   } satisfies Uplink)

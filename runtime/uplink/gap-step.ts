@@ -1,0 +1,63 @@
+/**
+ * The entity of type HistoryGap by which another broker is told what is missing there. Ids are made of what they tell, so a
+ * gap that is told again after a crash is the same one. Pure.
+ */
+import { hash } from 'node:crypto'
+import type { FollowedStream } from '#broker/following.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { Placing } from './placing.ts'
+import type { Step } from './plan.ts'
+
+export const gapType = 'HistoryGap'
+
+/** With which the ids of the gaps that an uplink tells begin. */
+export const gapPrefix = (alias: string, uplink: string): string =>
+  `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
+
+interface Gap {
+  readonly from: number
+  readonly to: number
+  /** Left out where nobody knows. */
+  readonly count?: number
+  readonly reason: string
+  /** Some of these may have gone up before they were removed here. */
+  readonly atMost?: boolean
+}
+
+/** The entity by which the other broker is told of a gap. */
+export function gapStep(
+  id: string,
+  {
+    id: entity,
+    stream,
+    alias,
+    placing,
+  }: {
+    id: string | undefined
+    stream: Pick<FollowedStream, 'name' | 'dataset'> | undefined
+    alias: string
+    placing: Placing
+  },
+  { from, to, count, reason, atMost }: Gap,
+): Step {
+  const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
+  const scope = placing.scope(undefined, false)
+  const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
+  const attributes: Record<string, AttributeInstance> = {
+    ...(entity === undefined ? {} : { gapOf: { type: 'Relationship', object: entity } }),
+    ...(stream === undefined ? {} : { gapAttribute: property(stream.name) }),
+    ...(stream === undefined || stream.dataset === '' ? {} : { gapDataset: property(stream.dataset) }),
+    gapFrom: time(from),
+    gapTo: time(to),
+    ...(count === undefined ? {} : { [atMost === true ? 'lostAtMost' : 'lost']: property(count) }),
+    reason: property(reason),
+    gateway: property(alias),
+  }
+  return {
+    kind: 'put',
+    entity: { id, type: [gapType], ...(scope === undefined ? {} : { scope }) },
+    attributes: new Map(Object.entries(attributes).map(([name, instance]) => [name, [instance]])),
+  }
+}
