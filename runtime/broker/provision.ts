@@ -258,7 +258,8 @@ function checkPrecondition({ entity, version }: Draft, { selection, versions }: 
   }
 }
 
-const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
+/** Whether types, scopes and expiry are the same. */
+export const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
   isSame(a.type, b.type) && isSame(a.scope, b.scope) && a.expiresAt === b.expiresAt
 
 const isSame = (a: string | readonly string[] | undefined, b: typeof a): boolean =>

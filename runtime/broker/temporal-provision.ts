@@ -30,7 +30,7 @@ import {
   unknownScopes,
 } from './known-past.ts'
 import type { Observer } from './observer.ts'
-import { heardBy, type Observed, observationsOf } from './provision.ts'
+import { heardBy, isSameBesideAttributes, type Observed, observationsOf } from './provision.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -81,10 +81,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const fragment = given.isRetold === true ? given : correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
     const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
-    const { type, scope } = draft.entity
-    const isOther =
-      isErased(draft.rid) ||
-      JSON.stringify([merged.entity.type, merged.entity.scope]) !== JSON.stringify([type, scope])
+    const isOther = isErased(draft.rid) || !isSameBesideAttributes(merged.entity, draft.entity)
     const observed = isOther ? undefined : observationsOf(changes)
     if (observed === undefined) {
       const next = documents.update(stage, draft, merged.entity, changes, by)
@@ -312,8 +309,9 @@ function byDataset(instances: readonly AttributeInstance[]): Map<string, Attribu
   return Map.groupBy(instances, ({ datasetId }) => datasetId ?? '')
 }
 
-/** The newest instances of a fragment, as far as they are newer than what the entity has, with its types and scopes. */
-function newerThan({ entity }: Draft, { types, scope, attributes }: TemporalFragment): Fragment {
+/** What a fragment says of the entity, and its newest instances as far as they are newer than what that has. */
+function newerThan({ entity }: Draft, given: TemporalFragment): Fragment {
+  const { types, scope, expiresAt, attributes } = given
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {
     const newer = [...byDataset(instances)].flatMap(([dataset, ofDataset]) => {
@@ -326,6 +324,7 @@ function newerThan({ entity }: Draft, { types, scope, attributes }: TemporalFrag
   return {
     ...(types === undefined ? {} : { type: types }),
     ...(scope === undefined ? {} : { scope }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
     ...members,
   }
 }

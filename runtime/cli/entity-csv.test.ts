@@ -30,6 +30,7 @@ describe('entities in rows', () => {
         observedAt: fc.constant('2025-01-01T00:00:00Z'),
         unitCode: fc.constant('CEL'),
         sub: fc.constant({ type: 'Property', value: 'a "b", c' }),
+        expiresAt: fc.constant('2035-01-01T00:00:00Z'),
       }),
       fc.constantFrom(
         { type: 'Relationship', object: ['urn:a:1', 'urn:a:2'] },
@@ -46,6 +47,7 @@ describe('entities in rows', () => {
       {
         type: fc.constantFrom('T', ['T', 'U']),
         scope: fc.constantFrom('/a', ['/a', '/b']),
+        expiresAt: fc.constant('2036-01-01T00:00:00Z'),
         a: attribute,
         b: attribute,
       },

@@ -6,10 +6,12 @@
 import type { Json } from '#contract'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
 
+/** `expiresAt` is that of the entity; that of an attribute instance stands in `more`. */
 export const entityColumns = [
   'id',
   'type',
   'scope',
+  'expiresAt',
   'attribute',
   'kind',
   'value',
@@ -34,11 +36,11 @@ const valueMemberOf = (kind: string): string => valueMembers[kind] ?? 'value'
 
 /** The rows of an entity in normalized form. */
 export function toRows(entity: JsonObject): readonly (readonly string[])[] {
-  const { id, type, scope, '@context': _, ...others } = entity
+  const { id, type, scope, expiresAt, '@context': _, ...others } = entity
   // In a history scopes are instances like those of attributes.
   const isReified = scope !== undefined && listOf(scope).some(isObject)
   const attributes = isReified ? { ...others, scope } : others
-  const start = [id as string, namesText(type), isReified ? '' : namesText(scope)]
+  const start = [id as string, namesText(type), isReified ? '' : namesText(scope), namesText(expiresAt)]
   const rows = Object.entries(attributes).flatMap(([name, attribute]) =>
     listOf(attribute).map((instance) => [...start, name, ...cellsOf(instance as JsonObject)]),
   )
@@ -101,6 +103,7 @@ export function createRowReader(header: readonly string[]): RowReader {
         id,
         type: named(cell(row, 'type')),
         ...(cell(row, 'scope') === '' ? {} : { scope: named(cell(row, 'scope')) }),
+        ...(cell(row, 'expiresAt') === '' ? {} : { expiresAt: cell(row, 'expiresAt') }),
       }
       const name = cell(row, 'attribute')
       if (name === '') return done

@@ -8,7 +8,7 @@ import type { Clock } from '#base/clock.ts'
 import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
 import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity.ts'
-import { isExpired } from '#ngsi-ld/expiry.ts'
+import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { claimOf, holdsDataset, isOfThePresent } from '#ngsi-ld/registration-match.ts'
@@ -55,15 +55,18 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
     const copies = entities.flatMap((json): SourcedCopy[] => {
       try {
         const { '@context': _, ...body } = json
-        const whole = parseEntity(body, context)
+        const told = parseEntity(body, context)
+        // One that is over does not count, however new it is (4.5.5.3).
+        const whole = withoutExpired(told, clock.now()).entity
         const claim = claimOf(registration, whole.id, listOf<string>(whole.type))
         if (claim === undefined || isExpired(whole, clock.now())) return []
         const mine = attributeNames(whole).filter((name) => claim === 'all' || claim.has(name))
-        const { id, type, scope } = whole
+        const { id, type, scope, expiresAt } = whole
         const entity = {
           id,
           type,
           ...(scope === undefined ? {} : { scope }),
+          ...(expiresAt === undefined ? {} : { expiresAt }),
           ...Object.fromEntries(
             mine.flatMap((name) => {
               const own = instancesOf(whole, name).filter((one) => holdsDataset(registration, one))

@@ -47,7 +47,7 @@ const discoverySelectors = [
 ]
 
 /** What pick and omit may name beside attributes. */
-const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope'])
+const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope', 'expiresAt'])
 
 /** All routes of context sources by path and method. */
 export function createContextSourceTable({

@@ -55,11 +55,12 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     if (claim === undefined) return []
     if (owed.isDeleted === true) return [{ owed }]
     const mine = attributeNames(owed.entity).filter((name) => claim === 'all' || claim.has(name))
-    const { scope } = owed.entity
+    const { scope, expiresAt } = owed.entity
     const entity = {
       id,
       type,
       ...(scope === undefined ? {} : { scope }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
       ...Object.fromEntries(mine.map((name) => [name, owed.entity[name]])),
     }
     const copy = { mode: modeOf(registration), claim, entity, times: owed.times }

@@ -7,6 +7,7 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { transient } from './expiry.ts'
 import { isList, isObject, type JsonObject, listOf } from './json.ts'
 import type { QueryTimes } from './query-match.ts'
 import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
@@ -168,6 +169,7 @@ const entityMembers: ReadonlySet<string> = new Set([
   'createdAt',
   'modifiedAt',
   'deletedAt',
+  'expiresAt',
 ])
 
 /** One copy of an entity, and how far its source may speak. */
@@ -185,8 +187,9 @@ interface Held {
 
 const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
 
-/** What copies of one entity add up to; the first of equals counts. */
-export function mergeCopies(copies: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
+/** What copies of one entity add up to, all of them alive; the first of equals counts. When it expires, `transient` says. */
+export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
+  const { versions: copies, expiresAt } = transient(given)
   const main = copies.filter(({ mode }) => mode !== 'auxiliary')
   const auxiliary = copies.filter(({ mode }) => mode === 'auxiliary')
   const names = new Set(copies.flatMap(({ entity }) => attributeNames(entity)))
@@ -212,6 +215,7 @@ export function mergeCopies(copies: readonly EntityCopy[]): { entity: Entity; ti
       id: copies[0]!.entity.id,
       type: types.length === 1 ? types[0]! : types,
       ...(scope === undefined ? {} : { scope }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
       ...attributes,
     },
     times: {

@@ -1,5 +1,6 @@
 /**
- * When entities and attributes expire (GS CIM 009, `expiresAt`, since 1.9), and what is left of an entity then.
+ * When entities and attributes expire (GS CIM 009 V1.9.1, 4.22: `expiresAt`), what is left of an entity then, and when one
+ * expires of which there are several versions.
  * Sub-attributes do not expire by themselves.
  */
 import { dateTimeToMs } from './datetime.ts'
@@ -33,6 +34,38 @@ export function withoutExpired(entity: Entity, atMs: number): Merged {
     }
   }
   return draft.finish()
+}
+
+/**
+ * Versions of one entity as they add up, and when that expires [V1.9.1, 4.5.5.2 and 4.5.5.3]: never, where one of them
+ * never does; else with the last. Where they do not all say the same, what each has of the entity ends no later than that
+ * version does, so that it is gone in time although the entity stays.
+ */
+export function transient<Version extends { readonly entity: Entity }>(
+  versions: readonly Version[],
+): { readonly versions: readonly Version[]; readonly expiresAt: string | undefined } {
+  const ends = versions.map(({ entity }) => entity.expiresAt)
+  if (ends.every((one) => one === ends[0])) return { versions, expiresAt: ends[0] }
+  const isLater = (one: string, other: string): boolean => dateTimeToMs(one)! > dateTimeToMs(other)!
+  const last = ends.reduce((a, b) => (a === undefined || b === undefined ? undefined : isLater(b, a) ? b : a))
+  return {
+    versions: versions.map((version) => ({ ...version, entity: endingWithIt(version.entity) })),
+    expiresAt: last,
+  }
+}
+
+/** An entity whose attributes expire no later than it does as a whole. */
+function endingWithIt(entity: Entity): Entity {
+  const { expiresAt } = entity
+  const end = dateTimeToMs(expiresAt ?? '')
+  if (expiresAt === undefined || end === undefined) return entity
+  const draft = createDraft(entity)
+  for (const name of attributeNames(entity)) {
+    for (const instance of instancesOf(entity, name)) {
+      if (expiryOf(instance) > end) draft.put(name, { ...instance, expiresAt })
+    }
+  }
+  return draft.finish().entity
 }
 
 function expiryOf({ expiresAt }: AttributeInstance): number {

@@ -16,7 +16,7 @@ import type { CutEvolution } from './temporal-part.ts'
 
 const heads: ReadonlySet<string> = new Set([
   ...['id', '@id', 'type', '@type', '@context'],
-  ...['createdAt', 'modifiedAt', 'deletedAt'],
+  ...['createdAt', 'modifiedAt', 'deletedAt', 'expiresAt'],
 ])
 
 /** @throws ngsi-ld.bad-request-data naming the member at fault */

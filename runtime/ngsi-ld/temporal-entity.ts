@@ -6,7 +6,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { readTypes, systemMembers } from './attribute.ts'
+import { checkDateTime, readTypes, systemMembers } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
@@ -17,6 +17,8 @@ import { badRequestData, invalidRequest } from './problem.ts'
 
 export interface TemporalFragment {
   readonly types?: string | readonly string[] | undefined
+  /** When the entity expires; that is not of its history. */
+  readonly expiresAt?: string | undefined
   /** The newest scopes named, if any. */
   readonly scope?: string | readonly string[] | undefined
   /** When the newest scopes were observed, ms; undefined where they name no time. */
@@ -80,9 +82,14 @@ export function parseTemporalFragment(
   const attributes = new Map<string, AttributeInstance[]>()
   const past: PastInstance[] = []
   let scope: Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> = {}
+  let expiresAt: string | undefined
   for (const key of Object.keys(json)) {
     const name = context.expand(key)
     if (key === '@context' || name === 'id' || name === 'type' || systemMembers.has(name)) continue
+    if (name === 'expiresAt') {
+      expiresAt = checkDateTime(json[key]!, key)
+      continue
+    }
     if (name === 'scope') {
       const items = listOf<Json>(json[key]!)
       const told = reading.keepsTimes === true ? items.map(pastScope) : []
@@ -110,6 +117,7 @@ export function parseTemporalFragment(
     types:
       type === undefined ? undefined : (readTypes(type, 'type', { context }) as string | readonly string[]),
     ...scope,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
     attributes,
     ...(reading.keepsTimes === true ? { isRetold: true } : {}),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
@@ -173,7 +181,7 @@ export function parseTemporalInstance(
 }
 
 /** The entity as it is at the end: the newest instance of each attribute and dataset. */
-export function newestOf({ id, types, scope, attributes }: TemporalEntity): Entity {
+export function newestOf({ id, types, scope, expiresAt, attributes }: TemporalEntity): Entity {
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {
     const newest = new Map<string | undefined, AttributeInstance>()
@@ -181,7 +189,13 @@ export function newestOf({ id, types, scope, attributes }: TemporalEntity): Enti
     const kept = [...newest.values()]
     if (kept.length > 0) members[name] = kept.length === 1 ? kept[0]! : kept
   }
-  return { id, type: types, ...(scope === undefined ? {} : { scope }), ...members }
+  return {
+    id,
+    type: types,
+    ...(scope === undefined ? {} : { scope }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...members,
+  }
 }
 
 const idOf = (json: JsonObject): Json | undefined => keyword(json, 'id')

@@ -120,6 +120,42 @@ describe('what several instances of an attribute add up to', () => {
   })
 })
 
+/** Copies of an entity with one attribute, each perhaps for a time, and that perhaps for a time of its own. */
+const transient = fc.array(
+  fc.record({
+    ends: fc.option(fc.integer({ min: 1, max: 9 })),
+    own: fc.option(fc.integer({ min: 1, max: 9 })),
+  }),
+  { minLength: 1, maxLength: 4 },
+)
+const hour = (n: number): string => msToDateTime(n * 3_600_000)
+
+describe('when what copies of an entity add up to expires (4.5.5.2, 4.5.5.3)', () => {
+  it('is never where one never does, else with the last; an attribute ends no later than what it is of', () => {
+    fc.assert(
+      fc.property(transient, (all) => {
+        const given = all.map(({ ends, own }, i): EntityCopy => {
+          const attribute = { type: 'Property', value: i, ...(own === null ? {} : { expiresAt: hour(own) }) }
+          const expiry = ends === null ? {} : { expiresAt: hour(ends) }
+          const entity = { id: 'urn:e:1', type: 'T', ...expiry, [`a${i}`]: attribute } as Entity
+          const times = { created: 1, modified: 1, attributes: {} }
+          return { mode: i === 0 ? 'local' : 'inclusive', claim: 'all', entity, times }
+        })
+        const { entity } = mergeCopies(given)
+        const ends = all.map((one) => one.ends)
+        const last = ends.includes(null) ? undefined : hour(Math.max(...(ends as number[])))
+        expect(entity.expiresAt).toBe(last)
+        const isSame = ends.every((one) => one === ends[0])
+        for (const [i, { ends: whole, own }] of all.entries()) {
+          const limits = [own, isSame ? null : whole].filter((one) => one !== null)
+          const [{ expiresAt } = {}] = instancesOf(entity, `a${i}`) as readonly { expiresAt?: string }[]
+          expect(expiresAt).toBe(limits.length === 0 ? undefined : hour(Math.min(...limits)))
+        }
+      }),
+    )
+  })
+})
+
 describe('how a write is split', () => {
   it('every attribute goes to who is responsible for it or stays here, and none to both', () => {
     const registration = fc

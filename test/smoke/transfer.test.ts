@@ -19,13 +19,20 @@ const entities = [
     id: 'urn:ngsi-ld:Odd:1',
     type: ['Odd', 'https://a.example/Thing'],
     scope: ['/a', '/b'],
+    expiresAt: '2099-01-01T00:00:00Z',
     'https://a.example/in': { type: 'Relationship', object: 'urn:ngsi-ld:Room:1' },
     both: [
       { type: 'Property', value: { a: [1, null] } },
-      { type: 'Property', value: true, datasetId: 'urn:d:1', why: { type: 'Property', value: 'x' } },
+      {
+        type: 'Property',
+        value: true,
+        datasetId: 'urn:d:1',
+        expiresAt: '2098-01-01T00:00:00Z',
+        why: { type: 'Property', value: 'x' },
+      },
     ],
   },
-  { id: 'urn:ngsi-ld:Odd:2', type: 'Odd' },
+  { id: 'urn:ngsi-ld:Odd:2', type: 'Odd', expiresAt: '2097-01-01T00:00:00Z' },
 ]
 
 const selvedge = (args: string[], input?: string): ReturnType<typeof runSelvedge> =>
@@ -146,7 +153,7 @@ describe('selvedge export and import', () => {
       0,
     )
     expect(readFileSync(file, 'utf8').split('\n')[1]).toBe(
-      'urn:ngsi-ld:Room:0,Room,,name,Property,"room ""0"", west",,,,',
+      'urn:ngsi-ld:Room:0,Room,,,name,Property,"room ""0"", west",,,,',
     )
     expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(1 + 3 * 2)
     const again = await selvedge(['export', '--out', file])

@@ -111,7 +111,17 @@ export const clauses: readonly Clause[] = [
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
   done('1.9', 'Purge entities', [provision('21-purge')]),
   done('1.9', 'Proofs of attributes are kept as they were sealed', [provision('01-create-entity')]),
-  done('1.9', 'Entities and attributes that expire', ['spec/broker/expiry.test.ts']),
+  done(
+    '1.9 (4.22, 4.5.5)',
+    'Entities and attributes that expire, also those that several hold',
+    [
+      'spec/broker/expiry.test.ts',
+      distribution('10-transient'),
+      property('distribution'),
+      provision('11-temporal-entities'),
+    ],
+    'A history does not tell when its entity expires. An uplink tells when attributes expire, and of an entity that it has: over there it may be held for longer (4.22).',
+  ),
   done('1.9', 'Downgrade to the version that a Prefer header or a subscription names', [
     binding('03-21-conformance'),
   ]),

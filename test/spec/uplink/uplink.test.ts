@@ -92,6 +92,21 @@ describe('an uplink', () => {
     expect((await client(centre).get(`${entities}/urn:other:1`)).status).toBe(404)
   })
 
+  it('tells when attributes expire, and that an entity has, which is only of the broker that keeps it', async () => {
+    const far = '2099-01-01T00:00:00Z'
+    const name = (expiresAt: string) => ({ type: 'Property', value: 'n', expiresAt })
+    await subscribe()
+    await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', expiresAt: far, name: name(far) })
+    await vi.waitFor(
+      async () => expect(await tanks(centre)).toEqual([{ id: 'urn:tank:1', type: 'Tank', name: name(far) }]),
+      withinMs,
+    )
+    const soon = new Date(Date.now() + 300).toISOString()
+    await send('PATCH', `${entities}/urn:tank:1`, { expiresAt: soon })
+    await vi.waitFor(async () => expect(await tanks(centre)).toEqual([]), withinMs)
+    expect(await tanks(site)).toEqual([])
+  })
+
   it('tells nothing of the past of what its q does not select', async () => {
     await send('POST', entities, {
       id: 'urn:secret:1',

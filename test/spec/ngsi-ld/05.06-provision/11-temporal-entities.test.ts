@@ -52,6 +52,20 @@ describe('creating a temporal entity', () => {
     ])
   })
 
+  it('shall let the entity expire when it says (V1.9.1), also when it is added to, and keep that out of its history', async () => {
+    const ends = (year: number) => `${year}-01-01T00:00:00Z`
+    const id = await created({ expiresAt: ends(2098), speed: speeds(0) })
+    const read = async () =>
+      (await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as Record<string, unknown>
+    expect(await read()).toMatchObject({ expiresAt: ends(2098), speed: { value: 0 } })
+    expect(await instancesOf(id, 'expiresAt')).toEqual([])
+    const more = { expiresAt: ends(2099), speed: speeds(1) }
+    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, more)).status).toBe(204)
+    expect(await read()).toMatchObject({ expiresAt: ends(2099), speed: { value: 1 } })
+    const odd = { id: freshId('Vehicle'), type: 'Vehicle', expiresAt: 'soon', speed: speeds(0) }
+    expect((await gateway.send('POST', temporal, odd)).status).toBe(400)
+  })
+
   it.each([
     ['nothing', {}, 'InvalidRequest'],
     ['no id', { type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
