@@ -17,6 +17,12 @@ export const sourceLimits = {
   sourceTimeoutMsMax: limit(60_000, 'ms', 'What a registration may ask for at most', 'this one is taken'),
   sourceAnswerBytesMax: limit(8 * 1024 * 1024, 'bytes', 'Held in memory', 'the source counts as failed'),
   sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
+  linkedCandidatesMax: limit(
+    10_000,
+    'entities',
+    'Judged one by one where q leads to what others may hold',
+    '403',
+  ),
   sourceWarningsMax: limit(16, 'warnings', 'Passed on from one answer of a source', 'the rest is left out'),
   warningsBytesMax: limit(8 * 1024, 'bytes', 'Clients take headers of 16 kB', 'the last says how many more'),
   sourceIdsMax: limit(100, 'ids', 'In one address, when entities are completed', 'the next request'),

@@ -345,12 +345,16 @@ export interface SourceSubscriptionView {
   readonly statistics: SubscriptionStats
 }
 
+/** Is told of entities that others link to and that are not known, with the types that they are said to have. */
+export type Linked = (id: string, types: readonly string[]) => void
+
 /** Everything the HTTP room may ask of one tenant. Reads see what is committed. */
 export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
-  /** Is told of entities that others link to and that are not known, with their types, where they may be elsewhere. */
-  readonly linked?: (id: string, types: readonly string[]) => void
-  query(query: EntityQuery): QueryPage
+  /** There where linked entities may be elsewhere. */
+  readonly linked?: Linked
+  /** @param linked is told of entities that conditions lead to. */
+  query(query: EntityQuery, linked?: Linked): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker

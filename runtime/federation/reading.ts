@@ -5,15 +5,17 @@
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
-import type { EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
+import type { EntityQuery, EntityView, Linked, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
 import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
 import { listOf } from '#ngsi-ld/json.ts'
+import { hasLinked } from '#ngsi-ld/query.ts'
 import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
 import { claimOf, holdsDataset, isOfThePresent } from '#ngsi-ld/registration-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
+import { linkedPage } from './linked-conditions.ts'
 import { judges, type Question, type ReadRequest, requestFor } from './requests.ts'
 import { agentOf, type SourceRequest, type Warning } from './sources.ts'
 
@@ -179,9 +181,17 @@ function overlay(
   return Object.freeze({
     ...broker,
     retrieve: (id) => merged(id, broker.retrieve(id)),
-    query(query: EntityQuery): QueryPage {
+    query(query: EntityQuery, linked?: Linked): QueryPage {
+      if (query.q !== undefined && hasLinked(query.q))
+        return linkedPage(query, {
+          here: broker,
+          told: byId.keys(),
+          whole: merged,
+          linked,
+          matched: (id) => void matched.add(id),
+        })
       const { limit, offset, count, ...search } = query
-      const matches = compileSearch(search, (id) => merged(id, broker.retrieve(id)))
+      const matches = compileSearch(search)
       const fits = (view: EntityView): boolean => matches(view.entity(), view.times())
       const first = broker.query({ ...query, limit: offset + limit, offset: 0, count: true })
       const held = first.entities.flatMap((view) => {

@@ -4,7 +4,7 @@
  * further, so that there are as many as joinLevel allows; all that are asked for are no more than an answer may join.
  */
 import { limits } from '#base/limits.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { Linked } from '#broker/types.ts'
 import type { Further } from '#federation/reading.ts'
 import { inParts } from '#federation/requests.ts'
 import type { Context } from '#ngsi-ld/context.ts'
@@ -14,7 +14,7 @@ import type { Registration } from '#ngsi-ld/registration.ts'
 /** What one run of a route misses of what was not asked for before. */
 interface Missing {
   /** @throws ngsi-ld.too-complex */
-  readonly linked: NonNullable<TenantBroker['linked']>
+  readonly linked: Linked
   /** How these are asked for it, all of which counts as asked for then. */
   asking(registrations: readonly Registration[], context: Pick<Context, 'compact'>): readonly Further[]
 }

@@ -95,7 +95,7 @@ export function createEntityReads(answers: Answers) {
 
     page(ask: Ask, { rendering, query, links }: QueryWish): Reply {
       const context = answers.contextFor(ask)
-      const { entities, count, more, next } = ask.broker.query(query)
+      const { entities, count, more, next } = ask.broker.query(query, ask.broker.linked)
       const texts: string[] = []
       for (const view of entities) {
         const text = rendering.text(view)

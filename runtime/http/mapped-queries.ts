@@ -215,10 +215,10 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   }
   return {
     ...broker,
-    query(query) {
+    query(query, linked) {
       isTold = true
       const { limit, offset, count } = query
-      const all = broker.query({ ...query, limit: max, offset: 0, after: undefined, count: false })
+      const all = broker.query({ ...query, limit: max, offset: 0, after: undefined, count: false }, linked)
       tell(
         all.entities.map(({ id }) => id),
         all.more,

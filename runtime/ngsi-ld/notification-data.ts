@@ -98,8 +98,8 @@ function amended(owed: OwedEntity, amendment: Amendment, { compact }: Context): 
 
 function following({ follow, context }: TellOptions, amendment: Amendment | undefined): Follow {
   if (amendment === undefined) return follow
-  return (id) => {
-    const found = follow(id)
+  return (id, types) => {
+    const found = follow(id, types)
     return found && { ...found, entity: () => amendment.entity(found.entity(), context.compact) }
   }
 }

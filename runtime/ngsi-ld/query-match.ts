@@ -43,8 +43,8 @@ export interface FollowedEntity {
   times(): QueryTimes
 }
 
-/** Finds the entity of an id. */
-export type Follow = (id: string) => FollowedEntity | undefined
+/** Finds the entity of an id, which is of one of these types, where somebody says that. */
+export type Follow = (id: string, types: readonly string[]) => FollowedEntity | undefined
 
 /** Whether the entity satisfies the query. Compile once where many entities are asked. */
 export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes): boolean {
@@ -94,6 +94,8 @@ interface Target {
   /** What the items are taken from, where that is more than each of them. */
   readonly whole?: Json
   readonly isRelationship: boolean
+  /** Of a relationship: the types that it says its targets have. */
+  readonly linkedTypes?: readonly string[]
   /** Of a VocabProperty: its values are names, and are compared as such. */
   readonly isVocab?: boolean
 }
@@ -153,9 +155,12 @@ function linkedTargets(
   { follow, times }: { readonly follow: Follow; readonly times: QueryTimes | undefined },
 ): readonly Target[] {
   const links = targetsOf(member === undefined ? { names } : { names, member }, entity, times)
-  const ids = links.filter(({ isRelationship }) => isRelationship).flatMap(({ items }) => items)
-  return [...new Set(ids)].flatMap((id) => {
-    const found = typeof id === 'string' ? follow(id) : undefined
+  const named = links.flatMap(({ items, linkedTypes }) =>
+    linkedTypes === undefined ? [] : items.map((id) => [id, linkedTypes] as const),
+  )
+  return [...Map.groupBy(named, ([id]) => id)].flatMap(([id, all]) => {
+    if (typeof id !== 'string') return []
+    const found = follow(id, types.length > 0 ? types : [...new Set(all.flatMap(([, some]) => some))])
     const linked = found?.entity()
     if (found === undefined || linked === undefined) return []
     if (types.length > 0 && !types.some((type) => listOf(linked.type).includes(type))) return []
@@ -194,11 +199,13 @@ function valueTarget(instance: AttributeInstance, member: readonly string[] | un
   const items = member === undefined ? comparedOf(instance) : itemsOf(value)
   const isRelationship = instance.type === 'Relationship' || instance.type === 'ListRelationship'
   const isVocab = instance.type === 'VocabProperty' && member === undefined
+  const linkedTypes = listOf(own(instance, 'objectType') ?? []).filter((type) => typeof type === 'string')
   const isTexts = instance.type === 'LanguageProperty'
   return [
     {
       items,
       isRelationship: isRelationship && member === undefined,
+      ...(isRelationship && member === undefined ? { linkedTypes } : {}),
       isVocab,
       ...(isTexts ? {} : { whole: value }),
     },

@@ -162,6 +162,23 @@ export function linkedDepthOf(tree: QueryTree): number {
   return Math.max(0, ...termsOf(tree).map(({ path }) => depthOf(path)))
 }
 
+/**
+ * What a tree says of the entity alone: whoever satisfies the tree satisfies this too, whatever is linked. Undefined where
+ * that is nothing.
+ */
+export function withoutLinked(tree: QueryTree): QueryTree | undefined {
+  if (tree.kind === 'and' || tree.kind === 'or') {
+    const { kind } = tree
+    const parts = tree.parts.map(withoutLinked)
+    if (kind === 'or' && parts.includes(undefined)) return undefined
+    const left = parts.flatMap((part) => (part?.kind === kind ? part.parts : (part ?? [])))
+    return left.length < 2 ? left[0] : { kind, parts: left }
+  }
+  if (tree.path.linked === undefined) return tree
+  // Who is linked to nobody has nothing of theirs, which only `!` asks for.
+  return tree.kind === 'absent' ? undefined : { kind: 'exists', path: { names: tree.path.names } }
+}
+
 /** Values from `low` to `high` of one type; times are milliseconds UTC, dates their text. */
 export interface Interval {
   readonly type: 'number' | 'boolean' | 'string' | 'dateTime' | 'date' | 'time'
