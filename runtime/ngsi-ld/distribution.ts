@@ -187,7 +187,10 @@ interface Held {
 
 const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
 
-/** What copies of one entity add up to, all of them alive; the first of equals counts. When it expires, `transient` says. */
+/**
+ * What copies of one entity add up to, all of them alive: the types and scopes of all [4.16, 4.18], and of each attribute what
+ * 4.5.5 says, the first of equals. When it expires, `transient` says.
+ */
 export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
   const { versions: copies, expiresAt } = transient(given)
   const main = copies.filter(({ mode }) => mode !== 'auxiliary')
@@ -208,13 +211,13 @@ export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; tim
   }
   const known = main.length > 0 ? main : copies
   const types = [...new Set(known.flatMap(({ entity }) => listOf<string>(entity.type)))]
-  const scope = known.find(({ entity }) => entity.scope !== undefined)?.entity.scope
+  const scopes = [...new Set(known.flatMap(({ entity }) => listOf<string>(entity.scope ?? [])))]
   const created = copies.map(({ times }) => times.created).filter((ms) => ms > 0)
   return {
     entity: {
       id: copies[0]!.entity.id,
       type: types.length === 1 ? types[0]! : types,
-      ...(scope === undefined ? {} : { scope }),
+      ...(scopes.length === 0 ? {} : { scope: scopes.length === 1 ? scopes[0]! : scopes }),
       ...(expiresAt === undefined ? {} : { expiresAt }),
       ...attributes,
     },

@@ -59,8 +59,17 @@ const singles = [
 
 export type Operation = (typeof singles)[number]
 
+const identity = 'retrieveContextSourceIdentity'
+
 const groups: Readonly<Record<string, readonly Operation[]>> = {
-  federationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps, ...entityMapOps],
+  federationOps: [
+    ...retrieveOps,
+    'queryBatch',
+    ...discoveryOps,
+    ...subscriptionOps,
+    ...entityMapOps,
+    identity,
+  ],
   updateOps,
   retrieveOps,
   redirectionOps: [
@@ -72,8 +81,9 @@ const groups: Readonly<Record<string, readonly Operation[]>> = {
     ...retrieveOps,
     ...discoveryOps,
     ...entityMapOps,
+    identity,
   ],
-  associationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps],
+  associationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps, identity],
 }
 
 /** Operations that change no entity: all that an auxiliary source may offer. */

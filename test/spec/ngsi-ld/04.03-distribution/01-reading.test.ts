@@ -86,6 +86,22 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect([merged['flow']!.value, merged['there']!.value]).toEqual([1, 'y'])
   })
 
+  test('types and scopes are those of all copies, each once', async () => {
+    const both = { id: 'urn:p:both', type: 'Pump' }
+    await here.send('POST', `${entities}?local=true`, { ...both, scope: ['/a', '/b'], here: at(1) })
+    await there.send('POST', entities, {
+      ...both,
+      type: ['Pump', 'Motor'],
+      scope: ['/b', '/c'],
+      there: at(2),
+    })
+    await register({})
+    const types = ['Pump', 'Motor']
+    expect(await read(`${entities}/urn:p:both`)).toMatchObject({ type: types, scope: ['/a', '/b', '/c'] })
+    const found = await here.get(`${entities}?type=Pump&scopeQ=/a;/c&splitEntities=true`)
+    expect((found.json() as { id: string }[]).map(({ id }) => id)).toEqual(['urn:p:both'])
+  })
+
   test('a source speaks only of what it claims', async () => {
     await hold(here, 'urn:p:4', { name: at('n') })
     await hold(there, 'urn:p:4', { flow: at(2), secret: at(3) })
