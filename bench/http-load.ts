@@ -1,7 +1,7 @@
 /**
  * The HTTP load: keep-alive connections with one request in flight each, written to plain sockets, as a process of its
  * own so that it never competes for the server's core. One argument, JSON: port, kind, connections, seconds, stations,
- * rate (0 = closed loop), from (number of the first request). Prints one JSON line: answers per second and latency
+ * rate (0 = closed loop). Prints one JSON line: answers per second and latency
  * percentiles in ms, and how many writes were answered in all. An answer that is no success ends it.
  */
 import { connect, type Socket } from 'node:net'
@@ -30,12 +30,10 @@ interface Connection {
 }
 
 const latencies: number[] = []
-const startedAt = Date.now()
 /** More than any server answers. */
 const requestsPerMs = 200
 /** Requests begin elsewhere with each process, so that no write repeats one before it: what changes nothing is not told. */
-const first = (startedAt * requestsPerMs) % 1_000_000_000
-let next = first
+let next = (Date.now() * requestsPerMs) % 1_000_000_000
 let done = 0
 /** Writes answered, from the first to the last. */
 let writes = 0
@@ -46,11 +44,11 @@ const overdue: number[] = []
 const startOfPatch = 'P'.charCodeAt(0)
 const endOfHead = Buffer.from('\r\n\r\n')
 const prebuilt =
-  bodyOf(kind, 1, startedAt) !== undefined ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
+  bodyOf(kind, 1, Date.now()) !== undefined ? [] : Array.from({ length: 20_000 }, (_, n) => requestText(n))
 
 function requestText(n: number): Buffer {
   const path = encodeURI(pathOf(kind, n, stations))
-  const body = bodyOf(kind, n, startedAt - first)
+  const body = bodyOf(kind, n, Date.now())
   const head = `Host: 127.0.0.1:${port}\r\nAccept: application/json\r\n`
   if (body === undefined) return Buffer.from(`GET ${path} HTTP/1.1\r\n${head}\r\n`, 'latin1')
   const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`

@@ -38,11 +38,14 @@ function place(i: number): [number, number] {
 }
 
 /** A number below `range` that looks random and follows from `i`. */
-function spread(i: number, seed: number, range: number): number {
+const spread = (i: number, seed: number, range: number): number => scrambled(i, seed) % range
+
+/** A number below 2^32 that looks random and follows from `i`: another one for each `i` below 2^32. */
+function scrambled(i: number, seed: number): number {
   let x = Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(seed, 0x85ebca6b)
   x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d)
   x = Math.imul(x ^ (x >>> 12), 0x297a2d39)
-  return ((x ^ (x >>> 15)) >>> 0) % range
+  return (x ^ (x >>> 15)) >>> 0
 }
 
 export const requestKinds = [
@@ -106,19 +109,23 @@ function writeOf(kind: 'write-read' | 'observe-read', n: number): RequestKind | 
   return kind === 'write-read' ? 'write' : 'observe'
 }
 
-/** Body of write number `n`: a value of its own, at a time of its own where it is an observation. */
-export function bodyOf(kind: RequestKind, n: number, startedAt: number): string | undefined {
+/**
+ * Body of write number `n`: a value of its own, so that each write changes something and is told, or an observation.
+ * @param now ms UTC; when an observation is said to be made.
+ */
+export function bodyOf(kind: RequestKind, n: number, now: number): string | undefined {
   if (kind === 'observe') {
     const value = (spread(n, 37, 3000) / 100 + 10).toFixed(2)
-    const observedAt = new Date(startedAt + n).toISOString()
+    const observedAt = new Date(now).toISOString()
     return `{"temperature":{"type":"Property","value":${value},"unitCode":"CEL","observedAt":"${observedAt}"}}`
   }
   if (kind === 'write') {
-    return `{"humidity":{"type":"Property","value":${(spread(n, 41, 900_000) / 1e4 + 10).toFixed(4)},"unitCode":"P1"}}`
+    // From 10 to 95.9, in steps of 2e-8.
+    return `{"humidity":{"type":"Property","value":${(scrambled(n, 41) / 5e7 + 10).toFixed(8)},"unitCode":"P1"}}`
   }
   if (kind === 'write-read' || kind === 'observe-read') {
     const write = writeOf(kind, n)
-    return write === undefined ? undefined : bodyOf(write, n, startedAt)
+    return write === undefined ? undefined : bodyOf(write, n, now)
   }
   return undefined
 }

@@ -1,15 +1,17 @@
 /**
  * `npm run bench -- soak [--minutes 30]`: mixed load at a steady rate, and whether memory stays flat under it. Devices
- * publish, clients patch, query, subscribe and leave again, read history; a receiver takes the notifications. Resident
- * memory is sampled and the slope of its second half is fitted; the run fails when that is steeper than the goal, when
- * a request fails, or when notifications are missing.
+ * publish, clients patch, query, follow links, subscribe and leave again, read history; batches of 10,000 entities stream
+ * through, a context source has a part in what one tenant asks, and notifications are taken in every way there is. Resident
+ * memory of the gateway is sampled and the slope of its second half is fitted; the run fails when that is steeper than the
+ * goal, when a request fails, or when the notifications that came are not those that were owed.
  */
-import { createServer } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './fill.ts'
 import { memory, percentile, startPinned } from './processes.ts'
 import { end, layOutGateway, type Server, startGateway } from './servers.ts'
-import { bodyOf, pathOf, type RequestKind, stationId, stationType } from './site.ts'
+import { bodyOf, pathOf, type RequestKind, station, stationId, stationType } from './site.ts'
+import { askAt, askBoth, comeAndGo, share } from './soak-shared.ts'
+import { type Listeners, listen, subscriptionOf } from './soak-told.ts'
 
 const mqttLoad = new URL('./mqtt-load.ts', import.meta.url).pathname
 const stations = 5000
@@ -22,80 +24,66 @@ const requestsPerSecond = 60
  */
 const slopeMax = 0.25
 const batchSize = 100
+/** Of so many bytes each that together they are more than a body may be that is parsed whole. */
+const largeBatchSize = 10_000
+const largeBatchSeconds = 120
+const routes = 100
 
 interface Tally {
   requests: number
-  /** Notifications that came, and those that writes owed. */
-  notified: number
-  owed: number
   readonly failures: string[]
   readonly latencies: number[]
 }
 
+/** What there is to be asked. */
+interface Site {
+  readonly gateway: Server
+  readonly listeners: Listeners
+  readonly tally: Tally
+}
+
 export async function benchSoak({ minutes }: { readonly minutes: number }): Promise<void> {
-  const tally: Tally = { requests: 0, notified: 0, owed: 0, failures: [], latencies: [] }
-  const receiver = await startReceiver(tally)
-  const gateway = await startGateway(layOutGateway())
+  const tally: Tally = { requests: 0, failures: [], latencies: [] }
+  const command = layOutGateway()
+  const [gateway, source] = await Promise.all([startGateway(command), startGateway(command)])
+  const failed = (error: unknown): void => void tally.failures.push(String(error))
   try {
     await fill(gateway.httpPort, stations)
-    await subscribe(gateway, receiver.url)
+    await sendLargeBatch(gateway, 0)
+    await createRoutes(gateway)
+    await share(gateway, source)
+    const listeners = await listen(gateway, (...asked) => ask(gateway, ...asked), failed)
     const seconds = minutes * 60
     const numbers = [gateway.port, devices, 1, seconds + 5, devices, messagesPerSecond].map(String)
     const publishers = startPinned(1, [process.execPath, mqttLoad, ...numbers])
-    const [samples] = await Promise.all([sample(gateway, seconds), load(gateway, { seconds, tally })])
+    const [samples] = await Promise.all([
+      sample(gateway, seconds),
+      load({ gateway, listeners, tally }, seconds),
+    ])
     await end(publishers)
-    await pause(3000)
-    judge(samples, tally)
+    await settled(listeners)
+    judge(samples, tally, listeners)
+    await listeners.close()
   } finally {
-    await gateway.stop()
-    receiver.close()
+    await Promise.all([gateway.stop(), source.stop()])
   }
 }
 
-async function startReceiver(tally: Tally): Promise<{ url: string; close(): void }> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      tally.notified++
-      response.writeHead(204).end()
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  return { url: `http://127.0.0.1:${port}/`, close: () => server.close() }
-}
-
-/** Stations that one of five patches falls on. */
-const watched = stationId(0).slice(0, -3)
-
-/** The subscription that is there throughout. */
-async function subscribe(gateway: Server, uri: string): Promise<void> {
-  const subscription = subscriptionOf('urn:soak:kept', uri, `${watched}.*`)
-  await ask(gateway, 'POST', '/ngsi-ld/v1/subscriptions', subscription)
-}
-
-const subscriptionOf = (id: string, uri: string, idPattern: string): string =>
-  JSON.stringify({
-    id,
-    type: 'Subscription',
-    entities: [{ type: stationType, idPattern }],
-    watchedAttributes: ['humidity'],
-    notification: { endpoint: { uri, accept: 'application/json' } },
-  })
-
 async function ask(gateway: Server, method: string, path: string, body?: string): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${gateway.httpPort}${encodeURI(path)}`, {
-    method,
-    ...(body === undefined ? {} : { body, headers: { 'Content-Type': 'application/json' } }),
-  })
-  const text = await answer.text()
-  if (!answer.ok) throw new TypeError(`${method} ${path} answered ${answer.status}: ${text}`)
+  await askAt(gateway, method, path, body === undefined ? {} : { body })
+}
+
+/** Waits until all is told that is owed, or nobody would wait for it any longer. */
+async function settled({ ways }: Listeners): Promise<void> {
+  const isTold = (): boolean => Object.values(ways).every(({ ids, owed }) => ids.size >= owed)
+  for (let waited = 0; waited < 10_000 && !isTold(); waited += 100) await pause(100)
+  // What comes too often comes soon.
+  await pause(1000)
 }
 
 /** An open loop of requests; those that are late do not hold up the others. */
-async function load(
-  gateway: Server,
-  { seconds, tally }: { readonly seconds: number; readonly tally: Tally },
-): Promise<void> {
+async function load(site: Site, seconds: number): Promise<void> {
+  const { tally } = site
   const begin = performance.now()
   const underWay = new Set<Promise<void>>()
   for (let n = 0; n < seconds * requestsPerSecond; n++) {
@@ -103,7 +91,7 @@ async function load(
     if (early > 0) await pause(early)
     if (underWay.size > 500) await Promise.race(underWay)
     const startedAt = performance.now()
-    const one = request(gateway, n, tally)
+    const one = request(site, n)
       .then(() => {
         tally.requests++
         if (tally.latencies.length < 1_000_000) tally.latencies.push(performance.now() - startedAt)
@@ -117,15 +105,26 @@ async function load(
   await Promise.all(underWay)
 }
 
-/** Request number `n`: four of ten write, the others read; every hundredth is a batch, a subscription or its end. */
-async function request(gateway: Server, n: number, tally: Tally): Promise<void> {
-  if (n % 100 === 99) return rare(gateway, Math.floor(n / 100))
+/**
+ * Request number `n`: four of ten write, the others read. Of a hundred one follows a link, one is about what a context source
+ * has a part in, and two are of what happens now and then; every two minutes one is a batch of 10,000 entities.
+ */
+async function request(site: Site, n: number): Promise<void> {
+  const { gateway, listeners } = site
+  const [hundred, rest] = [Math.floor(n / 100), n % 100]
+  if (rest === 99) return rare(gateway, hundred)
+  if (rest === 74) return askBoth(gateway, hundred)
+  if (rest === 49)
+    return n % (largeBatchSeconds * requestsPerSecond) === 3049
+      ? sendLargeBatch(gateway, n)
+      : rarer(site, hundred)
+  if (rest === 24) return ask(gateway, 'GET', routesPath(hundred))
   const kind = mix[n % mix.length]!
   if (kind !== 'history') {
-    const body = bodyOf(kind, n, startedAt)
+    const body = bodyOf(kind, n, Date.now())
     const path = pathOf(kind, n, stations)
     await ask(gateway, body === undefined ? 'GET' : 'PATCH', path, body)
-    if (kind === 'write' && path.includes(watched)) tally.owed++
+    if (kind === 'write') listeners.written(path)
     return
   }
   const id = stationId((n * 7919) % stations)
@@ -140,7 +139,6 @@ async function request(gateway: Server, n: number, tally: Tally): Promise<void> 
   )
 }
 
-const startedAt = Date.now()
 const mix: readonly (RequestKind | 'history')[] = [
   'observe',
   'get',
@@ -154,12 +152,48 @@ const mix: readonly (RequestKind | 'history')[] = [
   'history',
 ]
 
+/** Routes, each along five stations. */
+async function createRoutes(gateway: Server): Promise<void> {
+  const all = Array.from({ length: routes }, (_, n) => ({
+    id: `urn:ngsi-ld:Route:${n}`,
+    type: 'Route',
+    along: { type: 'Relationship', object: Array.from({ length: 5 }, (__, i) => stationId(5 * n + i)) },
+  }))
+  await ask(gateway, 'POST', '/ngsi-ld/v1/entityOperations/create', JSON.stringify(all))
+}
+
+const routesPath = (n: number): string =>
+  `/ngsi-ld/v1/entities?type=Route&join=${n % 2 === 0 ? 'inline' : 'flat'}&limit=10&offset=${(n * 10) % routes}`
+
+/** Meters that are all there already, but for the first time. */
+function sendLargeBatch(gateway: Server, n: number): Promise<void> {
+  const items = Array.from({ length: largeBatchSize }, (_, i) => ({
+    ...station(i),
+    id: `urn:ngsi-ld:Meter:${i}`,
+    type: 'Meter',
+    round: { type: 'Property', value: n },
+    remark: { type: 'Property', value: 'as it was read by the company '.repeat(5) },
+  }))
+  return ask(gateway, 'POST', '/ngsi-ld/v1/entityOperations/upsert', JSON.stringify(items))
+}
+
+/** A registration comes and goes, or the consumer of a stream does. */
+async function rarer({ gateway, listeners }: Site, n: number): Promise<void> {
+  if (n % 2 === 0) return comeAndGo(gateway, n)
+  listeners.comeAgain()
+}
+
 /** What happens now and then, each time with another name: whatever it leaves behind would add up. */
 async function rare(gateway: Server, n: number): Promise<void> {
   const id = `urn:soak:${n}`
   const subscriptions = '/ngsi-ld/v1/subscriptions'
   if (n % 3 === 0) {
-    await ask(gateway, 'POST', subscriptions, subscriptionOf(id, 'http://127.0.0.1:9/', `urn:soak:none:${n}`))
+    await ask(
+      gateway,
+      'POST',
+      subscriptions,
+      subscriptionOf(id, { uri: 'http://127.0.0.1:9/' }, `urn:soak:none:${n}`),
+    )
     return ask(gateway, 'DELETE', `${subscriptions}/${id}`)
   }
   if (n % 3 === 1) {
@@ -180,32 +214,47 @@ interface Sample {
   readonly megabytes: number
 }
 
-/** Resident memory, 60 times or every five seconds, whatever is rarer; printed as it goes. */
+/** Resident memory, every five seconds; some of it printed as it goes. */
 async function sample({ pid }: Server, seconds: number): Promise<readonly Sample[]> {
-  const everyMs = Math.max(5, seconds / 60) * 1000
+  const everyMs = 5000
+  const printedMs = Math.max(everyMs, 1000 * 5 * Math.ceil(seconds / 300))
   const begin = performance.now()
   const samples: Sample[] = []
   for (let at = everyMs; at <= seconds * 1000; at += everyMs) {
     await pause(begin + at - performance.now())
     const one = { minutes: at / 60_000, megabytes: memory(pid).resident / 1e6 }
     samples.push(one)
-    process.stdout.write(`  ${one.minutes.toFixed(1).padStart(5)} min ${one.megabytes.toFixed(1)} MB\n`)
+    if (at % printedMs === 0)
+      process.stdout.write(`  ${one.minutes.toFixed(1).padStart(5)} min ${one.megabytes.toFixed(1)} MB\n`)
   }
   return samples
 }
 
-function judge(samples: readonly Sample[], tally: Tally): void {
+function judge(samples: readonly Sample[], tally: Tally, { ways }: Listeners): void {
   const half = samples.slice(Math.floor(samples.length / 2))
-  const slope = slopeOf(half)
+  const slope = slopeOf(floorsOf(half))
   const runMinutes = samples.at(-1)!.minutes
   const p99 = percentile(tally.latencies, 0.99)
+  const told = Object.entries(ways).map(([way, { ids, owed }]) => `${ids.size} of ${owed} by ${way}`)
+  const isWhole = Object.values(ways).every(({ ids, owed }) => ids.size === owed && owed > 0)
   process.stdout.write(
-    `${tally.requests} requests, p99 ${p99.toFixed(1)} ms, ${tally.failures.length} failed; ${tally.notified} of ${tally.owed} notifications\n` +
+    `${tally.requests} requests, p99 ${p99.toFixed(1)} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
       `resident memory of the second half: ${slope >= 0 ? '+' : ''}${slope.toFixed(3)} MB per minute  (goal below ${slopeMax}, over at least 10 minutes)\n`,
   )
   for (const failure of tally.failures.slice(0, 5)) process.stderr.write(`${failure}\n`)
   const isFlat = slope < slopeMax || runMinutes < 10
-  if (!isFlat || tally.failures.length > 0 || tally.notified < tally.owed) process.exitCode = 1
+  if (!isFlat || tally.failures.length > 0 || !isWhole) process.exitCode = 1
+}
+
+/**
+ * The least of each stretch from one large batch to the next: what these take for a while says nothing of what stays, and
+ * would hide it.
+ */
+function floorsOf(samples: readonly Sample[]): readonly Sample[] {
+  const stretches = Map.groupBy(samples, ({ minutes }) => Math.floor((minutes * 60) / largeBatchSeconds))
+  return [...stretches.values()].map((stretch) =>
+    stretch.reduce((least, one) => (one.megabytes < least.megabytes ? one : least)),
+  )
 }
 
 /** Least squares, MB per minute. */
