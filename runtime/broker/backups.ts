@@ -11,7 +11,7 @@ import { openSchedule, type Schedule } from '#base/schedule.ts'
 import { gatewayId } from '#config/gateway-id.ts'
 import type { BackupOptions, BackupProgress } from '#store/backup.ts'
 import type { BackupMaker } from '#store/backup-maker.ts'
-import { type Backup, listBackups, pruneBackups } from '#store/manifest.ts'
+import { type Backup, backupsOf, listBackups, newestVerified, pruneBackups } from '#store/manifest.ts'
 
 export interface BackupsPorts {
   readonly maker: BackupMaker
@@ -52,7 +52,9 @@ export function createBackups(
   const { folder } = options
   const made = metrics.counter('selvedge_backups_total')
   const failed = metrics.counter('selvedge_backups_failed_total')
-  let newest = listBackups(folder)[0]
+  const own = backupsOf(folder, gatewayId(options.dataFolder))
+  // Where none is read through, one that is not is as good as they get.
+  let newest = options.verify ? newestVerified(own) : own[0]
   let progress: BackupProgress | undefined
   let failure: BackupsStatus['failure']
   let schedule: Schedule | undefined

@@ -16,7 +16,7 @@ import { markedVersion } from '#config/version-mark.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { damageOf, lostFrames } from '#store/damage.ts'
 import { flush, place, writeDurably } from '#store/durable-files.ts'
-import { type BackedUpTenant, type Backup, listBackups } from '#store/manifest.ts'
+import { type BackedUpTenant, type Backup, backupsOf } from '#store/manifest.ts'
 import { markLoss, type Restored, restoreTenant } from '#store/restore.ts'
 
 export interface MendingPorts {
@@ -50,17 +50,15 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
 
   /** Verified backups of this gateway that hold the tenant, newest first. */
   function candidates(tenant: string): readonly { backup: Backup; copy: BackedUpTenant }[] {
-    const own = gatewayId(dataFolder)
-    return listBackups(backupFolder).flatMap((backup) => {
+    return backupsOf(backupFolder, gatewayId(dataFolder)).flatMap((backup) => {
       const { manifest } = backup
       const copy = manifest.tenants.find(({ name }) => name === tenant)
-      return manifest.verified && manifest.gatewayId === own && copy !== undefined ? [{ backup, copy }] : []
+      return manifest.verified && copy !== undefined ? [{ backup, copy }] : []
     })
   }
 
   function expected(): readonly string[] {
-    const own = gatewayId(dataFolder)
-    const newest = listBackups(backupFolder).find(({ manifest }) => manifest.gatewayId === own)
+    const [newest] = backupsOf(backupFolder, gatewayId(dataFolder))
     return (newest?.manifest.tenants ?? []).flatMap(({ name, file }) =>
       name === '' || existsSync(`${join(dataFolder, file)}.removed`) ? [] : [name],
     )

@@ -104,13 +104,16 @@ function tellAll(given: Given, terminal: Terminal, folder: string): number {
   const backups = listBackups(folder).map(({ name, path, manifest }) => ({
     name,
     path,
+    gatewayId: manifest.gatewayId,
     startedAt: new Date(manifest.startedAt).toISOString(),
     verified: manifest.verified,
     version: manifest.version,
     bytes: manifest.tenants.reduce((sum, { bytes }) => sum + bytes, 0),
   }))
-  const rows = backups.map(({ name, verified, bytes }) => [
+  const isShared = new Set(backups.map(({ gatewayId }) => gatewayId)).size > 1
+  const rows = backups.map(({ name, gatewayId, verified, bytes }) => [
     name,
+    ...(isShared ? [gatewayId] : []),
     `${megabytes(bytes)}${verified ? ', verified' : ''}`,
   ])
   const words = rows.length === 0 ? `There is no backup in ${folder}.` : table(rows).trimEnd()

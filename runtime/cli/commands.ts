@@ -121,7 +121,12 @@ export const commands: readonly Command[] = [
     details:
       'The gateway goes on as who it was, with the same ids and credentials, from the instant of the backup. What\ncame in later is missing, and its history says so. No gateway may run on the data folder.',
     options: [
-      { name: 'from', value: 'FOLDER', summary: 'The backup, or a folder of backups: the newest of them' },
+      {
+        name: 'from',
+        value: 'FOLDER',
+        summary: 'The backup, or a folder of backups: the newest verified one',
+      },
+      { name: 'gateway', value: 'ID', summary: 'Whose, where several gateways keep theirs in that folder' },
       ...settingsOptions,
       json,
     ],

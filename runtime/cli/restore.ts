@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemClock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
-import { listBackups, manifestName } from '#store/manifest.ts'
+import { type Backup, listBackups, manifestName, newestVerified } from '#store/manifest.ts'
 import { restoreFolder } from '#store/restore.ts'
 import type { Given } from './arguments.ts'
 import { megabytes } from './backup.ts'
@@ -18,7 +18,7 @@ export async function restore(given: Given, terminal: Terminal): Promise<number>
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { data } = loaded.settings
-  const from = backupAt(given.text('from') ?? loaded.settings.backup.folder)
+  const from = backupAt(given.text('from') ?? loaded.settings.backup.folder, given.text('gateway'), terminal)
   const progress = createProgress(terminal, 'bytes')
   const manifest = restoreFolder(from, data, {
     now: systemClock.now(),
@@ -33,11 +33,37 @@ export async function restore(given: Given, terminal: Terminal): Promise<number>
   return tellResult(given, terminal.out, { words, facts, failed: false })
 }
 
-/** The backup itself, or the newest of a folder. @throws cli.usage */
-function backupAt(path: string): string {
+/**
+ * The backup itself, or the newest verified one of a folder; one that nobody read through only where there is no other, and
+ * that is said.
+ * @throws cli.usage where there is none, or those of several gateways and none of them is named
+ */
+function backupAt(path: string, gateway: string | undefined, terminal: Terminal): string {
   const full = resolve(path)
   if (existsSync(join(full, manifestName))) return full
-  const [newest] = listBackups(full)
-  if (newest === undefined) throw new GatewayError('cli.usage', `--from: there is no backup in ${full}`)
-  return newest.path
+  const all = listBackups(full).filter(
+    ({ manifest }) => (gateway ?? manifest.gatewayId) === manifest.gatewayId,
+  )
+  const [newest] = all
+  if (newest === undefined)
+    throw new GatewayError(
+      'cli.usage',
+      `--from: there is no backup in ${full}${gateway === undefined ? '' : ` of gateway ${gateway}`}`,
+    )
+  const gateways = [...Map.groupBy(all, ({ manifest }) => manifest.gatewayId)]
+  if (gateways.length > 1) {
+    const each = gateways.map(([id, [first]]) => `${id} (${first!.name})`).join(', ')
+    throw new GatewayError(
+      'cli.usage',
+      `--from: ${full} holds backups of several gateways: ${each}; name one by --gateway`,
+    )
+  }
+  const best = newestVerified(all)
+  if (best !== newest) terminal.err(`${passedOver(newest, best)}\n`)
+  return (best ?? newest).path
 }
+
+const passedOver = (newest: Backup, best: Backup | undefined): string =>
+  best === undefined
+    ? `${newest.name} was not read through when it was made (backup.verify), and there is no verified one`
+    : `${newest.name} is newer, but was not read through when it was made; ${best.name} is taken. Name it by --from to have it.`

@@ -28,10 +28,11 @@ function statusOf({ folder, schedule, backups, progress, failure }: BackupsStatu
 }
 
 function viewOf({ name, path, manifest }: Backup) {
-  const { startedAt, finishedAt, verified, version, dataFormat, tenants } = manifest
+  const { gatewayId, startedAt, finishedAt, verified, version, dataFormat, tenants } = manifest
   return {
     name,
     path,
+    gatewayId,
     startedAt: msToDateTime(startedAt),
     finishedAt: msToDateTime(finishedAt),
     verified,

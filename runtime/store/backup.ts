@@ -71,10 +71,10 @@ export async function makeBackup(
       folder,
     })
   }
-  sweep(folder)
+  const gateway = gatewayId(dataFolder)
+  sweep(folder, gateway)
   assertRoom(options, ofBytes)
-  const name = freeName(folder, startedAt)
-  const partial = join(folder, `.partial-${process.pid}-${name}`)
+  const partial = join(folder, `.partial-${gateway}-${process.pid}-${backupName(startedAt)}`)
   try {
     mkdirSync(join(partial, 'tenants'), { recursive: true, mode: 0o700 })
     const tenants: BackedUpTenant[] = []
@@ -91,7 +91,7 @@ export async function makeBackup(
       manifest: 1,
       version: options.version,
       dataFormat: formatVersion,
-      gatewayId: gatewayId(dataFolder),
+      gatewayId: gateway,
       startedAt,
       finishedAt: clock.now(),
       verified: options.verify,
@@ -101,7 +101,7 @@ export async function makeBackup(
     writeDurably(join(partial, manifestName), `${JSON.stringify(manifest, undefined, 2)}\n`, 0o600)
     for (const made of [join(partial, 'tenants'), partial]) flush(made)
     failpoint('backup:before-name')
-    place(partial, join(folder, name))
+    const name = placeFree(partial, folder, startedAt)
     if (options.keep !== undefined) pruneBackups(folder, manifest.gatewayId, options.keep)
     return { name, path: join(folder, name), manifest }
   } catch (error) {
@@ -112,18 +112,26 @@ export async function makeBackup(
 
 const bytesOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
-function freeName(folder: string, ms: number): string {
-  const name = backupName(ms)
-  let free = name
-  for (let i = 2; existsSync(join(folder, free)); i++) free = `${name}-${i}`
-  return free
+/** Gives it the first name of its time that is free: other gateways may put theirs there at the same hour. Returns the name. */
+function placeFree(partial: string, folder: string, ms: number): string {
+  const first = backupName(ms)
+  for (let i = 1; ; i++) {
+    const name = i === 1 ? first : `${first}-${i}`
+    if (existsSync(join(folder, name))) continue
+    try {
+      place(partial, join(folder, name))
+      return name
+    } catch (error) {
+      if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    }
+  }
 }
 
-/** Takes away what processes that are gone left unfinished. */
-function sweep(folder: string): void {
+/** Takes away what processes of this gateway that are gone left unfinished; those of others run elsewhere. */
+function sweep(folder: string, gateway: string): void {
   for (const name of readdirSync(folder)) {
-    const [, pid] = /^\.partial-(\d+)-/.exec(name) ?? []
-    if (pid !== undefined && !isAlive(Number(pid)))
+    const [, whose, pid] = /^\.partial-(.+)-(\d+)-backup-/.exec(name) ?? []
+    if (whose === gateway && !isAlive(Number(pid)))
       rmSync(join(folder, name), { recursive: true, force: true })
   }
 }

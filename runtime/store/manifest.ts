@@ -63,6 +63,14 @@ export function listBackups(folder: string): readonly Backup[] {
   return found.toSorted((a, b) => b.manifest.startedAt - a.manifest.startedAt)
 }
 
+/** Those of one gateway: several may keep theirs in one folder. */
+export const backupsOf = (folder: string, gatewayId: string): readonly Backup[] =>
+  listBackups(folder).filter(({ manifest }) => manifest.gatewayId === gatewayId)
+
+/** The newest that is known to be whole. */
+export const newestVerified = (backups: readonly Backup[]): Backup | undefined =>
+  backups.find(({ manifest }) => manifest.verified)
+
 /** @throws store.corrupt when it is no backup, store.newer when a newer version made it. */
 export function readBackup(path: string): Manifest {
   let text: string
@@ -101,8 +109,8 @@ function manifestIn(path: string): Manifest | undefined {
 
 /** Removes all but the newest of one gateway's backups, never the newest verified one. Returns how many went. */
 export function pruneBackups(folder: string, gatewayId: string, keep: number): number {
-  const own = listBackups(folder).filter(({ manifest }) => manifest.gatewayId === gatewayId)
-  const best = own.find(({ manifest }) => manifest.verified)
+  const own = backupsOf(folder, gatewayId)
+  const best = newestVerified(own)
   const old = own.slice(keep).filter((backup) => backup !== best)
   for (const { path } of old) {
     // Without its manifest it is none any more, should the rest not be through.

@@ -2,7 +2,16 @@
  * Backups and what they are for: what a gateway had acknowledged when one was begun comes back in an empty folder, with
  * the same ids; a backup that was cut short is none; one that is damaged or from a newer version is not restored.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -216,5 +225,76 @@ describe('a backup', () => {
     expect(code).toBe(1)
     expect(stderr).toContain('empty folder only')
     expect(stderr).toContain('--data')
+  })
+})
+
+describe('a folder that several gateways keep backups in', () => {
+  const shared = (): string => join(folder, 'shared')
+  const [one, other] = ['one', 'other'].map((name) => () => join(folder, name)) as [
+    () => string,
+    () => string,
+  ]
+  const idOf = ({ dataFolder }: GatewayProcess): string =>
+    readFileSync(join(dataFolder, 'gateway-id'), 'utf8').trim()
+  const open = (dataFolder: string, env: Record<string, string> = {}): Promise<GatewayProcess> =>
+    start(dataFolder, { SELVEDGE_BACKUP_FOLDER: shared(), ...env })
+  const make = async (gateway: GatewayProcess): Promise<string> => {
+    const answer = await httpClient(gateway.httpUrl).send('POST', '/selvedge/v1/backups', undefined)
+    expect(answer.status).toBe(201)
+    return (answer.json() as { name: string }).name
+  }
+  const restoreFrom = (...args: string[]) =>
+    selvedge(['restore', '--from', shared(), '--data', join(folder, 'new'), ...args])
+
+  it('tells each how old its own is, and gives back the one that is named', async () => {
+    const first = await open(one())
+    const second = await open(other(), { SELVEDGE_BACKUP_KEEP: '1' })
+    const mine = await make(first)
+    expect((await httpClient(second.httpUrl).get('/metrics')).text).toMatch(
+      /^selvedge_backup_age_seconds 3\d{9}/m,
+    )
+    const unfinished = join(shared(), `.partial-${idOf(first)}-999999-backup-20260102T030405Z`)
+    mkdirSync(unfinished)
+    for (let i = 0; i < 2; i++) await make(second)
+    expect(existsSync(unfinished)).toBe(true)
+    expect(
+      listBackups(shared())
+        .map(({ manifest }) => manifest.gatewayId)
+        .toSorted(),
+    ).toEqual([idOf(first), idOf(second)].toSorted())
+    // One that begins anew beside them has none, whatever others made last.
+    await first.stop()
+    const again = await open(one())
+    const told = /^selvedge_backup_age_seconds (\S+)$/m.exec(
+      (await httpClient(again.httpUrl).get('/metrics')).text,
+    )
+    const { manifest } = listBackups(shared()).find(({ name }) => name === mine)!
+    expect(Number(told![1])).toBeGreaterThanOrEqual(Math.floor((Date.now() - manifest.startedAt) / 1000) - 1)
+
+    const unclear = await restoreFrom()
+    expect(unclear.code).toBe(64)
+    expect(unclear.stderr).toContain('several gateways')
+    expect(unclear.stderr).toContain(idOf(again))
+    const ours = await restoreFrom('--gateway', idOf(again))
+    expect(ours).toMatchObject({ code: 0, stderr: '' })
+    expect(readFileSync(join(folder, 'new', 'gateway-id'), 'utf8')).toContain(idOf(again))
+  })
+
+  it('gives back one that was not read through only where there is no other, and says so', async () => {
+    const { stop } = await open(one(), { SELVEDGE_BACKUP_VERIFY: 'false' }).then(async (gateway) => {
+      await make(gateway)
+      return gateway
+    })
+    await stop()
+    const alone = await restoreFrom()
+    expect(alone.code).toBe(0)
+    expect(alone.stderr).toMatch(/not read through .*no verified one/)
+    rmSync(join(folder, 'new'), { recursive: true })
+    const reading = await open(one())
+    const good = await make(reading)
+    await reading.stop()
+    await make(await open(one(), { SELVEDGE_BACKUP_VERIFY: 'false' }))
+    const chosen = await restoreFrom()
+    expect(chosen).toMatchObject({ code: 0, stderr: expect.stringContaining(`${good} is taken`) })
   })
 })
