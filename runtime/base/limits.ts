@@ -185,6 +185,7 @@ export const limits = underTrial({
     '403',
   ),
   aggregatePeriodsMax: limit(50_000, 'periods', 'Of one attribute in one answer', '403'),
+  aggregateTurnMs: limit(5, 'ms', 'History is summed up so long before others pass', 'the next turn'),
   decodedChunksBytes: limit(
     2 * 1024 * 1024,
     'bytes',

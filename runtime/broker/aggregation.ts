@@ -21,7 +21,7 @@ import {
   takeChanges,
   windowOf,
 } from './evolution-sources.ts'
-import { addStream, firstTimeOf, type StreamPart } from './stream-sums.ts'
+import { addStream, firstTimeOf, type Steps, type StreamPart } from './stream-sums.ts'
 import type { AggregateQuery, EntityAggregates } from './types.ts'
 
 export interface AggregationPorts extends EvolutionPorts {
@@ -42,22 +42,19 @@ interface Sum {
   readonly aggregation: Aggregation
 }
 
-export function aggregatesOf(
+/** Undefined when no entity of this id ever was, or nothing is left of its history. The first step has to be one instant. */
+export function* aggregatesOf(
   ports: AggregationPorts,
   id: string,
   query: AggregateQuery,
-): EntityAggregates | undefined {
+): Steps<EntityAggregates | undefined> {
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
   const { loose, parts } =
     query.lastN === undefined ? gathered(ports, lives, query) : lastOnes(ports, id, query)
   const from = query.timerel === 'before' ? undefined : query.timeAtMs
-  const start =
-    from ??
-    Math.min(
-      least(loose.map(({ time }) => time)),
-      least(parts.map((part) => firstTimeOf(ports, part, query))),
-    )
+  yield* addReplaced(ports, parts, query, loose)
+  const start = from ?? (yield* firstOf(ports, parts, query, loose))
   const sums = new Map<string, Map<string, Sum>>()
   const sumOf = (name: string, type: string, dataset: string): Aggregation => {
     const ofName = sums.get(name) ?? new Map<string, Sum>()
@@ -70,7 +67,8 @@ export function aggregatesOf(
     ofName.set(key, { head: { type, ...(dataset === '' ? {} : { datasetId: dataset }) }, aggregation })
     return aggregation
   }
-  for (const part of parts) addStream(ports, part, query, () => sumOf(part.name, part.type, part.dataset))
+  for (const part of parts)
+    yield* addStream(ports, part, query, () => sumOf(part.name, part.type, part.dataset))
   for (const { name, dataset, one, time } of loose) {
     const { name: type, member } = kindOf(one.instance)
     sumOf(name, type, dataset).add(time, one.instance[member]!)
@@ -88,7 +86,7 @@ export function aggregatesOf(
 }
 
 interface Gathered {
-  readonly loose: readonly LooseInstance[]
+  readonly loose: LooseInstance[]
   readonly parts: readonly StreamPart[]
 }
 
@@ -104,9 +102,40 @@ const looseOf = (name: string, one: TimedInstance, time: number): LooseInstance 
   return { name, dataset, one, time }
 }
 
-/** The earliest of some times; infinite where there is none. */
-const least = (times: readonly number[]): number =>
-  times.reduce((first, time) => Math.min(first, time), Number.POSITIVE_INFINITY)
+/** The time of the first value: where periods begin when the query says nothing. */
+function* firstOf(
+  ports: AggregationPorts,
+  parts: readonly StreamPart[],
+  query: AggregateQuery,
+  loose: readonly LooseInstance[],
+): Steps<number> {
+  let first = Number.POSITIVE_INFINITY
+  for (const { time } of loose) first = Math.min(first, time)
+  for (const part of parts) first = Math.min(first, yield* firstTimeOf(ports, part, query))
+  return first
+}
+
+/** Adds what stands in the place of observations that were replaced. */
+function* addReplaced(
+  ports: AggregationPorts,
+  parts: readonly StreamPart[],
+  query: AggregateQuery,
+  loose: LooseInstance[],
+): Steps<void> {
+  const { timeproperty: property } = query
+  const fits = fittingIn(query)
+  for (const { s, name, own, told } of parts)
+    for (const { one, before } of replacedOf(ports, s, own, { property, fits })) {
+      if (!told.has(before.time, before.value)) loose.push(looseOf(name, one, timeOf(one, property)!))
+      yield true
+    }
+}
+
+/** Whether a time lies in the window that is asked for. */
+function fittingIn(query: AggregateQuery): (time: number) => boolean {
+  const { from, to } = windowOf(query)
+  return (time) => time >= from && time < to
+}
 
 /** The last instances of each attribute one by one, since statistics say nothing of them. */
 function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): Gathered {
@@ -137,16 +166,14 @@ interface Gathering {
 function gather(ports: AggregationPorts, rid: number, { query, corrections, loose, parts }: Gathering): void {
   const { timeproperty: property } = query
   const window = windowOf(query)
-  const fits = (time: number): boolean => time >= window.from && time < window.to
-  const take = (name: string, one: TimedInstance): void => {
-    const time = timeOf(one, property)
-    if (time !== undefined && fits(time)) loose.push(looseOf(name, one, time))
-  }
+  const fits = fittingIn(query)
   const told = takeChanges(ports, rid, {
     query,
     corrections,
     take({ name, one }) {
-      if (one.deletedAt === undefined && name !== 'scope') take(name, one)
+      const time = timeOf(one, property)
+      if (one.deletedAt !== undefined || name === 'scope' || time === undefined || !fits(time)) return
+      loose.push(looseOf(name, one, time))
     },
   })
   const isObserved = property === 'observedAt'
@@ -155,20 +182,16 @@ function gather(ports: AggregationPorts, rid: number, { query, corrections, loos
   for (const row of ports.history.streamsOf(rid)) {
     const name = ports.names.text(row.name)!
     if (!isWanted(query, name, row.dataset)) continue
-    const own = corrections.ofStream(row.s, name, row.dataset)
-    const part: StreamPart = {
+    parts.push({
       s: row.s,
       name,
       dataset: row.dataset,
       type: kindOf(JSON.parse(row.shape) as { type: string }).name,
-      own,
+      own: corrections.ofStream(row.s, name, row.dataset),
       rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
       chunks: ports.history.summaries(row.s, from, to),
       tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
       told: told(name, row.dataset),
-    }
-    parts.push(part)
-    for (const { one, before } of replacedOf(ports, row.s, own, { property, fits }))
-      if (!part.told.has(before.time, before.value)) take(name, one)
+    })
   }
 }

@@ -16,15 +16,15 @@ export interface Run {
 }
 
 export interface DecodedChunks {
-  /** The numbers of a chunk, until the next are asked for; undefined where it is gone or holds something else. */
+  /** The numbers of a chunk, until the next are asked for; undefined where it is gone, packed anew, or holds something else. */
   numbersOf(s: number, chunk: ChunkSummary): Numbers | undefined
-  /** What was found in a chunk between these borders, or is found now. */
+  /** What was found in a chunk between these borders, or is found now; undefined where nothing can be. */
   runsOf(
     s: number,
     chunk: ChunkSummary,
     borders: readonly number[],
-    find: () => readonly Run[],
-  ): readonly Run[]
+    find: () => readonly Run[] | undefined,
+  ): readonly Run[] | undefined
 }
 
 export function createDecodedChunks(history: History): DecodedChunks {
@@ -35,11 +35,11 @@ export function createDecodedChunks(history: History): DecodedChunks {
     numbersOf(s, chunk) {
       const found = decoded(`${s} ${chunk.t0}`, chunk, () => {
         const row = history.chunkAt(s, chunk.t0)
-        return row && compactNumbers(row)
+        return row && isSameChunk(row, chunk) ? compactNumbers(row) : undefined
       })
       return found && read(found)
     },
-    runsOf: (s, chunk, borders, find) => runs(`${s} ${chunk.t0} ${borders.join()}`, chunk, find) ?? [],
+    runsOf: (s, chunk, borders, find) => runs(`${s} ${chunk.t0} ${borders.join()}`, chunk, find),
   }
 }
 
@@ -60,7 +60,7 @@ function createRecent<T>(most: number, weigh: (value: T) => number) {
   }
   return (key: string, chunk: ChunkSummary, make: () => T | undefined): T | undefined => {
     const found = known.get(key)
-    const value = found !== undefined && isSame(found.chunk, chunk) ? found.value : make()
+    const value = found !== undefined && isSameChunk(found.chunk, chunk) ? found.value : make()
     forget(key)
     if (value === undefined) return undefined
     known.set(key, { chunk, value })
@@ -70,5 +70,12 @@ function createRecent<T>(most: number, weigh: (value: T) => number) {
   }
 }
 
-const isSame = (a: ChunkSummary, b: ChunkSummary): boolean =>
-  a.t1 === b.t1 && a.count === b.count && a.sum === b.sum && a.sumsq === b.sumsq
+/** Whether what is known of a chunk is of the same as it was. */
+export const isSameChunk = (a: ChunkSummary, b: ChunkSummary): boolean =>
+  a.t0 === b.t0 &&
+  a.t1 === b.t1 &&
+  a.count === b.count &&
+  a.sum === b.sum &&
+  a.sumsq === b.sumsq &&
+  a.m0 === b.m0 &&
+  a.m1 === b.m1

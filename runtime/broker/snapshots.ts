@@ -285,9 +285,10 @@ function readable({ kept, past }: Pick<Open, 'kept' | 'past'>): TenantBroker {
     history: (id, query) => past?.broker.history(id, query),
     temporal: {
       ...broker.temporal,
-      aggregate: (id, query) => past?.broker.temporal.aggregate(id, query),
+      aggregate: async (id, query) => past?.broker.temporal.aggregate(id, query),
       search: (search, query) => past?.broker.temporal.search(search, query) ?? nothing,
-      searchAggregates: (search, query) => past?.broker.temporal.searchAggregates(search, query) ?? nothing,
+      searchAggregates: async (search, query) =>
+        past?.broker.temporal.searchAggregates(search, query) ?? nothing,
     },
   }
 }

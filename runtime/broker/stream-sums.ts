@@ -9,7 +9,7 @@ import { decodeChunk, type Numbers } from '#store/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history.ts'
 import type { RollUpRow } from '#store/roll-ups.ts'
 import type { StreamCorrections } from './corrections.ts'
-import type { DecodedChunks, Run } from './decoded-chunks.ts'
+import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
 import {
   identityOf,
   type TailInstance,
@@ -38,6 +38,12 @@ export interface StreamPart {
   readonly told: ToldObservations
 }
 
+/**
+ * Reading history in steps, so that others pass in between. Each step tells whether what was read so far holds: a chunk that
+ * was packed anew, or went, meanwhile, is not what it was when the chunks were listed, and who reads begins again.
+ */
+export type Steps<T> = Generator<boolean, T, undefined>
+
 type Value = TailInstance['value']
 
 /** Times in a chunk at which something may not count, ascending: it was corrected, or a change record told it. */
@@ -50,7 +56,7 @@ const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean 
   own.editOf(time, value) !== undefined || told.has(time, value)
 
 /** The time of the first value of a stream in the window; infinite where there is none. */
-export function firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): number {
+export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
   let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
   const isObserved = query.timeproperty === 'observedAt'
   const window = windowOf(query)
@@ -64,18 +70,18 @@ export function firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: Aggr
     if (isObserved && chunk.t0 >= first) break
     const isWhole = chunk.m0 > part.own.erasedUntil && touchedTimes(part, chunk).length === 0
     if (isObserved && isWhole && chunk.t0 >= window.from && chunk.t0 < window.to) add(chunk.t0)
-    else addChunk(ports, part, chunk, adding)
+    else yield addChunk(ports, part, chunk, adding)
   }
   return first
 }
 
 /** Adds what a stream holds to a sum, which is asked for when there is anything. */
-export function addStream(
+export function* addStream(
   ports: StreamSumPorts,
   part: StreamPart,
   query: AggregateQuery,
   sum: () => Aggregation,
-): void {
+): Steps<void> {
   const window = windowOf(query)
   let known: Aggregation | undefined
   const own = (): Aggregation => {
@@ -94,36 +100,37 @@ export function addStream(
     const touched = touchedTimes(part, chunk)
     const isWithin = t0 >= window.from && t1 < window.to
     if (!isSummable || isShared || min === null || chunk.m0 <= part.own.erasedUntil) {
-      addChunk(ports, part, chunk, isShared ? { ...adding, seen } : adding)
+      yield addChunk(ports, part, chunk, isShared ? { ...adding, seen } : adding)
     } else if (touched.length === 0 && isWithin && own().endOfPeriod(t0) > t1) {
       own().addMany(t0, t1, { count, min, max: max!, sum: total!, sumsq: sumsq! })
-    } else addNumbers(ports, part, chunk, { window, touched, sum: own() })
+    } else yield addNumbers(ports, part, chunk, { window, touched, sum: own() })
   }
   for (const one of part.tail) {
     if (!seen.has(identityOf(one.time, one.value))) addOne(part, one, adding)
   }
 }
 
-/** Adds the numbers of a chunk that lie in the window and count, all of a period at once. */
+/** Adds the numbers of a chunk that lie in the window and count, all of a period at once. False: it is not there any more. */
 function addNumbers(
   ports: StreamSumPorts,
   part: StreamPart,
   chunk: ChunkSummary,
   { window, touched, sum }: { window: Window; touched: readonly number[]; sum: Aggregation },
-): void {
+): boolean {
   let next = 0
   // Values come in order of time.
   const isLeft = (time: number, value: number): boolean => {
     while (touched[next]! < time) next++
     return touched[next] !== time || !isGone(part, time, value)
   }
-  const find = (): readonly Run[] => {
+  const find = (): readonly Run[] | undefined => {
     const found = ports.decoded.numbersOf(part.s, chunk)
-    return found === undefined ? [] : [...runsOf(found, { window, sum, isLeft })]
+    return found && [...runsOf(found, { window, sum, isLeft })]
   }
   const borders = touched.length > 0 ? undefined : bordersOf(chunk, window, sum)
   const runs = borders === undefined ? find() : ports.decoded.runsOf(part.s, chunk, borders, find)
-  for (const { first, last, statistics } of runs) sum.addMany(first, last, statistics)
+  for (const { first, last, statistics } of runs ?? []) sum.addMany(first, last, statistics)
+  return runs !== undefined
 }
 
 /** Where what is to be summed up of a chunk begins, is cut, and ends; undefined where it is cut many times. */
@@ -182,20 +189,21 @@ interface Adding {
   readonly seen?: Set<string>
 }
 
-/** Adds what a chunk holds, value by value. */
-function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): void {
+/** Adds what a chunk holds, value by value. False: it is not there any more. */
+function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): boolean {
   const { window, isObserved, seen } = adding
   const isElsewhen = !isObserved && (chunk.m1 < window.from || chunk.m0 >= window.to)
   // What does not count here does not in the tail either.
-  if (isElsewhen || chunk.m1 <= part.own.erasedUntil) return
+  if (isElsewhen || chunk.m1 <= part.own.erasedUntil) return true
   const row = ports.history.chunkAt(part.s, chunk.t0)
-  if (row === undefined) return
+  if (row === undefined || !isSameChunk(row, chunk)) return false
   const { times, modified, values } = decodeChunk(row)
   for (let i = 0; i < times.length; i++) {
     const one = { time: times[i]!, modified: modified[i]!, value: values[i]! }
     seen?.add(identityOf(one.time, one.value))
     addOne(part, one, adding)
   }
+  return true
 }
 
 function addOne(

@@ -4,6 +4,9 @@
  * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation
  * unless another is asked for, then deleted ones likewise.
  */
+import { createBreath } from '#base/breath.ts'
+import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { compileOrder } from '#ngsi-ld/order.ts'
@@ -17,6 +20,7 @@ import { aggregatesOf } from './aggregation.ts'
 import { createDecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
+import type { Steps } from './stream-sums.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
@@ -31,6 +35,7 @@ import type {
 export interface TemporalSearchPorts extends EvolutionPorts {
   readonly database: Database
   readonly rollUps: RollUps
+  readonly clock: Clock
   readonly find: (query: EntityQuery) => QueryPage
 }
 
@@ -39,40 +44,82 @@ const candidatesPerRead = 200
 export function createTemporalSearch(
   ports: TemporalSearchPorts,
 ): Pick<TemporalBroker, 'aggregate' | 'search' | 'searchAggregates'> {
-  const decoded = createDecodedChunks(ports.history)
-  const aggregate = (id: string, query: AggregateQuery): EntityAggregates | undefined =>
-    aggregatesOf({ ...ports, decoded }, id, query)
+  const { database, clock } = ports
+  const aggregation = { ...ports, decoded: createDecodedChunks(ports.history) }
+  const breathe = createBreath(clock.monotonic, limits.aggregateTurnMs.value)
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
-  const atOnce = ports.database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
+  const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
+
+  async function aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> {
+    for (let tries = 0; ; tries++) {
+      await breathe()
+      checkOpen(database)
+      const steps = aggregatesOf(aggregation, id, query)
+      if (tries === triesMax) return atOnce(() => resultOf(steps))
+      let step = atOnce(() => steps.next())
+      while (step.done !== true && step.value) {
+        await breathe()
+        checkOpen(database)
+        step = steps.next()
+      }
+      if (step.done === true) return step.value
+    }
+  }
 
   return {
-    aggregate: (id, query) => atOnce(() => aggregate(id, query)),
-    search: (search, query) =>
-      page(ports, search, query, (id): EntityHistory | undefined => {
-        const found = atOnce(() => evolutionOf(ports, id, query))
-        return found === undefined || found.attributes.size === 0 ? undefined : found
-      }),
-    searchAggregates: (search, query) =>
-      page(ports, search, query, (id): EntityAggregates | undefined => {
-        const found = atOnce(() => aggregate(id, query))
-        return found === undefined || found.attributes.size === 0 ? undefined : found
-      }),
+    aggregate,
+    search(search, query) {
+      const pages = page<EntityHistory>(ports, search, query)
+      let step = pages.next()
+      while (step.done !== true) {
+        const id = step.value
+        step = pages.next(shown(atOnce(() => evolutionOf(ports, id, query))))
+      }
+      return step.value
+    },
+    async searchAggregates(search, query) {
+      const pages = page<EntityAggregates>(ports, search, query)
+      let step = pages.next()
+      while (step.done !== true) step = pages.next(shown(await aggregate(step.value, query)))
+      return step.value
+    },
   }
 }
 
-/** The entities of one page, in order; those before it are judged, those after it only when they are to be counted. */
-function page<Found>(
+/** So often a history is summed up in turns; then without a pause, in which nothing can happen. */
+const triesMax = 3
+
+function resultOf<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+function checkOpen({ open }: Database): void {
+  if (!open) throw new GatewayError('store.closed', 'the history was closed while it was summed up')
+}
+
+/** What there is of an entity, if there is any. */
+const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
+  found: Found | undefined,
+): Found | undefined => (found?.attributes.size === 0 ? undefined : found)
+
+/**
+ * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. Asks for
+ * what there is of one after the other.
+ */
+function* page<Found>(
   ports: TemporalSearchPorts,
   { q, geo, limit, offset, count, ...search }: EntityQuery,
   query: TemporalQuery,
-  read: (id: string) => Found | undefined,
-): TemporalPage<Found> {
+): Generator<string, TemporalPage<Found>, Found | undefined> {
   const fits = q === undefined && geo === undefined ? undefined : filterOf(ports, { q, geo }, query)
   const found: Found[] = []
   let seen = 0
   for (const id of candidates(ports, search)) {
     if (fits?.(id) === false) continue
-    const one = read(id)
+    const one = yield id
     if (one === undefined) continue
     if (seen >= offset && found.length < limit) found.push(one)
     seen++

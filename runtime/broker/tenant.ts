@@ -166,7 +166,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer }),
+    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer, clock }),
     ...{ subscriptions: told.subscriptions, registrations: told.sources.registrations.broker },
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),

@@ -218,9 +218,10 @@ export interface TemporalPage<Found> {
 
 /** The use-cases on temporal entities of one tenant (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4). */
 export interface TemporalBroker {
-  aggregate(id: string, query: AggregateQuery): EntityAggregates | undefined
+  /** Summing up goes in turns, so that others pass. */
+  aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined>
   search(search: EntityQuery, query: TemporalQuery): TemporalPage<EntityHistory>
-  searchAggregates(search: EntityQuery, query: AggregateQuery): TemporalPage<EntityAggregates>
+  searchAggregates(search: EntityQuery, query: AggregateQuery): Promise<TemporalPage<EntityAggregates>>
   /** Creates a temporal entity, or adds to the one there is. */
   put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
   append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>

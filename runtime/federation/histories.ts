@@ -184,8 +184,8 @@ function togetherOf(broker: TenantBroker, byId: CopiesById) {
     const local: HistoryCopy[] = own === undefined ? [] : [{ mode: 'local', claim: 'all', history: own }]
     return mergeHistories([...local, ...copies], query)
   }
-  const aggregate = (id: string, query: AggregateQuery): EntityAggregates | undefined => {
-    const own = broker.temporal.aggregate(id, query)
+  const aggregate = async (id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> => {
+    const own = await broker.temporal.aggregate(id, query)
     const others = byId.get(id)
     if (others === undefined) return own
     const told = new Set(others.flatMap(({ history }) => [...history.attributes.keys()]))
@@ -204,11 +204,8 @@ function togetherOf(broker: TenantBroker, byId: CopiesById) {
 function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   const { merged, aggregate } = togetherOf(broker, byId)
 
-  function page<Found>(
-    search: EntityQuery,
-    query: TemporalQuery,
-    read: (id: string) => Found | undefined,
-  ): TemporalPage<Found> {
+  /** Ids of the entities of a page. */
+  function page(search: EntityQuery, query: TemporalQuery): TemporalPage<string> {
     const { limit, offset, count, order: _, after: _after, attrs: _attrs, ...what } = search
     const { attrs: _names, datasets: _datasets, lastN: _lastN, ...window } = query
     const past = (id: string): EntityHistory | undefined =>
@@ -236,10 +233,9 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
       ).found.length > 0
     const others = [...byId.keys()].sort().filter((id) => !seen.has(id) && !isHere(id) && found(id))
     const all = first.more ? held : [...held, ...others]
-    const answers = all.slice(offset, offset + limit).flatMap((id) => read(id) ?? [])
     const total = (first.count ?? held.length) + others.length
     return {
-      found: answers,
+      found: all.slice(offset, offset + limit),
       more: first.more || all.length > offset + limit,
       count: count ? total : undefined,
     }
@@ -248,19 +244,24 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   const temporal: TemporalBroker = Object.freeze({
     ...broker.temporal,
     aggregate,
-    search: (search, query) =>
-      page(search, query, (id) => {
-        const whole = merged(id, query)
-        return whole === undefined || whole.attributes.size === 0 ? undefined : whole
-      }),
-    searchAggregates: (search, query) =>
-      page(search, query, (id) => {
-        const sums = aggregate(id, query)
-        return sums === undefined || sums.attributes.size === 0 ? undefined : sums
-      }),
+    search(search, query) {
+      const found = page(search, query)
+      return { ...found, found: found.found.flatMap((id) => tellable(merged(id, query))) }
+    },
+    async searchAggregates(search, query) {
+      const found = page(search, query)
+      const sums: EntityAggregates[] = []
+      for (const id of found.found) sums.push(...tellable(await aggregate(id, query)))
+      return { ...found, found: sums }
+    },
   } satisfies TemporalBroker)
   return Object.freeze({ ...broker, history: merged, temporal })
 }
+
+/** What there is of an entity, if there is any. */
+const tellable = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
+  found: Found | undefined,
+): readonly Found[] => (found === undefined || found.attributes.size === 0 ? [] : [found])
 
 /** The attributes and instances that a query wants. */
 function shown(history: HistoryCopy['history'], { attrs, datasets }: TemporalQuery): HistoryCopy['history'] {

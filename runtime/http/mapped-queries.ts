@@ -7,7 +7,14 @@
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Broker, EntityQuery, TemporalPage, TemporalQuery, TenantBroker } from '#broker/types.ts'
+import type {
+  Broker,
+  EntityAggregates,
+  EntityQuery,
+  TemporalPage,
+  TemporalQuery,
+  TenantBroker,
+} from '#broker/types.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import { isObject } from '#ngsi-ld/json.ts'
@@ -233,7 +240,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     history: (id, query) => one(id, broker.history(id, query)),
     temporal: {
       ...temporal,
-      aggregate: (id, query) => one(id, temporal.aggregate(id, query)),
+      aggregate: async (id, query) => one(id, await temporal.aggregate(id, query)),
       search(search, query) {
         tellFound(search, query)
         return temporal.search(search, query)
@@ -253,8 +260,8 @@ function goingBy(
   { total, more }: { total: number; more: boolean },
 ): TenantBroker {
   const { temporal } = broker
-  const paged = <Found>(count: boolean, read: (id: string) => Found | undefined): TemporalPage<Found> => ({
-    found: ids.flatMap((id) => read(id) ?? []),
+  const paged = <Found>(count: boolean, found: Found[]): TemporalPage<Found> => ({
+    found,
     more,
     ...(count ? { count: total } : {}),
   })
@@ -267,8 +274,19 @@ function goingBy(
     }),
     temporal: {
       ...temporal,
-      search: ({ count }, query) => paged(count, (id) => broker.history(id, query)),
-      searchAggregates: ({ count }, query) => paged(count, (id) => temporal.aggregate(id, query)),
+      search: ({ count }, query) =>
+        paged(
+          count,
+          ids.flatMap((id) => broker.history(id, query) ?? []),
+        ),
+      async searchAggregates({ count }, query) {
+        const found: EntityAggregates[] = []
+        for (const id of ids) {
+          const sums = await temporal.aggregate(id, query)
+          if (sums !== undefined) found.push(sums)
+        }
+        return paged(count, found)
+      },
     },
   }
 }

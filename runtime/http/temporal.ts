@@ -53,7 +53,7 @@ export function createTemporalRoutes(
   { asks, answers }: TemporalRoutePorts,
   { instancesMax }: TemporalRouteSettings,
 ) {
-  function retrieve(c: HttpContext, ask: Ask): Response {
+  async function retrieve(c: HttpContext, ask: Ask): Promise<Response> {
     const id = idOf(c)
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
     const context = answers.contextFor(ask)
@@ -62,7 +62,7 @@ export function createTemporalRoutes(
       found: Found | undefined,
     ): found is Found => found !== undefined && (types === undefined || matchesType(types, found.type))
     if (wish.aggregates !== undefined) {
-      const found = ask.broker.temporal.aggregate(id, wish.aggregates)
+      const found = await ask.broker.temporal.aggregate(id, wish.aggregates)
       if (!isMeant(found)) throw unknown(id)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
@@ -76,7 +76,7 @@ export function createTemporalRoutes(
       : answers.partial(ask, text, context, part.range)
   }
 
-  function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response {
+  async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
     const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
     const search = entityQueryOf(ask, wish.attrs, chosen ?? (c.env.map?.page === undefined ? undefined : []))
     if (wish.query.timerel === undefined) {
@@ -85,14 +85,14 @@ export function createTemporalRoutes(
     if (search.q !== undefined && hasLinked(search.q))
       throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
     const context = answers.contextFor(ask)
-    const { rendered, range, more, count } = found(ask, search, wish, context)
+    const { rendered, range, more, count } = await found(ask, search, wish, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
     return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, search, more), range })
   }
 
-  function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
+  async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
     if (wish.aggregates !== undefined) {
-      const page = ask.broker.temporal.searchAggregates(search, wish.aggregates)
+      const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
       return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
     }
     const page = ask.broker.temporal.search(search, wish.query)

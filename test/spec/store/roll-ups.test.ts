@@ -24,7 +24,7 @@ const methods = new Set<AggregateMethod>(['totalCount', 'sum', 'min', 'max', 'st
 const hourMs = 3_600_000
 type Row = [value: number, start: string, end: string]
 
-function aggregates(site: HistorySite, query: object = {}): Record<string, Row[]> {
+async function aggregates(site: HistorySite, query: object = {}): Promise<Record<string, Row[]>> {
   const all = {
     timeproperty: 'observedAt',
     limit: 1,
@@ -32,7 +32,7 @@ function aggregates(site: HistorySite, query: object = {}): Record<string, Row[]
     duration: parseDuration('PT1H'),
     ...query,
   } as const
-  const found = site.broker.temporal.aggregate(id, all)
+  const found = await site.broker.temporal.aggregate(id, all)
   return (found?.attributes.get('level')?.[0] ?? {}) as unknown as Record<string, Row[]>
 }
 const total = (rows: readonly Row[] | undefined): number =>
@@ -48,7 +48,7 @@ test('aggregates are what the values say, wherever chunks begin and end', async 
     const window = { timerel: 'between', timeAtMs: from, endTimeAtMs: to } as const
     for (const text of ['PT1H', 'PT7M', 'P1D']) {
       const duration = parseDuration(text)!
-      const { sum, totalCount, max } = aggregates(site, { ...window, duration })
+      const { sum, totalCount, max } = await aggregates(site, { ...window, duration })
       const times = Array.from({ length: 12 * perFold }, (_, i) => startMs + i * everySecond)
       const groups = Map.groupBy(
         times.filter((time) => time >= from && time < to),
@@ -73,26 +73,26 @@ test('what is rolled up stays in aggregates, and goes when it is too old itself'
   await site.create(id)
   for (let i = 0; i < 20; i++) await site.fold(id, startMs + i * foldMs)
   const window = { timerel: 'after', timeAtMs: startMs - (startMs % hourMs) } as const
-  const before = aggregates(site, window)
+  const before = await aggregates(site, window)
 
   site.clock.wall = wallMs + 10.5 * foldMs
   site.clock.ahead += hourMs
   await site.settle()
   expect(site.read(id).length).toBeLessThan(12 * perFold)
-  const after = aggregates(site, window)
+  const after = await aggregates(site, window)
   expect(after['totalCount']).toEqual(before['totalCount'])
   expect(after['min']).toEqual(before['min'])
   expect(after['max']).toEqual(before['max'])
   for (const [i, [value]] of after['stddev']!.entries())
     expect(value).toBeCloseTo(before['stddev']![i]![0], 6)
 
-  const distinct = aggregates(site, { ...window, methods: new Set(['distinctCount']) })
+  const distinct = await aggregates(site, { ...window, methods: new Set(['distinctCount']) })
   expect(distinct['distinctCount']!.length).toBeLessThan(before['totalCount']!.length)
 
   site.clock.wall = wallMs + 150 * dayMs
   site.clock.ahead += hourMs
   await site.settle()
-  expect(total(aggregates(site, window)['totalCount'])).toBe(0)
+  expect(total((await aggregates(site, window))['totalCount'])).toBe(0)
 })
 
 test('without roll-ups nothing of it stays', async () => {
@@ -101,5 +101,5 @@ test('without roll-ups nothing of it stays', async () => {
   for (let i = 0; i < 4; i++) await site.fold(id, startMs + i * foldMs)
   site.clock.ahead += hourMs
   await site.settle()
-  expect(aggregates(site)).toEqual({})
+  expect(await aggregates(site)).toEqual({})
 })

@@ -1,0 +1,89 @@
+/**
+ * Summing up a long history goes in turns: what comes meanwhile is seen to, and what is written meanwhile is in the result
+ * as a whole or not at all.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { AggregateQuery } from '#broker/types.ts'
+import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import {
+  foldMs,
+  type HistorySite,
+  ids,
+  megabyte,
+  perFold,
+  sitesOfFile,
+  startMs,
+} from '#test/kit/history-site.ts'
+
+const { temporaryFolder, openSite } = sitesOfFile()
+const [id] = ids as [string]
+const folds = 12
+
+// Every chunk is a turn of its own.
+beforeEach(() => setLimit('aggregateTurnMs', 0))
+afterEach(restoreLimits)
+
+async function openChunks(): Promise<HistorySite> {
+  const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
+  await site.create(id)
+  for (let i = 0; i < folds; i++) await site.fold(id, startMs + i * foldMs)
+  return site
+}
+
+const each = { methods: new Set<AggregateMethod>(['totalCount', 'distinctCount']) }
+const shortPeriods = { methods: new Set<AggregateMethod>(['totalCount']), duration: { months: 0, ms: 7000 } }
+
+/** How many values there are. */
+async function count(site: HistorySite, how: Pick<AggregateQuery, 'methods' | 'duration'>): Promise<number> {
+  const found = await site.broker.temporal.aggregate(id, { timeproperty: 'observedAt', limit: 1, ...how })
+  const { totalCount } = found!.attributes.get('level')![0] as unknown as { totalCount: [number][] }
+  return totalCount.reduce((sum, [some]) => sum + some, 0)
+}
+
+/** One value more in the first chunk and one in the last, by one commit. */
+const addLate = (site: HistorySite, n: number): Promise<void> =>
+  site.door.commit((stage) => {
+    const { s } = site.streams.open(stage, site.documents.find(stage, id)!, 'level', '')
+    const times = Float64Array.of(startMs + n * 1000 + 500, startMs + (folds - 1) * foldMs + n * 1000 + 500)
+    const values = times.map((time) => Math.cos(time))
+    stage.foldStream({
+      s,
+      folded: 0,
+      times,
+      modified: times.slice(),
+      values,
+      others: [],
+      shapes: ['{"type":"Property"}'],
+    })
+  })
+
+test('others pass in between', async () => {
+  const site = await openChunks()
+  let isDone = false
+  const counted = count(site, each).finally(() => {
+    isDone = true
+  })
+  let turns = 0
+  for (; !isDone; turns++) await nextTurn()
+  expect(await counted).toBe(folds * perFold)
+  expect(turns).toBeGreaterThanOrEqual(folds)
+})
+
+test.each([
+  ['one by one', each],
+  ['as numbers', shortPeriods],
+])('what is written meanwhile is there as a whole or not at all, %s', async (_, how) => {
+  const site = await openChunks()
+  const added = async (): Promise<number> => (await count(site, how)) - folds * perFold
+  const results: number[] = []
+  for (let round = 0; round < 10; round++) {
+    const counting = added()
+    for (let turn = 0; turn < round; turn++) await nextTurn()
+    await addLate(site, round)
+    results.push(await counting)
+  }
+  for (const [round, found] of results.entries()) expect([2 * round, 2 * round + 2]).toContain(found)
+  expect(await added()).toBe(2 * results.length)
+})
