@@ -95,7 +95,7 @@ export const clauses: readonly Clause[] = [
     '4.9',
     'Query language: conditions on linked entities',
     [consumption('05-linked-entities'), distribution('11-linked-conditions'), property('linked-conditions')],
-    'In queries of entities also of linked ones that sources hold, where the condition or the relationship names their type. Those of subscriptions and snapshots go by what is linked here; in queries of histories and purges they are 400.',
+    'In queries of entities also of linked ones that sources hold, where the condition or the relationship names their type; one that is held here counts as it is here. Those of subscriptions and snapshots go by what is linked here; in queries of histories and purges they are 400.',
   ),
   done('4.10', 'Geo-queries', [
     consumption('02-query-entities'),
@@ -189,6 +189,7 @@ export const clauses: readonly Clause[] = [
     'Entities and attributes that expire, also those that several hold',
     [
       'spec/broker/expiry.test.ts',
+      model('05-transient-attributes'),
       distribution('10-transient'),
       property('distribution'),
       provision('11-temporal-entities'),
