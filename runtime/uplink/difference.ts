@@ -53,6 +53,29 @@ export function surplusOf(
   })
 }
 
+/**
+ * The attribute instances, by `name` or `name datasetId`, of an entity over there that stay though it was deleted here at a time
+ * (ms): those that others wrote. Where it is not said whose they are, when they were written decides; undefined where that is not
+ * said either, or where the entity came into being since, of which all stays.
+ */
+export function staysOf(
+  at: number,
+  there: Entity,
+  isOthers: IsOthers | undefined,
+): ReadonlySet<string> | undefined {
+  const keys = keysThere(there)
+  if (isOthers !== undefined && keys.length > 0) return new Set(keys.filter(isOthers))
+  const created = dateTimeToMs((there['createdAt'] as string | undefined) ?? '')
+  if (created === undefined || created > at) return undefined
+  return new Set(
+    keys.filter((key) => {
+      const [name = '', dataset = ''] = key.split(' ')
+      const one = instancesOf(there, name).find(({ datasetId = '' }) => datasetId === dataset)
+      return one !== undefined && isWrittenAfter(one, at)
+    }),
+  )
+}
+
 /** What of the steps of an entity is not over there; what is newer there stays as it is. */
 export function differenceOf(
   steps: readonly Step[],

@@ -5,27 +5,28 @@
  * restart. Nothing that is newer over there is touched, and nothing is deleted but what was deleted here.
  */
 import { limits } from '#base/limits.ts'
-import type { Digests, HistoryDigests } from '#broker/digests.ts'
-import type { Following, Span } from '#broker/following.ts'
+import type { Digests } from '#broker/digests.ts'
+import type { Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
+import type { TombstoneRow } from '#store/entities.ts'
 import { areEntities, type Seen } from './absence.ts'
 import type { Centre } from './centre.ts'
-import { differenceOf, type IsOthers, surplusOf } from './difference.ts'
+import { differenceOf, type IsOthers, staysOf, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts, idQuery } from './id-parts.ts'
 import { halvesOf, type Outcome } from './outcome.ts'
-import type { Head, Layer, Step } from './plan.ts'
-import type { Present, Stand } from './present.ts'
-import { headOfPast, type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
-import { areBuckets, areHistories, areOthers, isBucket, type Told, toldBy } from './told.ts'
+import type { Layer, Step } from './plan.ts'
+import type { Present } from './present.ts'
+import { type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { createPastPhases, passOver } from './reconcile-past.ts'
+import { areBuckets, areOthers, isBucket, keysThere, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
-  phase: 'buckets' | 'pages' | 'histories' | 'graves' | 'done' | 'cancelled'
+  phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'graves' | 'done' | 'cancelled'
   /** The row of the last entity that was compared, or the number by which the last one was deleted. */
   after: number
   readonly isDry: boolean
@@ -104,6 +105,15 @@ export interface Reconciler {
   portion(task: ReconcileTask): Promise<boolean>
 }
 
+/** How it went with some entities in a turn of the live lane. */
+type Turned = 'done' | 'ended' | 'held' | 'too-large'
+
+interface LookedUp {
+  readonly entity: Entity
+  /** Undefined where nobody tells. */
+  readonly isOthers: IsOthers | undefined
+}
+
 export function createReconciler(ports: ReconcilePorts): Reconciler {
   const { following, digests, centre, live, present, reading, isStopped } = ports
   const isOurs = (view: EntityView): boolean =>
@@ -171,45 +181,86 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   /** Compares entities with what is over there, and sends what is not there or not the same. */
   async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
     const views = ids.flatMap((id) => following.entity(id) ?? [])
-    for (const part of idParts(views, ({ id }) => id)) if (!(await comparePart(task, part))) return false
+    for (const part of idParts(views, ({ id }) => id))
+      if (!(await inTurns(task, part, (some) => compareNow(task, some)))) return false
     return true
   }
 
-  async function comparePart(task: ReconcileTask, part: readonly EntityView[]): Promise<boolean> {
+  /** Does what is to be done with some of those that have an id, in the stead of the live lane: fewer where an answer is too large. */
+  async function inTurns<T>(
+    task: ReconcileTask,
+    part: readonly T[],
+    now: (some: readonly T[]) => Promise<Turned>,
+  ): Promise<boolean> {
     while (await ports.ready()) {
-      const outcome = await present.turn(() => compareNow(task, part))
+      const outcome = await present.turn(() => now(part))
       if (outcome === 'held') continue
       if (outcome !== 'too-large') return outcome === 'done'
       if (part.length === 1) {
         passOver(task)
         return true
       }
-      for (const half of halvesOf(part)) if (!(await comparePart(task, half))) return false
+      for (const half of halvesOf(part)) if (!(await inTurns(task, half, now))) return false
       return true
     }
     return false
   }
 
-  /** In the stead of the live lane: what it has not told yet is told by this, and would be older behind it. */
-  async function compareNow(
+  /** Entities as they are over there, with what others wrote of them as far as that is told. */
+  async function lookUp(
     task: ReconcileTask,
-    part: readonly EntityView[],
-  ): Promise<'done' | 'ended' | 'held' | 'too-large'> {
-    const types = [...new Set(part.flatMap((view) => listOf(view.entity().type)))]
+    heads: readonly Pick<Entity, 'id' | 'type'>[],
+  ): Promise<ReadonlyMap<string, LookedUp> | Exclude<Turned, 'done'>> {
+    const types = [...new Set(heads.flatMap(({ type }) => listOf(type)))]
     const query = [
-      idQuery(part.map(({ id }) => id)),
-      `type=${types.map(encodeURIComponent).join(',')}&limit=${part.length}&options=sysAttrs`,
+      idQuery(heads.map(({ id }) => id)),
+      `type=${types.map(encodeURIComponent).join(',')}&limit=${heads.length}&options=sysAttrs`,
     ].join('&')
     const answer = await told(areEntities, () => live.see(() => live.ask('GET', `/entities?${query}`)))
     if (answer === undefined) return 'ended'
     if (answer.isTooLarge === true) return 'too-large'
-    const there = new Map((answer.json ?? []).map((entity) => [entity.id, entity]))
-    const others = await othersOf(part.filter(({ id }) => there.has(id)))
+    const there = answer.json ?? []
+    const others = await othersOf(there.map(({ id }) => id))
     if (others === undefined || isStopped(task)) return 'ended'
     if (following.isHeld()) return 'held'
+    return new Map(there.map((entity) => [entity.id, { entity, isOthers: others.get(entity.id) }]))
+  }
+
+  /** What the live lane has not told yet is told by this, and would be older behind it. */
+  async function compareNow(task: ReconcileTask, part: readonly EntityView[]): Promise<Turned> {
+    const found = await lookUp(
+      task,
+      part.map((view) => view.entity()),
+    )
+    if (typeof found === 'string') return found
     const steps = part.flatMap(({ id }) => {
       const view = following.entity(id)
-      return view === undefined ? [] : comparedSteps(task, view, there.get(id), others.get(id))
+      const there = found.get(id)
+      return view === undefined ? [] : comparedSteps(task, view, there?.entity, there?.isOthers)
+    })
+    return (await send(task, steps)) ? 'done' : 'ended'
+  }
+
+  /** What was deleted here goes over there, but for what others wrote. */
+  async function removeNow(task: ReconcileTask, part: readonly TombstoneRow[]): Promise<Turned> {
+    const found = await lookUp(
+      task,
+      part.map(({ doc }) => JSON.parse(doc) as Entity),
+    )
+    if (typeof found === 'string') return found
+    const steps = part.flatMap((grave) => {
+      const there = found.get(grave.id)
+      if (there === undefined || following.entity(grave.id) !== undefined) return []
+      const stays = staysOf(grave.at, there.entity, there.isOthers)
+      if (stays === undefined) task.unknown++
+      const keys = keysThere(there.entity)
+      if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
+      task.surplus++
+      return stepsOfGrave(grave, undefined, reading).map((step) =>
+        step.kind === 'remove'
+          ? { ...step, had: new Set([...step.had].filter((key) => !stays.has(key))) }
+          : step,
+      )
     })
     return (await send(task, steps)) ? 'done' : 'ended'
   }
@@ -236,14 +287,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
-  async function othersOf(part: readonly EntityView[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
-    if (part.length === 0 || (await live.isSelvedge()) !== true) return new Map()
-    const ids = toIdList(part.map(({ id }) => id))
+  async function othersOf(all: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
+    if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
+    const ids = toIdList(all)
     const question = `/selvedge/v1/digests?others=${encodeURIComponent(ids)}&through=${encodeURIComponent(ports.alias)}`
     const answer = await told(areOthers, () => live.seeOwn(question))
     if (answer === undefined) return undefined
-    const all = Object.entries(answer.json?.others ?? {})
-    return new Map(all.map(([id, keys]) => [id, (key) => keys.includes(key)]))
+    const written = Object.entries(answer.json?.others ?? {})
+    return new Map(written.map(([id, keys]) => [id, (key) => keys.includes(key)]))
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {
@@ -253,142 +304,32 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task.compared += ids.length
     const last = page.at(-1)
     const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
-    task.phase = isLast ? ((await centre.isSelvedge()) === true ? 'histories' : 'done') : 'pages'
+    if (isLast) task.phase = 'deleted'
     task.after = isLast ? 0 : last[0]
     return true
   }
 
-  async function histories(task: ReconcileTask): Promise<boolean> {
-    const page = following.entities(task.after, limits.reconcileHistories.value)
-    const ours = page.flatMap(([, view]) => (isOurs(view) ? [{ id: view.id, type: view.entity().type }] : []))
-    if (!(await historiesOf(task, ours))) return false
-    if (task.phase === 'done') return true
+  /** Pages are of what is here; what was deleted here is asked for beside them. */
+  async function deleted(task: ReconcileTask): Promise<boolean> {
+    const page = following.gravesBehind(task.after, limits.uplinkEntitiesPerRequest.value)
     const last = page.at(-1)
-    const isLast = last === undefined || page.length < limits.reconcileHistories.value
-    task.after = isLast ? 0 : last[0]
-    if (isLast) task.phase = 'graves'
+    const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
+    const graves = page.filter(
+      (grave) =>
+        following.entity(grave.id) === undefined &&
+        following.gravesAfter(grave.id, grave.n).length === 0 &&
+        stepsOfGrave(grave, undefined, reading).length > 0,
+    )
+    for (const part of idParts(graves, ({ id }) => id))
+      if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
+    if (isLast) task.phase = (await centre.isSelvedge()) === true ? 'histories' : 'done'
+    task.after = isLast ? 0 : last.n
     return true
   }
 
-  /** Histories of what was deleted here stay, and are compared as those of what is here. */
-  async function graves(task: ReconcileTask): Promise<boolean> {
-    const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
-    const ours = page.flatMap((grave): Head[] => {
-      const isLater = following.entity(grave.id) !== undefined
-      if (isLater || following.gravesAfter(grave.id, grave.n).length > 0) return []
-      const [gone] = stepsOfGrave(grave, undefined, reading)
-      return gone === undefined ? [] : [headOfPast(gone.entity, reading)]
-    })
-    if (!(await historiesOf(task, ours))) return false
-    if (task.phase === 'done') return true
-    const last = page.at(-1)
-    if (last === undefined || page.length < limits.reconcileHistories.value) task.phase = 'done'
-    else task.after = last.n
-    return true
-  }
-
-  const digestsThere = (ids: readonly string[]) =>
-    told(areHistories, () => centre.seeOwn(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`))
-
-  /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
-  async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
-    const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
-    for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
-    const parts = [...idParts(ours, ({ head }) => head.id)]
-    for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-      const answer = await digestsThere(part.map(({ head }) => head.id))
-      if (answer === undefined) return false
-      if (answer.isTooLarge === true) {
-        if (part.length > 1) parts.unshift(...halvesOf(part))
-        else passOver(task)
-        continue
-      }
-      if (answer.json === undefined) {
-        task.phase = 'done'
-        return true
-      }
-      for (const { head, own } of part) {
-        const there = answer.json.histories[head.id] ?? {}
-        const before = task.observations
-        if (!(await fill(task, { head, own, there }))) return false
-        const isNew = Object.keys(there).length === 0 && task.observations > before
-        if (task.phase !== 'graves' || !isNew) continue
-        // Who lets histories go with their entities is not told them all.
-        const after = await digestsThere([head.id])
-        if (after === undefined) return false
-        if (after.isTooLarge === true) continue
-        if (Object.keys(after.json?.histories[head.id] ?? {}).length > 0) continue
-        task.phase = 'done'
-        return true
-      }
-    }
-    return true
-  }
-
-  /**
-   * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
-   * comes by it. Undefined when the uplink was closed.
-   */
-  async function tellOwed(id: string): Promise<Stand | undefined> {
-    while (await ports.ready()) {
-      const stand = await present.turn(async () => {
-        if (following.isHeld()) return undefined
-        const owed = present.owed(id)
-        return (await ports.deliverNow(owed.steps)) ? owed.stand : undefined
-      })
-      if (stand !== undefined) return stand
-    }
-    return undefined
-  }
-
-  /** Sends the days of a history that are not over there as they are here. */
-  async function fill(
-    task: ReconcileTask,
-    {
-      head,
-      own,
-      there,
-    }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
-  ): Promise<boolean> {
-    let stand: Stand | undefined
-    for (const [key, days] of Object.entries(own)) {
-      const name = key.split(' ', 1)[0]!
-      if (!reading.selection.takesAttribute(name)) continue
-      for (const [day, [count, sum]] of Object.entries(days)) {
-        const theirs = there[key]?.[day]
-        if (theirs?.[0] === count && theirs[1] === sum) continue
-        task.days++
-        if (task.isDry) continue
-        if (isStopped(task)) return false
-        stand ??= await tellOwed(head.id)
-        if (stand === undefined) return false
-        const until = stand.newest.get(key) ?? Number.POSITIVE_INFINITY
-        const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        // What was committed since may have a time that is still to be put right.
-        const span = { from, to: from + dayMs, upTo: stand.at }
-        for await (const some of digests.observed(head.id, key, span)) {
-          if (isStopped(task)) return false
-          const instances = some.filter(({ observedAt = '' }) => (dateTimeToMs(observedAt) ?? 0) <= until)
-          if (instances.length === 0) continue
-          task.observations += instances.length
-          const attributes = new Map([[name, instances]])
-          const step: Step = { kind: 'past', entity: head, attributes }
-          if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
-          if (!(await ports.settle(head, attributes))) return false
-        }
-      }
-    }
-    return true
-  }
-
-  const phases = { buckets, pages, histories, graves, ...{ done: ended, cancelled: ended } }
+  const past = createPastPhases({ ...ports, told, isOurs })
+  const phases = { buckets, pages, deleted, ...past, ...{ done: ended, cancelled: ended } }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
 }
 
-function passOver(task: ReconcileTask): void {
-  task.tooLarge = (task.tooLarge ?? 0) + 1
-}
-
 const ended = (): Promise<boolean> => Promise.resolve(true)
-const dayMs = 86_400_000
-const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }

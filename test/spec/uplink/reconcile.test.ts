@@ -315,29 +315,49 @@ describe('an uplink that compares', () => {
     site = await startGatewayInside(join(folders, 'site'))
   }, 60_000)
 
-  it('notices a centre that was restored from an older copy', async () => {
-    await centre.close()
-    cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
-    centre = await startCentre('centre')
-    for (let hour = 5; hour < 10; hour++)
-      await send(site, 'PATCH', `${entities}/urn:tank:2/attrs`, level(hour, 5))
-    await send(site, 'POST', entities, { id: 'urn:tank:new', type: 'Tank', ...level(1, 6) })
-    await send(site, 'DELETE', `${entities}/urn:tank:3`)
-    await send(site, 'DELETE', `${entities}/urn:tank:6/attrs/name`)
-    await send(site, 'DELETE', `${entities}/urn:tank:8`)
-    await send(site, 'POST', entities, { id: 'urn:tank:8', type: 'Tank', ...level(1, 6) })
+  it.each([
+    ['by buckets', 32],
+    ['page by page where many differ', 2],
+  ])(
+    'notices a centre that was restored from an older copy, and compares %s',
+    async (_, most) => {
+      setLimit('reconcileBucketsMax', most)
+      await centre.close()
+      cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
+      centre = await startCentre('centre')
+      for (let hour = 5; hour < 10; hour++)
+        await send(site, 'PATCH', `${entities}/urn:tank:2/attrs`, level(hour, 5))
+      await send(site, 'POST', entities, { id: 'urn:tank:new', type: 'Tank', ...level(1, 6) })
+      await send(site, 'DELETE', `${entities}/urn:tank:3`)
+      await send(site, 'DELETE', `${entities}/urn:tank:6/attrs/name`)
+      await send(site, 'DELETE', `${entities}/urn:tank:8`)
+      await send(site, 'POST', entities, { id: 'urn:tank:8', type: 'Tank', ...level(1, 6) })
+      await expectSame()
+      // What the centre holds is noted.
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      await centre.close()
+      // Long enough to be missed.
+      await send(site, 'PATCH', `${entities}/urn:tank:4/attrs`, level(3, 7))
+      await new Promise((resolve) => setTimeout(resolve, 1500))
+      centre = await startCentre('older')
+      await expectSame()
+      await vi.waitFor(
+        async () => expect(await report()).toMatchObject({ reason: 'restored', surplus: 1 }),
+        withinMs,
+      )
+    },
+    60_000,
+  )
+
+  it('leaves what others wrote of what was deleted here, page by page, too', async () => {
+    setLimit('reconcileBucketsMax', 0)
+    for (const n of [3, 4, 5]) await send(site, 'DELETE', `${entities}/urn:tank:${n}`)
     await expectSame()
-    // What the centre holds is noted.
-    await new Promise((resolve) => setTimeout(resolve, 1000))
-    await centre.close()
-    // Long enough to be missed.
-    await send(site, 'PATCH', `${entities}/urn:tank:4/attrs`, level(3, 7))
-    await new Promise((resolve) => setTimeout(resolve, 1500))
-    centre = await startCentre('older')
-    await expectSame()
-    await vi.waitFor(
-      async () => expect(await report()).toMatchObject({ reason: 'restored', surplus: 1 }),
-      withinMs,
-    )
+    await send(centre, 'POST', entities, { id: 'urn:tank:3', type: 'Tank', ...level(9, 9) })
+    await send(centre, 'POST', entities, { id: 'urn:tank:4', type: 'Tank' })
+    await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
+    expect(await reconcile()).toMatchObject({ compared: 9, missing: 0, different: 1, surplus: 0 })
+    const ofOthers = async (n: number) => (await centre.get(`${entities}/urn:tank:${n}`)).status
+    expect([await ofOthers(3), await ofOthers(4), await ofOthers(5)]).toEqual([200, 200, 404])
   }, 60_000)
 })

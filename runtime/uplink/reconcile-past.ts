@@ -1,0 +1,179 @@
+/**
+ * The histories of a comparison: those of what is here, then of what was deleted here, day by day by digests. Only another
+ * gateway tells these.
+ */
+import { limits } from '#base/limits.ts'
+import type { HistoryDigests } from '#broker/digests.ts'
+import type { Span } from '#broker/following.ts'
+import type { EntityView } from '#broker/types.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { toIdList } from '#ngsi-ld/digest.ts'
+import type { Seen } from './absence.ts'
+import { idParts } from './id-parts.ts'
+import { halvesOf } from './outcome.ts'
+import type { Head, Step } from './plan.ts'
+import type { Stand } from './present.ts'
+import { headOfPast, stepsOfGrave } from './reading.ts'
+import type { ReconcilePorts, ReconcileTask } from './reconcile.ts'
+import { areHistories, type Told } from './told.ts'
+
+export interface PastPorts
+  extends Pick<
+    ReconcilePorts,
+    | 'following'
+    | 'digests'
+    | 'centre'
+    | 'present'
+    | 'reading'
+    | 'ready'
+    | 'isStopped'
+    | 'deliver'
+    | 'deliverNow'
+    | 'settle'
+  > {
+  /** The JSON of an answer of that shape; undefined when the uplink was closed. */
+  readonly told: <T>(
+    is: (json: unknown) => json is T,
+    see: () => Promise<Seen>,
+  ) => Promise<Told<T> | undefined>
+  /** Whether an entity went up from here. */
+  readonly isOurs: (view: EntityView) => boolean
+}
+
+/** The phases of a comparison that are of the past; each does the next portion. False when the uplink was closed. */
+export function createPastPhases(ports: PastPorts) {
+  const { following, digests, centre, present, reading, isStopped, told, isOurs } = ports
+
+  async function histories(task: ReconcileTask): Promise<boolean> {
+    const page = following.entities(task.after, limits.reconcileHistories.value)
+    const ours = page.flatMap(([, view]) => (isOurs(view) ? [{ id: view.id, type: view.entity().type }] : []))
+    if (!(await historiesOf(task, ours))) return false
+    if (task.phase === 'done') return true
+    const last = page.at(-1)
+    const isLast = last === undefined || page.length < limits.reconcileHistories.value
+    task.after = isLast ? 0 : last[0]
+    if (isLast) task.phase = 'graves'
+    return true
+  }
+
+  /** Histories of what was deleted here stay, and are compared as those of what is here. */
+  async function graves(task: ReconcileTask): Promise<boolean> {
+    const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
+    const ours = page.flatMap((grave): Head[] => {
+      const isLater = following.entity(grave.id) !== undefined
+      if (isLater || following.gravesAfter(grave.id, grave.n).length > 0) return []
+      const [gone] = stepsOfGrave(grave, undefined, reading)
+      return gone === undefined ? [] : [headOfPast(gone.entity, reading)]
+    })
+    if (!(await historiesOf(task, ours))) return false
+    if (task.phase === 'done') return true
+    const last = page.at(-1)
+    if (last === undefined || page.length < limits.reconcileHistories.value) task.phase = 'done'
+    else task.after = last.n
+    return true
+  }
+
+  const digestsThere = (ids: readonly string[]) =>
+    told(areHistories, () => centre.seeOwn(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`))
+
+  /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
+  async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
+    const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
+    for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
+    const parts = [...idParts(ours, ({ head }) => head.id)]
+    for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+      const answer = await digestsThere(part.map(({ head }) => head.id))
+      if (answer === undefined) return false
+      if (answer.isTooLarge === true) {
+        if (part.length > 1) parts.unshift(...halvesOf(part))
+        else passOver(task)
+        continue
+      }
+      if (answer.json === undefined) {
+        task.phase = 'done'
+        return true
+      }
+      for (const { head, own } of part) {
+        const there = answer.json.histories[head.id] ?? {}
+        const before = task.observations
+        if (!(await fill(task, { head, own, there }))) return false
+        const isNew = Object.keys(there).length === 0 && task.observations > before
+        if (task.phase !== 'graves' || !isNew) continue
+        // Who lets histories go with their entities is not told them all.
+        const after = await digestsThere([head.id])
+        if (after === undefined) return false
+        if (after.isTooLarge === true) continue
+        if (Object.keys(after.json?.histories[head.id] ?? {}).length > 0) continue
+        task.phase = 'done'
+        return true
+      }
+    }
+    return true
+  }
+
+  /**
+   * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
+   * comes by it. Undefined when the uplink was closed.
+   */
+  async function tellOwed(id: string): Promise<Stand | undefined> {
+    while (await ports.ready()) {
+      const stand = await present.turn(async () => {
+        if (following.isHeld()) return undefined
+        const owed = present.owed(id)
+        return (await ports.deliverNow(owed.steps)) ? owed.stand : undefined
+      })
+      if (stand !== undefined) return stand
+    }
+    return undefined
+  }
+
+  /** Sends the days of a history that are not over there as they are here. */
+  async function fill(
+    task: ReconcileTask,
+    {
+      head,
+      own,
+      there,
+    }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
+  ): Promise<boolean> {
+    let stand: Stand | undefined
+    for (const [key, days] of Object.entries(own)) {
+      const name = key.split(' ', 1)[0]!
+      if (!reading.selection.takesAttribute(name)) continue
+      for (const [day, [count, sum]] of Object.entries(days)) {
+        const theirs = there[key]?.[day]
+        if (theirs?.[0] === count && theirs[1] === sum) continue
+        task.days++
+        if (task.isDry) continue
+        if (isStopped(task)) return false
+        stand ??= await tellOwed(head.id)
+        if (stand === undefined) return false
+        const until = stand.newest.get(key) ?? Number.POSITIVE_INFINITY
+        const from = dateTimeToMs(`${day}T00:00:00Z`)!
+        // What was committed since may have a time that is still to be put right.
+        const span = { from, to: from + dayMs, upTo: stand.at }
+        for await (const some of digests.observed(head.id, key, span)) {
+          if (isStopped(task)) return false
+          const instances = some.filter(({ observedAt = '' }) => (dateTimeToMs(observedAt) ?? 0) <= until)
+          if (instances.length === 0) continue
+          task.observations += instances.length
+          const attributes = new Map([[name, instances]])
+          const step: Step = { kind: 'past', entity: head, attributes }
+          if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
+          if (!(await ports.settle(head, attributes))) return false
+        }
+      }
+    }
+    return true
+  }
+
+  return Object.freeze({ histories, graves })
+}
+
+/** There is no telling, because alone it is more than one answer may hold. */
+export function passOver(task: ReconcileTask): void {
+  task.tooLarge = (task.tooLarge ?? 0) + 1
+}
+
+const dayMs = 86_400_000
+const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
