@@ -16,6 +16,8 @@ export interface Question {
   readonly interests: readonly Interest[]
   /** Parameters that a source may be asked with as they are: type, id, idPattern, q, scopeQ, the geo set. */
   readonly parameters: Readonly<Record<string, string>>
+  /** Datasets that are to be shown, `@none` that of default instances; left out, all. */
+  readonly datasets?: readonly string[] | undefined
   /** Attributes that q and the geo-query look at, canonical. */
   readonly looksAt: readonly string[]
   /**
@@ -140,6 +142,9 @@ function narrowed(
   question: Question,
   context: Context,
 ): Readonly<Record<string, string>> | undefined {
+  const { datasets } = question
+  if (datasets !== undefined && registration.datasetId?.some((one) => datasets.includes(one)) === false)
+    return undefined
   const infos = concerned(registration, question)
   if (infos.length === 0) return undefined
   const wanted = question.interests[0]?.attrs

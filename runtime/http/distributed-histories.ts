@@ -22,7 +22,7 @@ import {
 import type { DistributedWritePorts } from './distributed-writes.ts'
 import { type Parameters, wholeNumber } from './negotiate.ts'
 import { readQueryBody } from './query-body.ts'
-import { asksForAll, attrsWanted, questionOf, questionOfBody } from './question.ts'
+import { asksForAll, attrsWanted, datasetsWanted, questionOf, questionOfBody } from './question.ts'
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
@@ -76,7 +76,8 @@ export function createDistributedHistories({
       const type = ask.parameters.get('type')
       const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
       const interests = [{ ids: [id], types, attrs: attrsWanted(ask) }]
-      const question = { interests, parameters: { id }, looksAt: [], ...timeOf(ask.parameters) }
+      const datasets = datasetsWanted(ask.parameters.get('datasetId'))
+      const question = { interests, parameters: { id }, datasets, looksAt: [], ...timeOf(ask.parameters) }
       return tell(request, ask, { question, one: id, local })
     },
 

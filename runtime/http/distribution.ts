@@ -37,7 +37,7 @@ import { purgeEverywhere } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 import type { Problems } from './problem.ts'
 import type { PurgeRoutes } from './purge.ts'
-import { asksForAll, attrsWanted, questionOf, questionOfBody } from './question.ts'
+import { asksForAll, attrsWanted, datasetsWanted, questionOf, questionOfBody } from './question.ts'
 import type { SnapshotSources } from './snapshot-queries.ts'
 
 export interface DistributionPorts {
@@ -153,7 +153,8 @@ export function createDistribution(ports: DistributionPorts) {
     const type = ask.parameters.get('type')
     const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
     const interest = { ids: [id], types, attrs: attrsWanted(ask) }
-    const question = { interests: [interest], parameters: { id }, looksAt: [] }
+    const datasets = datasetsWanted(ask.parameters.get('datasetId'))
+    const question = { interests: [interest], parameters: { id }, datasets, looksAt: [] }
     return readFirst(request, ask, { question, one: id, local })
   }
 

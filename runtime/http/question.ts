@@ -44,6 +44,10 @@ function namesWanted(
 
 const entityMembers: readonly string[] = ['id', 'type', 'scope', 'expiresAt']
 
+/** Datasets that the answer shows; undefined where it shows all. */
+export const datasetsWanted = (text: string | undefined): readonly string[] | undefined =>
+  text?.split(',').map((dataset) => dataset.trim())
+
 /** A filter of our sources says nothing to them. */
 const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !== 'csf'))
 
@@ -69,6 +73,7 @@ export function questionOf(
     parameters: Object.fromEntries(
       Object.entries(given).filter(([name]) => passedOn.has(name) && !isOurs(name)),
     ),
+    datasets: datasetsWanted(given['datasetId']),
     looksAt,
     splits: truthOf(new Map(Object.entries(given)), 'splitEntities'),
   }
@@ -99,7 +104,7 @@ export function questionOfBody(body: JsonObject, ask: AskHead & Pick<Wishes, 'is
       ids.flatMap((id) => listOf<Json>(id!)),
     )
   if (selectors.length === 1) texts('idPattern', selectors[0]!['idPattern'])
-  for (const name of ['q', 'scopeQ']) texts(name, body[name])
+  for (const name of ['q', 'scopeQ', 'datasetId']) texts(name, body[name])
   if (typeof body['splitEntities'] === 'boolean') given['splitEntities'] = String(body['splitEntities'])
   const geoQ = body['geoQ']
   if (isObject(geoQ)) {

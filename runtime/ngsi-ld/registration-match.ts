@@ -20,7 +20,7 @@ import {
   type TimeInterval,
 } from './registration.ts'
 import { matchesScope, type ScopeQuery } from './scope-query.ts'
-import { type TypeSelection, typeNamesOf } from './selection.ts'
+import { matchesType, type TypeSelection, typeNamesOf } from './selection.ts'
 import type { TemporalSelection } from './temporal.ts'
 
 /** Which entities and attributes somebody is interested in; absent members do not restrict. */
@@ -58,7 +58,7 @@ export function discovered(discovery: Discovery, registration: Registration): Re
   if (discovery.scope !== undefined && !matchesScope(discovery.scope, registration.scope)) return undefined
   if (discovery.csf !== undefined && !passes(discovery.csf, registration)) return undefined
   const information = registration.information.filter((info) =>
-    discovery.interests.some((interest) => isOfInterest(interest, info)),
+    discovery.interests.some((interest) => isOfInterest(interest, info, matchesType)),
   )
   return information.length === 0 ? undefined : { ...registration, information }
 }
@@ -67,14 +67,24 @@ export function discovered(discovery: Discovery, registration: Registration): Re
 export const passes = (csf: QueryTree, registration: Registration): boolean =>
   compileQuery(csf)(asEntity(registration))
 
-/** Whether the information has something for the interest. */
-export function isOfInterest(interest: Interest, info: RegistrationInfo): boolean {
+/** Whether types that are registered together are of a selection. */
+type TypeTest = (selection: TypeSelection, types: readonly string[]) => boolean
+
+/** Of one that wants several types at once, a source may have an entity of which another knows the other types. */
+const mayBe: TypeTest = (selection, types) => {
+  if (selection.kind === 'any') return true
+  const wanted = typeNamesOf(selection)
+  return types.some((type) => wanted.includes(type))
+}
+
+/** Whether the information has something for the interest, or for a part of what it wants. */
+export function isOfInterest(interest: Interest, info: RegistrationInfo, isOf: TypeTest = mayBe): boolean {
   const named = namesOf(info)
   if (named !== undefined && named.size > 0 && [...named].every((name) => interest.omit?.includes(name)))
     return false
   if (named !== undefined && interest.attrs !== undefined && !interest.attrs.some((name) => named.has(name)))
     return false
-  return info.entities?.some((entity) => mayHave(interest, entity)) ?? true
+  return info.entities?.some((entity) => mayHave(interest, entity, isOf)) ?? true
 }
 
 /** The attributes that information names; undefined means all. */
@@ -86,11 +96,8 @@ export function namesOf({
   return new Set([...(propertyNames ?? []), ...(relationshipNames ?? [])])
 }
 
-function mayHave({ ids, idPattern, types }: Interest, entity: EntityInfo): boolean {
-  if (types !== undefined && types.kind !== 'any') {
-    const wanted = typeNamesOf(types)
-    if (!entity.types.some((type) => wanted.includes(type))) return false
-  }
+function mayHave({ ids, idPattern, types }: Interest, entity: EntityInfo, isOf: TypeTest): boolean {
+  if (types !== undefined && !isOf(types, entity.types)) return false
   if (ids !== undefined && !ids.some((id) => holdsId(entity, id))) return false
   if (idPattern === undefined || entity.id === undefined) return true
   return compilePattern(idPattern).test(entity.id)

@@ -53,6 +53,49 @@ describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
     expect(asked()).toEqual([{ type: 'Pump', id: 'urn:p:2', options: 'sysAttrs' }])
   })
 
+  test('unless it holds none of the datasets that are asked for (5.12)', async () => {
+    const made = await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
+      type: 'ContextSourceRegistration',
+      information: [{ entities: [{ type: 'Meter' }] }],
+      operations: ['retrieveOps', 'retrieveTemporal', 'queryTemporal'],
+      datasetId: ['urn:d:1', '@none'],
+      endpoint: source.url(''),
+    })
+    expect(made.status).toBe(201)
+    const times = 'timerel=after&timeAt=2020-01-01T00:00:00Z'
+    const count = async (datasets: readonly string[]): Promise<number[]> => {
+      const wanted = datasets.length === 0 ? '' : `&datasetId=${datasets.join(',')}`
+      const body = {
+        type: 'Query',
+        entities: [{ type: 'Meter' }],
+        ...(wanted === '' ? {} : { datasetId: datasets }),
+      }
+      const counts: number[] = []
+      const next = (): void => {
+        counts.push(source.received.length)
+        source.forget()
+      }
+      source.forget()
+      for (const path of [
+        `${entities}/urn:m:1?type=Meter${wanted}`,
+        `${entities}?type=Meter${wanted}`,
+        `/ngsi-ld/v1/temporal/entities/urn:m:1?type=Meter&${times}${wanted}`,
+        `/ngsi-ld/v1/temporal/entities?type=Meter&${times}${wanted}`,
+      ]) {
+        await here.get(path)
+        next()
+      }
+      await here.send('POST', '/ngsi-ld/v1/entityOperations/query', body)
+      next()
+      return counts
+    }
+    expect(await count([])).toEqual([1, 1, 1, 1, 1])
+    expect(await count(['urn:d:1'])).toEqual([1, 1, 1, 1, 1])
+    expect(await count(['urn:d:2', '@none'])).toEqual([1, 1, 1, 1, 1])
+    expect(await count(['urn:d:2'])).toEqual([0, 0, 0, 0, 0])
+    await here.ask('DELETE', made.headers['location']!)
+  })
+
   test('besides once for each part and each linked entity, and makes no entity maps of these', async () => {
     await holdLinked('urn:t:1', 'urn:t:2')
     expect((await here.get(`${query}&q=flow%3E1&entityMap=true`)).status).toBe(201)

@@ -37,6 +37,9 @@ describe('GS CIM 009, 5.12: a registration matches', () => {
     ['type=Boat', ['any', 'two']],
     ['type=Train', ['any']],
     ['type=Bike,Train', ['any', 'two']],
+    // Several types at once: of whoever registered all of them.
+    ['type=(Car;Boat)', ['any', 'two']],
+    ['type=(Car;Boat)|Bike', ['any', 'two']],
     // Ids: of no id, of that id, of a pattern that it fits.
     ['type=Car&id=urn:car:1', ['type', 'id', 'pattern', 'names', 'any', 'two']],
     ['type=Car&id=urn:car:2', ['type', 'pattern', 'names', 'any', 'two']],
