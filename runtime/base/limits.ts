@@ -184,6 +184,12 @@ export const limits = underTrial({
     'Values of one attribute that a filter of a temporal query looks at',
     '403',
   ),
+  temporalInstantMax: limit(
+    100_000,
+    'instances',
+    'Of one attribute and one time, since an answer in parts tells a time as a whole',
+    '403',
+  ),
   aggregatePeriodsMax: limit(50_000, 'periods', 'Of one attribute in one answer', '403'),
   aggregateTurnMs: limit(5, 'ms', 'History is summed up so long before others pass', 'the next turn'),
   decodedChunksBytes: limit(

@@ -5,6 +5,7 @@
  */
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
+import { beginningOf } from '#ngsi-ld/temporal-part.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
@@ -261,19 +262,20 @@ function* lastChunks(
   }
 }
 
-/** Orders each attribute by the time property, and keeps the newest `lastN`, at most `limit` of each. */
+/** Orders each attribute by the time property, and keeps the newest `lastN`, of each so many that they begin an answer. */
 function arrange(
   found: Map<string, TimedInstance[]>,
   { lastN, limit, timeproperty }: TemporalQuery,
 ): { attributes: ReadonlyMap<string, readonly TimedInstance[]>; cut: ReadonlySet<string> } {
+  const attributes = new Map<string, readonly TimedInstance[]>()
   const cut = new Set<string>()
   for (const [name, all] of found) {
     const list = putInOrder(name, all, timeproperty)
     const wanted = lastN === undefined ? list : list.slice(-lastN)
     if (wanted.length > limit) cut.add(name)
-    found.set(name, lastN === undefined ? wanted.slice(0, limit) : wanted.slice(-limit))
+    attributes.set(name, beginningOf(wanted, limit, { timeproperty, lastN }))
   }
-  return { attributes: found, cut }
+  return { attributes, cut }
 }
 
 /** Scopes with the time that they were observed at make the entity have them; that change says nothing more. */

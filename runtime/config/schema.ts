@@ -180,7 +180,8 @@ const history = section('History', {
     limits.temporalInstancesMax.value,
     {
       title: 'Most instances in one answer',
-      description: 'A longer history comes in parts: 206, with the range of time that the answer holds.',
+      description:
+        'A longer history comes in parts: 206, with the range of time that the answer holds. What shares one time stays together.',
     },
   ),
   maxAgeDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {

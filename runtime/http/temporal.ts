@@ -3,15 +3,17 @@
  * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
 import { GatewayError } from '#base/errors.ts'
-import type { EntityAggregates, EntityHistory, EntityQuery } from '#broker/types.ts'
+import { limits } from '#base/limits.ts'
+import type { EntityAggregates, EntityHistory, EntityQuery, TemporalQuery } from '#broker/types.ts'
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
-import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
+import { badRequestData, invalidRequest, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { hasLinked } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
-import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
+import { type Part, partOf, stuckAttribute } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
@@ -66,9 +68,12 @@ export function createTemporalRoutes(
       if (!isMeant(found)) throw unknown(id)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
-    const found = ask.broker.history(id, wish.query)
-    if (!isMeant(found)) throw unknown(id)
-    const part = partOf([shownOf(found, wish)], instancesMax, wish.query)
+    const [shown] = leadingOn(wish, instancesMax, (query) => {
+      const found = ask.broker.history(id, query)
+      if (!isMeant(found)) throw unknown(id)
+      return [[shownOf(found, wish)] as const, undefined]
+    })
+    const part = partOf(shown, instancesMax, wish.query)
     const evolution = amended(part.evolutions[0]!, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
     return part.range === undefined
@@ -95,12 +100,11 @@ export function createTemporalRoutes(
       const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
       return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
     }
-    const page = ask.broker.temporal.search(search, wish.query)
-    const part: Part = partOf(
-      page.found.map((one) => shownOf(one, wish)),
-      instancesMax,
-      wish.query,
-    )
+    const [shown, page] = leadingOn(wish, instancesMax, (query) => {
+      const found = ask.broker.temporal.search(search, query)
+      return [found.found.map((one) => shownOf(one, wish)), found]
+    })
+    const part: Part = partOf(shown, instancesMax, wish.query)
     const rendered = part.evolutions.map((one) =>
       renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
     )
@@ -129,6 +133,27 @@ export function createTemporalRoutes(
       return list(c, { ...ask, parameters: all }, entities)
     },
   })
+}
+
+/**
+ * Reads more where all that was read of an attribute is of one time, so that a part of it leads on to others.
+ * @throws ngsi-ld.too-complex at `temporalInstantMax`
+ */
+function leadingOn<Page>(
+  { query }: HistoryWish,
+  atFirst: number,
+  read: (query: TemporalQuery) => readonly [histories: readonly EntityHistory[], page: Page],
+): readonly [histories: readonly EntityHistory[], page: Page] {
+  const most = limits.temporalInstantMax.value
+  for (let limit = atFirst; ; limit = Math.min(4 * limit, most)) {
+    const found = read({ ...query, limit })
+    const stuck = stuckAttribute(found[0], most, query)
+    if (stuck === undefined) return found
+    const { id, name, time, count } = stuck
+    const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
+    if (limit >= most || count > most)
+      throw tooComplex(`${what}; ask over another time property, or around it`)
+  }
 }
 
 const unknown = (id: string) => notFound(`no history of ${id}`)

@@ -10,7 +10,7 @@ import type { Duration } from './duration.ts'
 import type { Entity } from './entity.ts'
 import type { JsonObject } from './json.ts'
 import { type TemporalSelection, type TimedInstance, timeOf } from './temporal.ts'
-import type { CutEvolution } from './temporal-part.ts'
+import { beginningOf, type CutEvolution } from './temporal-part.ts'
 
 /** One party's history of an entity, and how far it may speak. */
 export interface HistoryCopy extends Pick<EntityCopy, 'mode' | 'claim'> {
@@ -45,7 +45,7 @@ export function mergeHistories(
       cut.add(name)
     const wanted = isBackwards ? told.slice(-lastN) : told
     if (wanted.length > limit) cut.add(name)
-    attributes.set(name, isBackwards ? wanted.slice(-limit) : wanted.slice(0, limit))
+    attributes.set(name, beginningOf(wanted, limit, selection))
   }
   return { ...headOf(copies), attributes, cut }
 }

@@ -86,3 +86,31 @@ it('joins with the parts after it to the whole, whatever the lists', () => {
     }),
   )
 })
+
+it.each([
+  ['forwards', undefined],
+  ['backwards', 1000],
+])('leads to the end %s however many share a time, and misses none', (_, lastN) => {
+  const seconds = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 40 })
+  fc.assert(
+    fc.property(seconds, seconds, fc.integer({ min: 1, max: 30 }), (a, b, most) => {
+      const whole = { a: a.toSorted((x, y) => x - y), b: b.toSorted((x, y) => x - y) }
+      const told = { a: 0, b: 0 }
+      let [from, to] = [0, 100]
+      for (let step = 0; ; step++) {
+        expect(step).toBeLessThan(30)
+        const rest = (list: readonly number[]) => list.filter((second) => second >= from && second < to)
+        const part = partOf([evolution({ a: rest(whole.a), b: rest(whole.b) })], most, { ...observed, lastN })
+        const end = part.range && (Date.parse(/Z-(\S+Z)\//.exec(part.range)![1]!) - at(0)) / 1000
+        // Forwards the last time of a part comes again with the next.
+        const isNew = (second: unknown): boolean =>
+          end === undefined || lastN !== undefined || Number(second) < Number(end)
+        for (const name of ['a', 'b'] as const) told[name] += valuesOf(part, name).filter(isNew).length
+        if (end === undefined) break
+        if (lastN === undefined) from = Number(end)
+        else to = Number(end)
+      }
+      expect(told).toEqual({ a: a.length, b: b.length })
+    }),
+  )
+})

@@ -22,17 +22,60 @@ export interface PartOptions extends TemporalSelection {
   readonly lastN?: number | undefined
 }
 
+/**
+ * What stays of a list of which so many fit: the first ones, backwards the last. Who goes on from where a part ends has to get
+ * on, however many share a time: forwards, where the last time of a part comes again with the next one, it reaches beyond
+ * the `first` time; backwards it holds each of its times whole. So it may be longer than what fits.
+ */
+export function beginningOf(
+  list: readonly TimedInstance[],
+  most: number,
+  { timeproperty, lastN }: Pick<PartOptions, 'timeproperty' | 'lastN'>,
+  first?: number,
+): readonly TimedInstance[] {
+  if (list.length <= most) return list
+  const time = (one: TimedInstance): number => timeOf(one, timeproperty)!
+  if (lastN === undefined) {
+    const held = first ?? time(list[0]!)
+    const beyond = list.findIndex((one) => time(one) > held)
+    return beyond < 0 ? list : list.slice(0, Math.max(most, beyond + 1))
+  }
+  const left = time(list.at(-most - 1)!)
+  const whole = list.slice(-most).findIndex((one) => time(one) > left)
+  return whole < 0 ? list.slice(list.findIndex((one) => time(one) === left)) : list.slice(-most + whole)
+}
+
+/** An attribute of which all that was read is of one time although there is more, or more than `most` are: no part leads on. */
+export function stuckAttribute(
+  evolutions: readonly CutEvolution[],
+  most: number,
+  { timeproperty }: PartOptions,
+): { readonly id: string; readonly name: string; readonly time: number; readonly count: number } | undefined {
+  for (const { id, cut, attributes } of evolutions)
+    for (const name of cut) {
+      const list = attributes.get(name) ?? []
+      const [time, last] = [list[0], list.at(-1)].map((one) => one && timeOf(one, timeproperty))
+      if (time !== undefined && (time === last || list.length > most))
+        return { id, name, time, count: list.length }
+    }
+  return undefined
+}
+
 /** Cuts lists to what fits; of each the beginning stays, with `lastN` the end. */
-function cutToFit(evolutions: readonly CutEvolution[], most: number, isBackwards: boolean): CutEvolution[] {
+function cutToFit(evolutions: readonly CutEvolution[], most: number, options: PartOptions): CutEvolution[] {
   const lengths = evolutions.flatMap(({ attributes }) => [...attributes.values()].map((list) => list.length))
   const share = shareOf(lengths, most)
   if (share === Number.POSITIVE_INFINITY) return [...evolutions]
+  const lists = evolutions.flatMap(({ attributes }) => [...attributes.values()])
+  const starts = lists.flatMap(([one]) => (one === undefined ? [] : timeOf(one, options.timeproperty)!))
+  const first = starts.reduce((least, time) => Math.min(least, time), Number.POSITIVE_INFINITY)
   return evolutions.map((evolution) => {
     const cut = new Set(evolution.cut)
     const attributes = new Map<string, readonly TimedInstance[]>()
     for (const [name, list] of evolution.attributes) {
-      if (list.length > share) cut.add(name)
-      attributes.set(name, isBackwards ? list.slice(-share) : list.slice(0, share))
+      const kept = beginningOf(list, share, options, first)
+      if (kept.length < list.length) cut.add(name)
+      attributes.set(name, kept)
     }
     return { ...evolution, attributes, cut }
   })
@@ -50,11 +93,11 @@ function shareOf(lengths: readonly number[], most: number): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** Evolutions that together hold at most `most` instances, and the range that they cover. */
+/** Evolutions that together hold at most `most` instances, beside those that share one time, and the range that they cover. */
 export function partOf(evolutions: readonly CutEvolution[], most: number, options: PartOptions): Part {
   const { lastN, timeproperty } = options
   const isBackwards = lastN !== undefined
-  const fitting = cutToFit(evolutions, most, isBackwards)
+  const fitting = cutToFit(evolutions, most, options)
   const time = (one: TimedInstance | undefined): number => timeOf(one!, timeproperty)!
   const cutLists = fitting.flatMap(({ attributes, cut }) =>
     [...attributes].filter(([name, list]) => cut.has(name) && list.length > 0).map(([, list]) => list),

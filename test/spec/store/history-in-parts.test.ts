@@ -1,0 +1,132 @@
+/**
+ * Histories that come in parts lead on although more was written at one time than an answer holds: whoever begins the next
+ * part where one ends gets to the end, and misses nothing.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { type GatewayInside, noPlugins, startGatewayInside } from '#test/kit/gateway-inside.ts'
+
+const most = 50
+const path = '/ngsi-ld/v1/temporal/entities'
+const at = (minute: number): string => new Date(Date.UTC(2025, 0, 1) + minute * 60_000).toISOString()
+const { folder, remove } = temporaryFolder()
+let gateway: GatewayInside
+
+beforeAll(async () => {
+  gateway = await startGatewayInside(folder, {
+    ...noPlugins,
+    SELVEDGE_HISTORY_INSTANCES_PER_ANSWER: String(most),
+  })
+})
+afterAll(async () => {
+  await gateway.close()
+  remove()
+})
+afterEach(restoreLimits)
+
+interface Instance {
+  readonly instanceId: string
+  readonly modifiedAt: string
+}
+
+/** An entity with values of one commit, and some before and after that each have one of their own. */
+async function create(id: string, amount: number, others: number): Promise<void> {
+  const values = (from: number, count: number) =>
+    Array.from({ length: count }, (_, i) => ({ type: 'Property', value: i, observedAt: at(from + i) }))
+  const one = async (from: number): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    const answer = await gateway.send('POST', path, { id, type: 'Vehicle', speed: values(from, 1) })
+    expect(answer.status).toBeLessThan(300)
+  }
+  for (let i = 0; i < others; i++) await one(i)
+  await new Promise((resolve) => setTimeout(resolve, 2))
+  await gateway.send('POST', path, {
+    id,
+    type: 'Vehicle',
+    speed: values(1000, amount),
+    level: values(1000, 3),
+  })
+  for (let i = 0; i < others; i++) await one(10_000 + i)
+}
+
+/** Follows the parts by Content-Range alone, as the standard says it; returns the ids of instances by part. */
+async function followed(
+  query: string,
+  next: (end: string) => string,
+  evolutionsOf: (json: unknown) => Record<string, Instance[]>[],
+  start = '',
+): Promise<string[][]> {
+  const parts: string[][] = []
+  for (let window = start; parts.length < 300; ) {
+    const answer = await gateway.get(`${path}${query}${window}`)
+    expect([200, 206]).toContain(answer.status)
+    const lists = evolutionsOf(answer.json()).flatMap(({ speed = [], level = [] }) => [...speed, ...level])
+    parts.push(lists.map(({ instanceId }) => instanceId))
+    if (answer.status === 200) return parts
+    window = next(/date-time .*?Z-(.*?)\//.exec(answer.headers['content-range']!)![1]!)
+  }
+  throw new TypeError('the parts do not end')
+}
+const single = (json: unknown) => [json as Record<string, Instance[]>]
+const several = (json: unknown) => json as Record<string, Instance[]>[]
+
+test.each([
+  [40, 60],
+  [49, 3],
+  [50, 3],
+  [51, 3],
+  [400, 3],
+])(
+  'of %i values of one commit, with %i others, none is missed in either direction',
+  async (amount, others) => {
+    const id = `urn:ngsi-ld:Vehicle:${amount}`
+    await create(id, amount, others)
+    const total = amount + 3 + 2 * others
+    const query = `/${id}?timeproperty=modifiedAt&options=sysAttrs`
+    const forwards = await followed(query, (end) => `&timerel=after&timeAt=${end}`, single)
+    expect(new Set(forwards.flat()).size).toBe(total)
+    const backwards = await followed(`${query}&lastN=9999`, (end) => `&timerel=before&timeAt=${end}`, single)
+    // Going back, the end is no part of what comes next.
+    expect(backwards.flat()).toHaveLength(total)
+    expect(new Set(backwards.flat()).size).toBe(total)
+  },
+)
+
+test('a query of more lists than instances fit into an answer leads on', async () => {
+  const value = (minute: number) => ({ type: 'Property', value: minute, observedAt: at(minute) })
+  for (let i = 0; i < 40; i++) {
+    const bus = {
+      id: `urn:ngsi-ld:Bus:${i}`,
+      type: 'Bus',
+      speed: [i, i + 1, 500].map(value),
+      level: [0, 500].map(value),
+    }
+    await gateway.send('POST', path, bus)
+  }
+  const after = (time: string): string => `&timerel=after&timeAt=${time}`
+  const parts = await followed('?type=Bus&limit=100', after, several, after(at(0)))
+  expect(new Set(parts.flat()).size).toBe(200)
+})
+
+test('what no answer holds is refused, with the time that it is of', async () => {
+  const id = 'urn:ngsi-ld:Vehicle:many'
+  await create(id, 300, 1)
+  setLimit('temporalInstantMax', 200)
+  const query = `${path}/${id}?timeproperty=modifiedAt&options=sysAttrs`
+  const first = await gateway.get(query)
+  const end = /Z-(.*?)\//.exec(first.headers['content-range']!)![1]!
+  const refused = await gateway.get(`${query}&timerel=after&timeAt=${end}`)
+  const { detail } = refused.json() as { detail: string }
+  expect([refused.status, detail]).toEqual([
+    403,
+    expect.stringMatching(/more than 200 instances.*one time, 20/),
+  ])
+  expect(detail).toContain(`one time, ${end};`)
+  const around = [
+    `timerel=before&timeAt=${end}`,
+    `timerel=after&timeAt=${new Date(Date.parse(end) + 1).toISOString()}`,
+  ]
+  for (const window of around) expect((await gateway.get(`${query}&${window}`)).status).toBe(200)
+  expect((await gateway.get(`${path}/${id}`)).status).toBe(206)
+})
