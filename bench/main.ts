@@ -4,6 +4,8 @@
  * Absolute figures of a shared machine mean little; ratios do. Batches and the soak judge memory, which has no floor, and
  * exit with 1 when it grows.
  */
+import { parseArgs } from 'node:util'
+
 interface Options {
   readonly quick: boolean
   readonly minutes: number
@@ -24,16 +26,39 @@ const benches: Readonly<Record<string, () => Promise<(options: Options) => Promi
   footprint: async () => (await import('./footprint.ts')).benchFootprint,
 }
 
+const usage = `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE]\n`
 const [name = '', ...flags] = process.argv.slice(2)
-const load = benches[name]
-if (load === undefined) {
-  process.stderr.write(
-    `usage: npm run bench -- ${Object.keys(benches).join('|')} [--quick] [--minutes N] [--only SCENE]\n`,
-  )
+
+function wrong(why: string): never {
+  process.stderr.write(`${why}${usage}`)
   process.exit(64)
 }
+
+function options(): Options {
+  try {
+    const { values } = parseArgs({
+      args: flags,
+      options: {
+        quick: { type: 'boolean', default: false },
+        minutes: { type: 'string', default: '30' },
+        only: { type: 'string' },
+      },
+    })
+    const minutes = Number(values.minutes)
+    if (!(minutes > 0)) throw new TypeError('--minutes is no number')
+    return { quick: values.quick, minutes, only: values.only }
+  } catch (error) {
+    return wrong(`${(error as Error).message.split('. ', 1)[0]}\n`)
+  }
+}
+
+if ([name, ...flags].some((word) => word === '--help' || word === '-h')) {
+  process.stdout.write(usage)
+  process.exit(0)
+}
+const load = benches[name]
+if (load === undefined) wrong('')
+const chosen = options()
 const run = await load()
-const minutes = Number(flags[flags.indexOf('--minutes') + 1] ?? 30) || 30
-const only = flags.includes('--only') ? flags[flags.indexOf('--only') + 1] : undefined
-await run({ quick: flags.includes('--quick'), minutes, only })
+await run(chosen)
 process.exit()

@@ -3,20 +3,24 @@
  * and judges after each restart, message by message, whether what was acknowledged is there. Prints a line per kill
  * and a table; ends with 1 when anything is missing, or when the judge overlooks a made-up fact.
  */
-import { parseArgs } from 'node:util'
 import { runCampaign } from '#test/crash/campaign.ts'
 import { createDice, planKills, writebackKill } from '#test/crash/plan.ts'
 import { merged, table } from '#test/crash/summary.ts'
+import { optionsOf, wholeNumber } from './options.ts'
 
-const { values } = parseArgs({
-  options: { kills: { type: 'string', default: '200' }, seed: { type: 'string' } },
+const help = `Usage: npm run crash -- [options]
+
+  --kills N  how often a gateway is killed (default 200)
+  --seed N   of when and where (default: the time)
+
+Exit code: 0 nothing that was acknowledged is missing; 1 something is, or the judge overlooked a made-up fact; 64 wrong usage.
+`
+const values = optionsOf('crash', help, {
+  kills: { type: 'string', default: '200' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
 })
-const kills = Number(values.kills)
-const seed = Number(values.seed ?? Date.now() % 1_000_000)
-if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) {
-  process.stderr.write('usage: npm run crash -- [--kills 200] [--seed n]\n')
-  process.exit(64)
-}
+const kills = wholeNumber('crash', 'kills', values.kills, 1)
+const seed = wholeNumber('crash', 'seed', values.seed)
 const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 tell(`${kills} kills, seed ${seed}`)
 

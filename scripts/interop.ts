@@ -5,12 +5,12 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import packageJson from '#package' with { type: 'json' }
 import { introductionOf } from '#test/interop/broker-view.ts'
 import { isSame, pageWith } from '#test/interop/report.ts'
 import { playScenes } from '#test/interop/scenes.ts'
 import { openSite, type Site } from '#test/interop/site.ts'
+import { optionsOf } from './options.ts'
 
 const help = `Usage: npm run interop -- --centre URL [options]
 
@@ -43,27 +43,20 @@ function fail(why: string, code: number): never {
 }
 
 function options() {
-  const { values } = parseArgs({
-    options: {
-      centre: { type: 'string' },
-      tenant: { type: 'string' },
-      header: { type: 'string', multiple: true, default: [] },
-      name: { type: 'string' },
-      'no-history': { type: 'boolean', default: false },
-      seconds: { type: 'string', default: '6' },
-      backlog: { type: 'string', default: '20000' },
-      devices: { type: 'string', default: '4' },
-      patience: { type: 'string', default: '120' },
-      keep: { type: 'boolean', default: false },
-      'no-page': { type: 'boolean', default: false },
-      log: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
+  const values = optionsOf('interop', help, {
+    centre: { type: 'string' },
+    tenant: { type: 'string' },
+    header: { type: 'string', multiple: true, default: [] },
+    name: { type: 'string' },
+    'no-history': { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '6' },
+    backlog: { type: 'string', default: '20000' },
+    devices: { type: 'string', default: '4' },
+    patience: { type: 'string', default: '120' },
+    keep: { type: 'boolean', default: false },
+    'no-page': { type: 'boolean', default: false },
+    log: { type: 'string' },
   })
-  if (values.help) {
-    process.stdout.write(help)
-    process.exit(0)
-  }
   if (values.centre === undefined || !URL.canParse(values.centre))
     fail('--centre URL is needed; see --help', 64)
   const { origin, protocol, pathname } = new URL(values.centre)

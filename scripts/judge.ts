@@ -4,8 +4,8 @@
  * root), and whether the hub holds what the gateway holds in the end. Prints what was done and what was found; ends with 1
  * where they differ. A seed that failed belongs into test/judge/seeds.ts.
  */
-import { parseArgs } from 'node:util'
 import { runTrial } from '#test/judge/trial.ts'
+import { optionsOf, wholeNumber } from './options.ts'
 
 const help = `Usage: npm run judge -- [options]
 
@@ -18,38 +18,15 @@ const help = `Usage: npm run judge -- [options]
 Exit code: 0 hub and gateway hold the same in the end; 1 they do not; 64 wrong usage.
 `
 
-function fail(why: string): never {
-  process.stderr.write(`judge: ${why}; see --help\n`)
-  process.exit(64)
-}
-
-function options() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-        observations: { type: 'string', default: '1000000' },
-        seconds: { type: 'string', default: '900' },
-        rate: { type: 'string', default: '2500' },
-        'no-disk': { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    return values
-  } catch (error) {
-    return fail((error as Error).message)
-  }
-}
-
-const values = options()
-if (values.help) {
-  process.stdout.write(help)
-  process.exit(0)
-}
-const whole = (name: 'seed' | 'observations' | 'seconds' | 'rate'): number => {
-  const number = values[name] === '' ? Number.NaN : Number(values[name])
-  return Number.isInteger(number) && number >= 0 ? number : fail(`--${name} is not a whole number`)
-}
+const values = optionsOf('judge', help, {
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  observations: { type: 'string', default: '1000000' },
+  seconds: { type: 'string', default: '900' },
+  rate: { type: 'string', default: '2500' },
+  'no-disk': { type: 'boolean', default: false },
+})
+const whole = (name: 'seed' | 'observations' | 'seconds' | 'rate'): number =>
+  wholeNumber('judge', name, values[name])
 const seed = whole('seed')
 const [observations, seconds, rate] = [whole('observations'), whole('seconds'), whole('rate')]
 const tell = (line: string): void => void process.stdout.write(`${line}\n`)

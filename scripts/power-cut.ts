@@ -7,9 +7,9 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { createDice } from '#test/crash/plan.ts'
 import { runPowerCuts } from '#test/power-cut/campaign.ts'
+import { optionsOf, wholeNumber, wrongUsage } from './options.ts'
 
 const help = `Usage: npm run power-cut -- [options]
 
@@ -23,25 +23,16 @@ Needs qemu-system-x86, mmdebstrap and root; test/power-cut/guest.sh builds the g
 
 Every second cut keeps nothing of what no flush covers; the others keep of it what chance spares, as a disk does.
 `
-const { values } = parseArgs({
-  options: {
-    kills: { type: 'string', default: '20' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    cache: { type: 'string', default: join(tmpdir(), 'selvedge-power-cut') },
-    accel: { type: 'string', default: existsSync('/dev/kvm') ? 'kvm' : 'tcg' },
-    help: { type: 'boolean', default: false },
-  },
+const values = optionsOf('power-cut', help, {
+  kills: { type: 'string', default: '20' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  cache: { type: 'string', default: join(tmpdir(), 'selvedge-power-cut') },
+  accel: { type: 'string', default: existsSync('/dev/kvm') ? 'kvm' : 'tcg' },
 })
-const [kills, seed] = [Number(values.kills), Number(values.seed)]
+const kills = wholeNumber('power-cut', 'kills', values.kills, 1)
+const seed = wholeNumber('power-cut', 'seed', values.seed)
 const { accel } = values
-if (accel !== 'kvm' && accel !== 'tcg') {
-  process.stderr.write('power-cut: --accel is kvm or tcg\n')
-  process.exit(64)
-}
-if (values.help || !Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) {
-  process.stdout.write(help)
-  process.exit(values.help ? 0 : 64)
-}
+if (accel !== 'kvm' && accel !== 'tcg') wrongUsage('power-cut', '--accel is kvm or tcg')
 if (!existsSync(join(values.cache, 'root.img'))) {
   process.stderr.write(`power-cut: there is no guest in ${values.cache}; see --help\n`)
   process.exit(69)

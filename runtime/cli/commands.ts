@@ -137,10 +137,15 @@ export const commands: readonly Command[] = [
     summary: 'Tell how uplinks are, test their way, pause and resume them, compare',
     words: { form: 'ACTION [ID]', least: 1, most: 2 },
     details:
-      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports; --cancel ends that. Exit code 1: one of\nthem is cut off, its way does not work, or a comparison was cancelled.',
+      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports; it says what it waits for. Ctrl-C ends waiting, --cancel the\ncomparison. Exit code 1: one that is told of by status is cut off, its way does not work, or a comparison was\ncancelled or is not through.',
     options: [
       { name: 'dry-run', summary: 'With reconcile: only look, and send nothing' },
       { name: 'cancel', summary: 'With reconcile: end the one that is under way' },
+      {
+        name: 'timeout',
+        value: 'SECONDS',
+        summary: 'With reconcile: wait so long at most, 0 not at all; the gateway goes on with it',
+      },
       ...gatewayOptions,
       ...settingsOptions,
       json,

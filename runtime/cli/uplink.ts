@@ -5,35 +5,11 @@
 import { GatewayError } from '#base/errors.ts'
 import { nearest } from '#config/nearest.ts'
 import { type Given, table } from './arguments.ts'
-import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
+import { findGateway, type RunningGateway } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
-
-/** What the gateway tells of an uplink; more of it is shown with --json. */
-interface UplinkView {
-  readonly id: string
-  readonly centre: string
-  readonly state: string
-  readonly waitsFor?: string
-  readonly trouble?: string
-  readonly troubleSince?: string
-  readonly behindSeconds?: number
-  readonly sent?: number
-  readonly histories?: number
-  readonly refused?: number
-  readonly notKept?: number
-  readonly waitingObservations?: number
-  readonly waitingBytes?: number
-  readonly toBeLetGo?: number
-  readonly roomSeconds?: number
-  readonly evicted?: number
-  readonly lastSuccess?: string
-  readonly collisions?: readonly {
-    readonly origin: string
-    readonly entities: number
-    readonly entity: string
-  }[]
-}
+import { reconcileAll } from './uplink-reconcile.ts'
+import { call, counted, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
 
 interface TrialView {
   readonly result: 'works' | 'limited' | 'fails'
@@ -42,7 +18,6 @@ interface TrialView {
   readonly steps: readonly { readonly step: string; readonly ok: boolean; readonly words: string }[]
 }
 
-const path = '/selvedge/v1/uplinks'
 const actions = ['status', 'test', 'pause', 'resume', 'reconcile'] as const
 type Action = (typeof actions)[number]
 
@@ -54,7 +29,7 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
     throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
   }
-  for (const flag of ['dry-run', 'cancel'])
+  for (const flag of ['dry-run', 'cancel', 'timeout'])
     if (given.has(flag) && action !== 'reconcile')
       throw new GatewayError('cli.usage', `--${flag} goes with reconcile only`)
   if (given.has('dry-run') && given.has('cancel'))
@@ -67,12 +42,18 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
     terminal.out(given.has('json') ? `${JSON.stringify(value, undefined, 2)}\n` : text)
   if (action === 'test') return testAll(gateway, chosen, show)
   if (action === 'reconcile')
-    return reconcileAll(gateway, chosen, { show, isDry: given.has('dry-run'), ends: given.has('cancel') })
+    return reconcileAll(gateway, chosen, { given, show, tell: (line) => terminal.err(`${line}\n`) })
   if (action !== 'status')
-    for (const each of chosen) await call(gateway, 'POST', `${path}/${encodeURIComponent(each.id)}/${action}`)
+    for (const each of chosen)
+      await call(gateway, 'POST', `${uplinksPath}/${encodeURIComponent(each.id)}/${action}`)
   const now = action === 'status' ? chosen : await choose(gateway, action, id)
   show(now, now.length === 0 ? 'There are no uplinks.\n' : now.map(statusText).join('\n'))
-  return now.some(({ state }) => state === 'offline') ? exitCodes.failure : exitCodes.ok
+  const offline = now.filter(({ state }) => state === 'offline')
+  // What was asked for is done; when its centre can be reached is another matter.
+  if (action === 'resume')
+    for (const { id, trouble } of offline)
+      terminal.err(`${id} is resumed; its centre cannot be reached yet: ${trouble}\n`)
+  return action === 'status' && offline.length > 0 ? exitCodes.failure : exitCodes.ok
 }
 
 /** The uplinks that are meant. @throws cli.usage when it is not clear which. */
@@ -81,7 +62,7 @@ async function choose(
   action: Action,
   id: string | undefined,
 ): Promise<UplinkView[]> {
-  const all = (await call(gateway, 'GET', path)) as UplinkView[]
+  const all = (await call(gateway, 'GET', uplinksPath)) as UplinkView[]
   if (id === undefined) {
     if (all.length === 1 || action === 'status' || action === 'test') return all
     throw new GatewayError(
@@ -99,12 +80,6 @@ async function choose(
   throw new GatewayError('cli.usage', `there is no uplink ${id}${hint}`)
 }
 
-async function call(gateway: RunningGateway, method: string, at: string): Promise<unknown> {
-  const answer = await gateway.ask(at, { method })
-  if (answer.status !== 200 && answer.status !== 202) throw refusalOf(answer, `${method} ${at}`)
-  return JSON.parse(answer.text) as unknown
-}
-
 async function testAll(
   gateway: RunningGateway,
   chosen: readonly UplinkView[],
@@ -112,7 +87,11 @@ async function testAll(
 ): Promise<number> {
   const trials = await Promise.all(
     chosen.map(async ({ id, centre }) => {
-      const trial = (await call(gateway, 'POST', `${path}/${encodeURIComponent(id)}/test`)) as TrialView
+      const trial = (await call(
+        gateway,
+        'POST',
+        `${uplinksPath}/${encodeURIComponent(id)}/test`,
+      )) as TrialView
       return { id, centre, ...trial }
     }),
   )
@@ -126,85 +105,11 @@ async function testAll(
   return trials.some(({ result }) => result === 'fails') ? exitCodes.failure : exitCodes.ok
 }
 
-/** So many of something. */
-const counted = (count = 0, one: string, many = `${one}s`): string =>
-  `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`
-
 function span(seconds: number): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} minutes left`
   if (seconds < 14 * 86_400) return `${Math.round(seconds / 3600)} hours left`
   if (seconds < 3650 * 86_400) return `${Math.round(seconds / 86_400)} days left`
   return 'more than ten years left'
-}
-
-interface ReconcileView {
-  readonly phase: string
-  readonly isDry: boolean
-  readonly compared: number
-  readonly missing: number
-  readonly different: number
-  readonly newer?: number
-  readonly tooLarge?: number
-  readonly surplus: number
-  readonly unknown: number
-  readonly days: number
-  readonly observations: number
-}
-
-/** Begins, and waits until each is done: the gateway goes on by itself when nobody waits. `ends`: cancels instead. */
-async function reconcileAll(
-  gateway: RunningGateway,
-  chosen: readonly UplinkView[],
-  {
-    show,
-    isDry,
-    ends,
-  }: {
-    readonly show: (value: unknown, text: string) => void
-    readonly isDry: boolean
-    readonly ends: boolean
-  },
-): Promise<number> {
-  const reports: (ReconcileView & { readonly id: string })[] = []
-  for (const { id } of chosen) {
-    const at = `${path}/${encodeURIComponent(id)}`
-    const query = isDry ? '?dryRun=true' : ''
-    let view = await call(gateway, ends ? 'DELETE' : 'POST', `${at}/reconcile${query}`)
-    while (!['done', 'cancelled'].includes((view as { reconcile: ReconcileView }).reconcile.phase)) {
-      await new Promise((resolve) => setTimeout(resolve, 500))
-      view = await call(gateway, 'GET', at)
-    }
-    reports.push({ id, ...(view as { reconcile: ReconcileView }).reconcile })
-  }
-  const texts = reports.map((one) =>
-    [
-      `${one.id}: ${outcomeOf(one)}\n`,
-      table([
-        ['Compared', `${one.compared} entities`],
-        ['Missing there', `${one.missing}`],
-        ['Different there', `${one.different}`],
-        ['Newer there', `${counted(one.newer, 'value')}; they stay`],
-        ['Too large to tell', `${one.tooLarge ?? 0}`],
-        ['Deleted here', `${one.surplus}`],
-        ['Not known here', `${one.unknown}; they stay`],
-        ['History', `${one.days} days of attributes, ${one.observations} observations sent`],
-      ]),
-    ].join(''),
-  )
-  show(reports, texts.join('\n'))
-  return !ends && reports.some(({ phase }) => phase === 'cancelled') ? exitCodes.failure : exitCodes.ok
-}
-
-function outcomeOf({ phase, isDry }: ReconcileView): string {
-  if (phase === 'cancelled') return `cancelled; ${isDry ? 'nothing was sent' : 'what was sent so far stays'}`
-  return isDry ? 'compared, nothing sent' : 'compared, the difference sent'
-}
-
-const waits: Readonly<Record<string, string>> = {
-  paused: 'until it is resumed',
-  clock: 'until the clock of the gateway is set',
-  window: 'for its next window',
-  'bytes-per-day': 'for the next day (UTC): what may be sent today is sent',
 }
 
 function statusText(one: UplinkView): string {

@@ -41,7 +41,14 @@ export function createPluginLog(
   let lookAt = 0
 
   /** Pages that its file has room for, of which the last ones may not be in use. */
-  const room = (): number => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / walFrameBytes
+  function room(): number {
+    try {
+      return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / walFrameBytes
+    } catch {
+      // A disk that cannot be read now; a later look tells.
+      return 0
+    }
+  }
 
   function pages(): number {
     try {

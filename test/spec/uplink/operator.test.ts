@@ -217,13 +217,19 @@ describe('an operator', () => {
       stdout: expect.stringMatching(/^urn:held: compared, nothing sent\n *Compared +2 entities\n/),
     })
     await said('uplink', 'pause', 'urn:held')
+    const begun = await said('uplink', 'reconcile', 'urn:held', '--timeout', '0')
+    expect(begun).toMatchObject({ code: 0, stdout: expect.stringContaining('not through yet') })
+    await said('uplink', 'reconcile', 'urn:held', '--cancel')
+    const late = await said('uplink', 'reconcile', 'urn:held', '--timeout', '2')
+    expect(late).toMatchObject({ code: 1, stderr: 'urn:held: waits until it is resumed\n' })
+    await said('uplink', 'reconcile', 'urn:held', '--cancel')
     const waiting = said('uplink', 'reconcile', 'urn:held', '--json')
     const phase = async (): Promise<string | undefined> => {
       const answer = await here().get('/selvedge/v1/uplinks/urn:held')
       const { reconcile }: { reconcile?: { phase: string; isDry: boolean } } = answer.json()
       return reconcile?.isDry === false ? reconcile.phase : undefined
     }
-    await vi.waitFor(async () => expect(await phase()).toBeDefined(), withinMs)
+    await vi.waitFor(async () => expect([undefined, 'cancelled']).not.toContain(await phase()), withinMs)
     const ended = await said('uplink', 'reconcile', 'urn:held', '--cancel')
     expect(ended).toMatchObject({
       code: 0,
@@ -234,6 +240,8 @@ describe('an operator', () => {
     await said('uplink', 'resume', 'urn:held')
     for (const flags of [
       ['pause', '--cancel'],
+      ['pause', '--timeout', '1'],
+      ['reconcile', '--timeout', 'soon'],
       ['reconcile', '--cancel', '--dry-run'],
     ])
       expect((await said('uplink', ...flags)).code).toBe(64)
@@ -268,6 +276,14 @@ describe('an operator', () => {
         ]),
       })
     }, withinMs)
+    await said('uplink', 'pause', 'urn:held')
+    const resumed = await said('uplink', 'resume', 'urn:held')
+    expect(resumed).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('offline'),
+      stderr: expect.stringContaining('urn:held is resumed; its centre cannot be reached yet'),
+    })
+    expect((await said('uplink', 'status', 'urn:held')).code).toBe(1)
   })
 
   it('is told what he does wrong', async () => {
