@@ -43,6 +43,9 @@ interface Feed {
 }
 
 const deviceCount = 8
+/** Messages to be acknowledged before a cut, where the machine manages it within the longest time: else there is little to lose. */
+const leastAcknowledged = 100
+const longestFedMs = 40_000
 const liesAboutFlushes = 40
 
 export async function runPowerCuts(settings: CampaignSettings): Promise<CampaignReport> {
@@ -56,8 +59,7 @@ export async function runPowerCuts(settings: CampaignSettings): Promise<Campaign
       const life = await bootReachable(machine)
       if (kill === 1) tell(lineOf(life, 'ready on'))
       complaints.push(...(await judge(feed, life)))
-      const fedMs = 3000 + Math.floor(dice() * 9000)
-      await feedFor(feed, life, fedMs)
+      const fedMs = await feedFor(feed, life, 3000 + Math.floor(dice() * 9000))
       const restored = await life.cut(kill % 2 === 0 ? { isSpared: () => dice() < 0.5 } : {})
       lostWrites += restored.lost
       tell(
@@ -119,11 +121,19 @@ function createFeed(): Feed {
   return { streams, topics, publishers }
 }
 
-/** Feeds until the power goes: the clients are left as they are, in the middle of it. */
-async function feedFor({ publishers }: Feed, { mqttPort }: Life, ms: number): Promise<void> {
+/**
+ * Feeds until the power goes: the clients are left as they are, in the middle of it. For `ms` at least, and on a machine that
+ * is slow until enough was acknowledged. Returns for how long, ms.
+ */
+async function feedFor(feed: Feed, { mqttPort }: Life, ms: number): Promise<number> {
   const never = new Promise<void>(() => undefined)
-  for (const one of publishers) void publish(mqttPort, one, never).catch(() => undefined)
+  const before = acknowledgedOf(feed)
+  for (const one of feed.publishers) void publish(mqttPort, one, never).catch(() => undefined)
+  let fedMs = ms
   await pause(ms)
+  for (; fedMs < longestFedMs && acknowledgedOf(feed) - before < leastAcknowledged; fedMs += 250)
+    await pause(250)
+  return fedMs
 }
 
 async function judge({ streams, topics }: Feed, life: Life): Promise<Complaint[]> {

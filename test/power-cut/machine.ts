@@ -65,7 +65,8 @@ export function createMachine(cache: string, folder: string, accel: Acceleration
     })
     if (!(await said)) {
       child.kill('SIGKILL')
-      throw new TypeError(`the guest did not become ready:\n${output}`)
+      const hint = accel === 'kvm' ? '; where KVM does not carry it, --accel tcg does' : ''
+      throw new TypeError(`the guest did not become ready${hint}:\n${output}`)
     }
     return Object.freeze({
       httpUrl: `http://127.0.0.1:${http}`,
