@@ -52,18 +52,21 @@ export async function share(gateway: Server, source: Server): Promise<void> {
   }
   await create(gateway, all.filter((i) => i % 2 === 0).map(depot))
   await create(source, [...all.filter((i) => i % 2 === 1).map(depot), ...all.map(crate)])
-  await register(gateway, 'urn:soak:source', `http://127.0.0.1:${source.httpPort}`, ['Depot', 'Crate'])
+  await register(gateway, 'urn:soak:source', `http://127.0.0.1:${source.httpPort}`, [
+    { type: 'Depot' },
+    { type: 'Crate' },
+  ])
 }
 
 async function register(
   gateway: Server,
   id: string,
   endpoint: string,
-  types: readonly string[],
+  entities: readonly object[],
 ): Promise<void> {
   const registration = {
     ...{ id, type: 'ContextSourceRegistration', endpoint, tenant: 'shared' },
-    information: types.map((type) => ({ entities: [{ type }] })),
+    information: [{ entities }],
     operations: ['retrieveOps', 'updateOps'],
   }
   await askAt(gateway, 'POST', `${base}/csourceRegistrations`, {
@@ -72,10 +75,10 @@ async function register(
   })
 }
 
-/** Registration number `n`, which concerns nobody, and its end. */
+/** Registration number `n`, of one entity that nobody asks for, and its end. */
 export async function comeAndGo(gateway: Server, n: number): Promise<void> {
   const id = `urn:soak:source:${n}`
-  await register(gateway, id, 'http://127.0.0.1:9', [`Nothing${n}`])
+  await register(gateway, id, 'http://127.0.0.1:9', [{ type: `Nothing${n}`, id: `${id}:one` }])
   await askAt(gateway, 'DELETE', `${base}/csourceRegistrations/${id}`, { headers: tenant })
 }
 

@@ -241,7 +241,8 @@ function judge(samples: readonly Sample[], tally: Tally, { ways }: Listeners): v
     `${tally.requests} requests, p99 ${p99.toFixed(1)} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
       `resident memory of the second half: ${slope >= 0 ? '+' : ''}${slope.toFixed(3)} MB per minute  (goal below ${slopeMax}, over at least 10 minutes)\n`,
   )
-  for (const failure of tally.failures.slice(0, 5)) process.stderr.write(`${failure}\n`)
+  const kinds = Map.groupBy(tally.failures, (failure) => failure.replace(/\d+/g, ''))
+  for (const all of kinds.values()) process.stderr.write(`${all.length} times such as ${all[0]}\n`)
   const isFlat = slope < slopeMax || runMinutes < 10
   if (!isFlat || tally.failures.length > 0 || !isWhole) process.exitCode = 1
 }

@@ -1,5 +1,7 @@
 /** An exchange with a source ends in an answer or in the reason why there is none, never in an error. */
-import { expect, it } from 'vitest'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPeer } from './peer.ts'
 
 it('says why a request cannot be sent', async () => {
@@ -12,4 +14,43 @@ it('says why a request cannot be sent', async () => {
   })
   expect(await exchange('http://127.0.0.1:1/', {})).toMatchObject({ failure: 'unreachable' })
   peer.close()
+})
+
+describe('a connection that the source closed while it was idle', () => {
+  /** Answers the first request of each connection, and resets it at the next. */
+  let server: Server
+  let url: string
+  let methods: (string | undefined)[] = []
+  beforeAll(async () => {
+    const used = new WeakSet<Socket>()
+    server = createServer((request, response) => {
+      methods.push(request.method)
+      request.resume()
+      if (used.has(request.socket)) return void request.socket.resetAndDestroy()
+      used.add(request.socket)
+      response.end('[]')
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  })
+  afterAll(() => server.close())
+
+  it('is no reason to miss what it is asked for: a read is sent once more, by a new one', async () => {
+    const peer = createPeer({ allowsLoopback: true })
+    methods = []
+    const ask = () => peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
+    for (let n = 0; n < 3; n++) expect(await ask()).toMatchObject({ status: 200, text: '[]' })
+    expect(methods).toEqual(['GET', 'GET', 'GET', 'GET'])
+    peer.close()
+  })
+
+  it('fails a write, which may have been done', async () => {
+    const peer = createPeer({ allowsLoopback: true })
+    methods = []
+    const ask = () => peer.exchange({ method: 'POST', url, headers: {}, body: '{}', timeoutMs: 5000 })
+    expect(await ask()).toMatchObject({ status: 200 })
+    expect(await ask()).toMatchObject({ failure: 'unreachable' })
+    expect(methods).toEqual(['POST', 'POST'])
+    peer.close()
+  })
 })

@@ -54,36 +54,29 @@ export function createPeer(settings: PeerSettings): Peer {
     maxSockets: limits.sourceSocketsMax.value,
     ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
   }
-  const http = new HttpAgent(options)
-  const https = new HttpsAgent({
+  const secure = {
     ...options,
     rejectUnauthorized: true,
     ...(settings.ca === undefined ? {} : { ca: [...settings.ca] }),
-  })
+  }
+  const kept: Agents = { http: new HttpAgent(options), https: new HttpsAgent(secure) }
+  /** Of a connection for each request. */
+  const fresh: Agents = {
+    http: new HttpAgent({ ...options, keepAlive: false }),
+    https: new HttpsAgent({ ...secure, keepAlive: false }),
+  }
 
   return Object.freeze({
     exchange: (outgoing) =>
       new Promise<PeerAnswer>((resolve) => {
         if (settings.tunnels !== undefined && isTunnelled(outgoing.url))
           return resolve(settings.tunnels.exchange(outgoing))
-        const url = new URL(outgoing.url)
-        if (!settings.allowsLoopback && isLoopback(url.hostname)) {
-          resolve({ failure: 'unreachable', reason: `${url.hostname} is this machine` })
+        const { hostname } = new URL(outgoing.url)
+        if (!settings.allowsLoopback && isLoopback(hostname)) {
+          resolve({ failure: 'unreachable', reason: `${hostname} is this machine` })
           return
         }
-        const isTls = url.protocol === 'https:'
-        const headers: Record<string, string | number> = { 'user-agent': productToken, ...outgoing.headers }
-        if (outgoing.body !== undefined) headers['content-length'] = Buffer.byteLength(outgoing.body)
-        const send = isTls ? httpsRequest : httpRequest
-        let request: ClientRequest
-        try {
-          request = send(url, { method: outgoing.method, headers, agent: isTls ? https : http })
-        } catch (error) {
-          // Such as a header that cannot be sent.
-          resolve({ failure: 'unreachable', reason: (error as Error).message })
-          return
-        }
-        let certificate: (() => Validity | undefined) | undefined
+        let request: ClientRequest | undefined
         const end = (answer: PeerAnswer): void => {
           clearTimeout(timer)
           resolve(answer)
@@ -91,40 +84,98 @@ export function createPeer(settings: PeerSettings): Peer {
         const timer = setTimeout(() => {
           end({ failure: 'timeout', reason: `no answer within ${outgoing.timeoutMs} ms` })
           // A connection that is only closed may still pass on, minutes later, what was sent again since then.
-          if (request.socket instanceof Socket) request.socket.resetAndDestroy()
-          request.destroy()
+          if (request?.socket instanceof Socket) request.socket.resetAndDestroy()
+          request?.destroy()
         }, outgoing.timeoutMs)
-        request.on('socket', (socket) => {
-          if (socket.connecting) certificate = noteCertificate(socket)
-        })
-        request.on('error', (error) =>
-          end({ failure: 'unreachable', reason: messageOf(error, certificate?.()) }),
-        )
-        request.on('response', (response) => {
-          const chunks: Buffer[] = []
-          let size = 0
-          response.on('data', (chunk: Buffer) => {
-            size += chunk.length
-            chunks.push(chunk)
-            if (size <= limits.sourceAnswerBytesMax.value) return
-            end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes`, isTooLarge: true })
-            request.destroy()
-          })
-          response.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))
-          response.on('end', () =>
-            end({
-              status: response.statusCode ?? 0,
-              headers: response.headers,
-              text: Buffer.concat(chunks).toString('utf8'),
-            }),
-          )
-        })
-        request.on('close', () => end({ failure: 'unreachable', reason: 'the connection was closed' }))
-        request.end(outgoing.body)
+        const stale = (): void => {
+          request = send(outgoing, fresh, { end, stale: undefined })
+        }
+        request = send(outgoing, kept, { end, stale: outgoing.method === 'GET' ? stale : undefined })
       }),
     close() {
-      http.destroy()
-      https.destroy()
+      for (const { http, https } of [kept, fresh]) {
+        http.destroy()
+        https.destroy()
+      }
     },
   } satisfies Peer)
+}
+
+interface Agents {
+  readonly http: HttpAgent
+  readonly https: HttpsAgent
+}
+
+interface Ends {
+  end(answer: PeerAnswer): void
+  /**
+   * Called instead, where it is given: the connection had been kept since an earlier request, and was gone. A source closes
+   * idle ones when it likes, which may cross a request on its way.
+   */
+  readonly stale: (() => void) | undefined
+}
+
+/** Sends a request; undefined where it cannot be sent. */
+function send(
+  { url: address, method, headers: given, body }: PeerRequest,
+  agents: Agents,
+  { end, stale }: Ends,
+): ClientRequest | undefined {
+  const url = new URL(address)
+  const isTls = url.protocol === 'https:'
+  const headers: Record<string, string | number> = { 'user-agent': productToken, ...given }
+  if (body !== undefined) headers['content-length'] = Buffer.byteLength(body)
+  const open = isTls ? httpsRequest : httpRequest
+  let request: ClientRequest
+  try {
+    request = open(url, { method, headers, agent: isTls ? agents.https : agents.http })
+  } catch (error) {
+    // Such as a header that cannot be sent.
+    end({ failure: 'unreachable', reason: (error as Error).message })
+    return undefined
+  }
+  let certificate: (() => Validity | undefined) | undefined
+  let isOver = false
+  request.on('socket', (socket) => {
+    if (socket.connecting) certificate = noteCertificate(socket)
+  })
+  request.on('error', (error) => {
+    if (isOver) return
+    isOver = true
+    if (stale !== undefined && request.reusedSocket && isReset(error)) stale()
+    else end({ failure: 'unreachable', reason: messageOf(error, certificate?.()) })
+  })
+  request.on('response', (response) => {
+    isOver = true
+    receive(request, response, end)
+  })
+  request.on('close', () => {
+    if (!isOver) end({ failure: 'unreachable', reason: 'the connection was closed' })
+  })
+  request.end(body)
+  return request
+}
+
+const isReset = (error: Error): boolean =>
+  ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '')
+
+function receive(request: ClientRequest, response: IncomingMessage, end: Ends['end']): void {
+  const chunks: Buffer[] = []
+  let size = 0
+  response.on('data', (chunk: Buffer) => {
+    size += chunk.length
+    chunks.push(chunk)
+    if (size <= limits.sourceAnswerBytesMax.value) return
+    end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes`, isTooLarge: true })
+    request.destroy()
+  })
+  response.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))
+  response.on('close', () => end({ failure: 'unreachable', reason: 'the connection was closed' }))
+  response.on('end', () =>
+    end({
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      text: Buffer.concat(chunks).toString('utf8'),
+    }),
+  )
 }
