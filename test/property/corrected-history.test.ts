@@ -202,9 +202,10 @@ async function expectAggregates(open: OpenBroker, id: string, asked: Question): 
   const told = listOf(open, id, window).filter(([, { deletedAt }]) => deletedAt === undefined)
   const expected = naively(told, { ...asked, ...query })
   const rows = [...(found?.attributes ?? [])].flatMap(([name, lists]) =>
-    lists.map(
-      ({ type, datasetId = '', ...sums }) => [`${name} ${String(type)} ${String(datasetId)}`, sums] as const,
-    ),
+    lists.map((list) => {
+      const { type, datasetId = '', ...sums } = list as { readonly type: string; readonly datasetId?: string }
+      return [`${name} ${type} ${datasetId}`, sums] as const
+    }),
   )
   expect(rounded(Object.fromEntries(rows))).toEqual(rounded(expected))
 }
