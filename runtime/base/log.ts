@@ -76,6 +76,9 @@ export const logEvents = {
   'uplink.undeclared': 'An uplink of the settings cannot begin, such as for a context that is not there.',
   'uplink.down': 'The broker of an uplink cannot be reached or does not take anything.',
   'uplink.up': 'The broker of an uplink takes what it is sent again.',
+  'uplink.history-down':
+    'The broker of an uplink takes no histories now; what is current goes up, and history waits.',
+  'uplink.history-up': 'The broker of an uplink takes histories again.',
   'uplink.reconciled': 'An uplink compared what went up with what its broker holds.',
   'uplink.reconcile-cancelled': 'A comparison was ended by somebody before it was through.',
   'uplink.centre-restored': 'The broker of an uplink holds less than it did; what is missing is looked for.',

@@ -68,6 +68,12 @@ export const uplinkLimits = {
   uplinkBudgetParts: limit(64, 'parts', 'In which a span is thinned or let go', 'longer parts'),
   uplinkBudgetPartMs: limit(1000, 'ms', 'A shorter part gains nothing', 'one part'),
   uplinkShutMs: limit(1000, 'ms', 'How soon a pause or a window is noticed', 'the next look'),
+  uplinkDayReservePercent: limit(
+    50,
+    'percent',
+    'Of the bytes of a day: what of it is still to come is kept for live values',
+    'history waits for later that day',
+  ),
   uplinkSaveMs: limit(
     1000,
     'ms',

@@ -9,6 +9,8 @@ export interface UplinkView {
   readonly waitsFor?: string
   readonly trouble?: string
   readonly troubleSince?: string
+  readonly historyTrouble?: string
+  readonly historyTroubleSince?: string
   readonly behindSeconds?: number
   readonly sent?: number
   readonly histories?: number

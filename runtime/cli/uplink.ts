@@ -114,12 +114,15 @@ function span(seconds: number): string {
 
 function statusText(one: UplinkView): string {
   const number = (count = 0): string => count.toLocaleString('en-US')
-  const { waitsFor, trouble } = one
+  const { waitsFor, trouble, historyTrouble } = one
   return [
     `${one.id} to ${one.centre}: ${one.state}\n`,
     table([
       ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
       ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
+      ...(historyTrouble === undefined
+        ? []
+        : [['Trouble', `with history since ${one.historyTroubleSince}: ${historyTrouble}`]]),
       ['Behind', `${number(Math.round(one.behindSeconds ?? 0))} s`],
       [
         'Waiting',

@@ -29,7 +29,8 @@ export async function budgetLane(ports: BudgetLanePorts): Promise<void> {
   const { id, state, following, link, gate, measure, log } = ports
   while (!link.isClosed()) {
     await link.rest(limits.uplinkBudgetMs.value)
-    const isAway = (link.trouble() ?? gate.shut()) !== undefined && !following.isHeld()
+    const trouble = link.trouble('live') ?? link.trouble('backfill')
+    const isAway = (trouble ?? gate.shut('backfill')) !== undefined && !following.isHeld()
     if (!isAway || link.isClosed()) continue
     const { at, n } = following.position()
     const behindTo = n > state.position.n ? at + 1 : undefined

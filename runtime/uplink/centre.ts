@@ -69,7 +69,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   /** Whether it is a gateway like this one, and when that was seen. */
   let kin: { readonly is: boolean; readonly seen: number } | undefined
   /** Why it could not be asked last. */
-  let silence = ''
+  let silence = { reason: '', isUnreachable: false }
 
   async function ask(method: string, path: string, body?: unknown, came: Came = {}): Promise<PeerAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -112,7 +112,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   async function past(step: Step): Promise<Outcome> {
     const isOurs = await isSelvedge()
     if (isOurs === undefined)
-      return { kind: 'later', reason: `it does not say what it is: ${silence}`, isUnreachable: true }
+      return { kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` }
     if (isOurs && attributesOf(step).size === 0) return done([], 1)
     if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs'), () => past(step))
     if (!isOld(noHistorySeen)) return done([], 1)
@@ -172,7 +172,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     )
     const isOurs = 'status' in answer && isOfKin(answer)
     if (!isOurs && !isBelieved) {
-      silence = 'failure' in answer ? answer.reason : `answered ${answer.status}`
+      const isUnreachable = 'failure' in answer
+      silence = { isUnreachable, reason: isUnreachable ? answer.reason : `answered ${answer.status}` }
       // What it was it still is, as far as anybody knows.
       return kin?.is === true ? true : undefined
     }

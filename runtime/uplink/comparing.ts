@@ -28,7 +28,7 @@ export interface Comparing {
 }
 
 export interface ComparingPorts
-  extends Omit<ReconcilePorts, 'until' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'> {
+  extends Omit<ReconcilePorts, 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'> {
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly id: string
   readonly state: UplinkState
@@ -45,23 +45,30 @@ export function createComparing(ports: ComparingPorts): Comparing {
   let troubleSince: number | undefined
 
   async function until<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
-    while (await link.ready()) {
-      const answer = await ask()
-      if (!isLater(answer)) {
-        link.succeeded()
-        return answer
-      }
-      if (link.isClosed()) break
-      link.failed(answer)
+    while (await link.ready('backfill')) {
+      const answer = await once(ask)
+      if (answer !== undefined) return answer
     }
     return undefined
   }
+
+  async function once<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+    const answer = await ask()
+    if (!isLater(answer)) {
+      link.succeeded('backfill')
+      return answer
+    }
+    if (!link.isClosed()) link.failed('backfill', answer)
+    return undefined
+  }
+
   const reconciler = createReconciler({
     ...ports,
     centre: centres.backfill,
     live: centres.live,
     until,
-    ready: link.ready,
+    once,
+    ready: () => link.ready('backfill'),
     isStopped: (task) => state.reconcile !== task,
     types: ports.reading.selection.types,
   })
@@ -118,7 +125,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
       return true
     },
     async look() {
-      const since = link.trouble()?.since
+      const since = link.trouble('live')?.since
       const isBack = troubleSince !== undefined && since === undefined
       troubleSince = since
       const now = clock.monotonic()

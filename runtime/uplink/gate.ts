@@ -1,9 +1,11 @@
 /**
- * Whether and how fast an uplink may use its way now: pauses, windows, bytes of the day, and the pace of its lanes. What
+ * Whether and how fast an uplink may use its way now: pauses, windows, bytes of the day, and the pace of its lanes. No day has
+ * more bytes than are allowed, and history takes none of those that what is live may still need. What
  * was sent is counted here as it was handed to the connection, packed and with its headers, and the day's sum is part of
  * the state, so it survives a restart. Every request of the uplink goes through here.
  */
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { Peer, PeerAnswer, PeerRequest } from '#federation/peer.ts'
 import type { UplinkWishes } from '#ngsi-ld/uplink-wishes.ts'
 import { createBreadth } from './breadth.ts'
@@ -16,7 +18,7 @@ import type { Windows } from './windows.ts'
 export type Shut = 'paused' | 'clock' | 'window' | 'bytes-per-day'
 
 export interface Gate {
-  shut(): Shut | undefined
+  shut(lane: Lane): Shut | undefined
   /** The way of a lane, which waits for its pace. Settles with a failure as soon as the uplink is closed. */
   peer(lane: Lane): Peer
   /** What a lane had taken. */
@@ -37,15 +39,46 @@ export function createGate(
   { peer, clock, windows, state, link, isHeld }: GatePorts,
   wishes: UplinkWishes,
 ): Gate {
-  const { bytesPerDay = Number.POSITIVE_INFINITY } = wishes
+  const { bytesPerDay } = wishes
   const pace = createPace(clock.monotonic, wishes)
-  const today = (): string => new Date(clock.now()).toISOString().slice(0, 10)
+  /** Bytes of requests that the day has no room for. */
+  const waiting: Record<Lane, number | undefined> = { live: undefined, backfill: undefined }
 
-  function count(lane: Lane, request: PeerRequest): void {
-    const bytes = bytesOf(request)
-    pace.spend(lane, 0, bytes)
-    const date = today()
+  function spentToday(): number {
+    const date = new Date(clock.now()).toISOString().slice(0, 10)
     if (state.day.date !== date) state.day = { date, bytes: 0 }
+    return state.day.bytes
+  }
+
+  /**
+   * Whether a day has room for so many bytes by a lane: history leaves a share to what is live, evenly spread over the rest of the
+   * day. What is more than a day may have goes alone, at its beginning.
+   */
+  function hasRoom(lane: Lane, bytes: number): boolean {
+    const spent = spentToday()
+    const restOfDay = 1 - (clock.now() % dayMs) / dayMs
+    const reserved = lane === 'live' ? 0 : (limits.uplinkDayReservePercent.value / 100) * restOfDay
+    return spent === 0 || bytesPerDay === undefined || spent + bytes <= bytesPerDay * (1 - reserved)
+  }
+
+  function shut(lane: Lane): Shut | undefined {
+    if (state.isPaused || wishes.isPaused) return 'paused'
+    if (isHeld()) return 'clock'
+    if (!windows.isOpen(clock.now())) return 'window'
+    return hasRoom(lane, waiting[lane] ?? 1) ? undefined : 'bytes-per-day'
+  }
+
+  /** Settles when the day has room for a request, which is counted then; or when the uplink is closed. */
+  async function admitted(lane: Lane, request: PeerRequest): Promise<void> {
+    const bytes = bytesOf(request)
+    if (!hasRoom(lane, bytes)) {
+      do {
+        waiting[lane] = bytes
+        await link().rest(limits.uplinkShutMs.value)
+      } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
+      waiting[lane] = undefined
+    }
+    pace.spend(lane, 0, bytes)
     state.day.bytes += bytes
   }
 
@@ -53,33 +86,27 @@ export function createGate(
 
   const closed = { failure: 'unreachable', reason: 'the uplink is closed' } as const
 
-  function exchange(lane: Lane, request: PeerRequest): Promise<PeerAnswer> {
+  function exchange(request: PeerRequest): Promise<PeerAnswer> {
     if (link().isClosed()) return Promise.resolve(closed)
-    count(lane, request)
     return link().unlessClosed<PeerAnswer>(peer.exchange(request), closed)
   }
 
   return Object.freeze({
-    shut() {
-      if (state.isPaused || wishes.isPaused) return 'paused'
-      if (isHeld()) return 'clock'
-      if (!windows.isOpen(clock.now())) return 'window'
-      return state.day.bytes >= bytesPerDay && state.day.date === today() ? 'bytes-per-day' : undefined
-    },
+    shut,
     peer: (lane) => ({
       async exchange(request) {
         for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane))
           await link().rest(wait)
-        if (lane === 'live') return exchange(lane, request)
-        await breadth.enter()
-        const sentAt = clock.monotonic()
+        if (lane === 'backfill') await breadth.enter()
         let tookMs: number | undefined
         try {
-          const answer = await exchange(lane, request)
+          await admitted(lane, request)
+          const sentAt = clock.monotonic()
+          const answer = await exchange(request)
           if (!('failure' in answer)) tookMs = clock.monotonic() - sentAt
           return answer
         } finally {
-          breadth.leave(tookMs)
+          if (lane === 'backfill') breadth.leave(tookMs)
         }
       },
       close: () => undefined,
@@ -87,6 +114,8 @@ export function createGate(
     taken: (lane, observations) => pace.spend(lane, observations, 0),
   } satisfies Gate)
 }
+
+const dayMs = 86_400_000
 
 /** About what a request is on the wire: the line, the headers, the body. */
 function bytesOf({ method, url, headers, body }: PeerRequest): number {

@@ -125,11 +125,14 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     state: status?.state ?? 'inactive',
   }
   if (status === undefined) return head
-  const { trouble, shut, oldest, counts, last, day, waits } = status
+  const { trouble, historyTrouble, shut, oldest, counts, last, day, waits } = status
   return {
     ...head,
     ...(shut === undefined ? {} : { waitsFor: shut }),
     ...(trouble === undefined ? {} : { troubleSince: time(trouble.since), trouble: trouble.reason }),
+    ...(historyTrouble === undefined
+      ? {}
+      : { historyTroubleSince: time(historyTrouble.since), historyTrouble: historyTrouble.reason }),
     behindSeconds: behindSeconds(status, now),
     ...(oldest === undefined || oldest === 0 ? {} : { oldest: time(oldest) }),
     sent: counts.sent,
@@ -155,8 +158,9 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
 const littleRoomSeconds = 86_400
 
 function complaintsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
-  const { trouble, waits, oldest } = status
+  const { trouble, historyTrouble: past, waits, oldest } = status
   const away = trouble && `the uplink ${id} sends nothing since ${time(trouble.since)}: ${trouble.reason}`
+  const failing = past && `the uplink ${id} sends no history since ${time(past.since)}: ${past.reason}`
   const isFilling = oldest !== undefined && (waits.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
   const hours = Math.floor((waits.roomSeconds ?? 0) / 3600)
   const full =
@@ -165,7 +169,7 @@ function complaintsOf({ subscription: { id } }: UplinkSubscription, status: Upli
     ({ origin, entities, entity }) =>
       `what the uplink ${id} sends is written at the centre by ${origin}, too: ${entities} entities, such as ${entity}`,
   )
-  return [away, full, ...met].filter((one) => typeof one === 'string')
+  return [away, failing, full, ...met].filter((one) => typeof one === 'string')
 }
 
 /** How a comparison went, or goes. */

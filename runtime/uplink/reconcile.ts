@@ -88,6 +88,8 @@ export interface ReconcilePorts {
   readonly alias: string
   /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Asks once, where others wait for the answer; undefined when it tells nothing now, or the uplink was closed. */
+  readonly once: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
   /** Settles when something may be sent; with false when the uplink was closed. */
   readonly ready: () => Promise<boolean>
   /** Whether a task was ended, or begun anew, since. */
@@ -120,8 +122,8 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
 
   /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
-  const told = <T>(is: (json: unknown) => json is T, see: () => Promise<Seen>) =>
-    ports.until<Told<T>>(async () => toldBy(await see(), is))
+  const told = <T>(is: (json: unknown) => json is T, see: () => Promise<Seen>, ask = ports.until) =>
+    ask<Told<T>>(async () => toldBy(await see(), is))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
     if (isStopped(task)) return false
@@ -216,13 +218,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       idQuery(heads.map(({ id }) => id)),
       `type=${types.map(encodeURIComponent).join(',')}&limit=${heads.length}&options=sysAttrs`,
     ].join('&')
-    const answer = await told(areEntities, () => live.see(() => live.ask('GET', `/entities?${query}`)))
-    if (answer === undefined) return 'ended'
+    const see = (): Promise<Seen> => live.see(() => live.ask('GET', `/entities?${query}`))
+    const answer = await told(areEntities, see, ports.once)
+    if (answer === undefined) return 'held'
     if (answer.isTooLarge === true) return 'too-large'
     const there = answer.json ?? []
     const others = await othersOf(there.map(({ id }) => id))
-    if (others === undefined || isStopped(task)) return 'ended'
-    if (following.isHeld()) return 'held'
+    if (isStopped(task)) return 'ended'
+    if (others === undefined || following.isHeld()) return 'held'
     return new Map(there.map((entity) => [entity.id, { entity, isOthers: others.get(entity.id) }]))
   }
 
@@ -286,12 +289,12 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return all
   }
 
-  /** What others wrote over there, as far as that is told; undefined when the uplink was closed. */
+  /** What others wrote over there, as far as that is told; undefined when it is not told now. */
   async function othersOf(all: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
     if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
     const ids = toIdList(all)
     const question = `/selvedge/v1/digests?others=${encodeURIComponent(ids)}&through=${encodeURIComponent(ports.alias)}`
-    const answer = await told(areOthers, () => live.seeOwn(question))
+    const answer = await told(areOthers, () => live.seeOwn(question), ports.once)
     if (answer === undefined) return undefined
     const written = Object.entries(answer.json?.others ?? {})
     return new Map(written.map(([id, keys]) => [id, (key) => keys.includes(key)]))

@@ -28,7 +28,7 @@ export interface RetryingPorts {
 export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Outcome> {
   const { following, present, live, gate, link, deliverNow } = ports
   const away = (): string | undefined =>
-    link.isClosed() ? 'it is closed' : (gate.shut() ?? link.trouble()?.reason)
+    link.isClosed() ? 'it is closed' : (gate.shut('live') ?? link.trouble('live')?.reason)
 
   async function now(step: Step): Promise<Outcome> {
     const reason = away()

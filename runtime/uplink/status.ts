@@ -4,7 +4,7 @@
 import type { Following } from '#broker/following.ts'
 import type { Centre } from './centre.ts'
 import type { Gate, Shut } from './gate.ts'
-import type { Link } from './link.ts'
+import type { Link, Trouble } from './link.ts'
 import type { Measure, Waits } from './measure.ts'
 import type { Lane } from './pace.ts'
 import type { UplinkState } from './state.ts'
@@ -14,7 +14,9 @@ export interface UplinkStatus {
   /** Why nothing is sent although it could be. */
   readonly shut: Shut | undefined
   /** Since when (ms) and why nothing gets through. */
-  readonly trouble: { readonly since: number; readonly reason: string } | undefined
+  readonly trouble: Trouble | undefined
+  /** The same of history alone. */
+  readonly historyTrouble: Trouble | undefined
   /** Log rows that are not sent yet. */
   readonly behind: number
   /** Commit time (ms) of the oldest thing that is not sent yet. */
@@ -40,16 +42,17 @@ export interface StatusPorts {
 }
 
 export function statusOf({ following, centres, gate, link, measure, state }: StatusPorts): UplinkStatus {
-  const trouble = link.trouble()
+  const trouble = link.trouble('live')
   const behind = following.position().n - state.position.n
   const isCatchingUp = state.refresh !== undefined || state.spans.length > 0
   const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
-  const shut = gate.shut()
+  const shut = gate.shut('live')
   const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
   return {
     state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
     shut,
     trouble,
+    historyTrouble: trouble === undefined ? link.trouble('backfill') : undefined,
     behind,
     oldest,
     counts: { ...state.counts },

@@ -5,7 +5,6 @@
  * order, nothing is told as current that is older than what was told before, and what was not taken is not forgotten.
  */
 import { createBreath } from '#base/breath.ts'
-import type { Clock } from '#base/clock.ts'
 import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -13,46 +12,34 @@ import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
 import { fillSpan } from './backfill.ts'
 import { budgetLane } from './budget-lane.ts'
-import type { Centre } from './centre.ts'
 import { createComparing } from './comparing.ts'
 import { forgoneGaps } from './forgone.ts'
-import type { Gate } from './gate.ts'
 import { createGhosts } from './ghosts.ts'
-import type { Link } from './link.ts'
 import type { Losses } from './losses.ts'
 import type { Measure } from './measure.ts'
 import { createMeetings } from './meeting.ts'
-import type { Outcome, Refusal } from './outcome.ts'
-import type { Lane } from './pace.ts'
+import type { Outcome } from './outcome.ts'
 import type { Placing } from './placing.ts'
-import { instanceCount, isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
+import { isObserved, type Layer, layersOf, type Step, withoutMirror } from './plan.ts'
 import { createPresent } from './present.ts'
-import { readingOf, stepsOfEntity } from './reading.ts'
+import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
+import { createSending, type SendingPorts } from './sending.ts'
 import { owe, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
-export interface UplinkPorts {
+export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'onChanged'> {
   readonly following: Following
   readonly digests: Digests
-  /** The other broker, by the way of each lane. */
-  readonly centres: Readonly<Record<Lane, Centre>>
-  readonly gate: Gate
   readonly losses: Losses
   readonly measure: Measure
-  readonly link: Link
-  readonly clock: Clock
   readonly log: Log
   /** What this gateway calls itself in Via. */
   readonly alias: string
-  /** Something was taken, or not. */
-  readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   /** Puts the state on disk. */
   readonly save: (state: UplinkState) => Promise<void>
-  /** Puts on disk what will not be taken. */
-  readonly bury: (refusals: readonly Refusal[]) => Promise<void>
 }
 
 export interface Uplink {
@@ -89,73 +76,23 @@ const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): Up
 
 export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
   const { selection, throttling, placing } = rule
-  const { following, centres, gate, link, losses, measure, log } = ports
+  const { following, centres, link, losses, measure, log } = ports
   const { counts, restored } = state
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   state.refresh ??= throttledBefore(state.position, throttling)
-  let [savedAt, isClosed, knowsCentre] = [Number.NEGATIVE_INFINITY, false, false]
+  let [savedAt, isClosed] = [Number.NEGATIVE_INFINITY, false]
   let [isFilling, isUnsaved] = [false, true]
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
+  const onChanged = (): void => {
+    isUnsaved = true
+  }
+  const { deliver, deliverAll, knowCentre } = createSending({ ...ports, state, onChanged })
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
   const present = createPresent({ following, reading, state })
   const meetings = createMeetings({ following, present, reading, deliverNow: deliverAll })
   const ways = { deliver: fill, deliverNow: deliverAll, settle: ghosts.settle }
   const comparing = createComparing({ ...ports, id, state, reading, present, ...ways })
-
-  /** Sends until it was taken. False when the uplink was closed meanwhile. */
-  async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
-    while (await link.ready()) {
-      const outcome = await centres[lane].send(layer)
-      if (outcome.kind === 'later') {
-        if (link.isClosed()) break
-        link.failed(outcome)
-        note({ failure: ports.clock.now(), reason: outcome.reason })
-        continue
-      }
-      link.succeeded()
-      note({ success: ports.clock.now() })
-      gate.taken(
-        lane,
-        layer.steps.reduce((sum, step) => sum + instanceCount(step), 0),
-      )
-      counts.skipped += outcome.skipped
-      counts.refused += outcome.refused.length
-      // A long history is several requests, each of which may have been for nothing.
-      const taken = Math.max(0, layer.steps.length - outcome.refused.length - outcome.skipped)
-      if (layer.kind === 'past') counts.past += taken
-      else counts.sent += taken
-      if (outcome.refused.length > 0) await ports.bury(outcome.refused)
-      isUnsaved = true
-      return true
-    }
-    return false
-  }
-
-  function note(what: UplinkState['last']): void {
-    state.last = { ...state.last, ...what }
-    ports.told({ isOk: what.success !== undefined, at: ports.clock.now(), reason: what.reason })
-    isUnsaved = true
-  }
-
-  /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
-  async function knowCentre(): Promise<boolean> {
-    while (!knowsCentre && (await link.ready())) {
-      const answer = await centres.live.pseudonym()
-      if ('kind' in answer) {
-        link.failed(answer)
-        continue
-      }
-      state.pseudonym = answer.name
-      knowsCentre = true
-    }
-    return knowsCentre
-  }
-
-  async function deliverAll(steps: readonly Step[]): Promise<boolean> {
-    for (const layer of layersOf(steps)) if (!(await deliver('live', layer))) return false
-    return true
-  }
 
   /** Sends the next part of the log. Returns whether there was any. */
   async function follow(): Promise<boolean> {
@@ -173,7 +110,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const meeting = meetings.begin()
-    if (!(await deliverAll(rows.flatMap((row) => meeting.steps(row, throttled))))) return true
+    const steps = rows.flatMap((row) => meeting.steps(row, throttled))
+    const dated = { from: Math.min(...rows.map(datedAt)), to: last.at + 1 }
+    if (!(await deliverAll(steps, dated))) return true
     meeting.told()
     state.position = { n: last.n, at: last.at }
     present.passed(last.n)
@@ -262,7 +201,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     await present.wholes.learn(createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value))
     while (!isClosed) {
       // Times by a clock that is not set are not told to anybody.
-      const isBusy = !following.isHeld() && (await link.ready()) && (await present.turn(liveTurn))
+      const isBusy = !following.isHeld() && (await link.ready('live')) && (await present.turn(liveTurn))
       await keep()
       if (!isBusy) await link.rest(limits.uplinkPollMs.value)
     }

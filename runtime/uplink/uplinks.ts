@@ -213,11 +213,12 @@ function wayOf(
     clock,
     dice: Math.random,
     probe: async () => address !== undefined && (await probe(address)),
-    onChange: (isUp, reason) =>
-      isUp
-        ? log.info('uplink.up', { uplink: id, centre: shown })
-        : log.warn('uplink.down', { uplink: id, centre: shown, reason }),
-    isShut: () => gate.shut() !== undefined,
+    onChange(lane, isUp, reason) {
+      const isLive = lane === 'live'
+      if (isUp) log.info(isLive ? 'uplink.up' : 'uplink.history-up', { uplink: id, centre: shown })
+      else log.warn(isLive ? 'uplink.down' : 'uplink.history-down', { uplink: id, centre: shown, reason })
+    },
+    isShut: (lane) => gate.shut(lane) !== undefined,
   })
   const gate = createGate({ ...ports, link: () => link }, wishes)
   return { gate, link }

@@ -71,6 +71,7 @@ function compareHistories(
     ...{ following, digests, centre, live: centre, present, reading, alias: 'a', types: undefined },
     // It always answers.
     until: (ask) => ask() as Promise<never>,
+    once: (ask) => ask() as Promise<never>,
     ready: () => Promise.resolve(true),
     isStopped: () => false,
     deliver(layer) {

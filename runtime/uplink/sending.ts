@@ -1,0 +1,127 @@
+/**
+ * Sends layers by the lanes until they are taken, each lane in its order, and counts what became of them. What the other broker
+ * fails at of the past, the live lane does not wait for: it is owed to the backfill lane from then on, as part of the history.
+ */
+import type { Clock } from '#base/clock.ts'
+import type { Span } from '#broker/following.ts'
+import type { Centre } from './centre.ts'
+import type { Gate } from './gate.ts'
+import type { Link } from './link.ts'
+import type { Outcome, Refusal } from './outcome.ts'
+import type { Lane } from './pace.ts'
+import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
+import { owe, type UplinkState } from './state.ts'
+
+export interface SendingPorts {
+  readonly state: UplinkState
+  /** The other broker, by the way of each lane. */
+  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly gate: Gate
+  readonly link: Link
+  readonly clock: Clock
+  /** Something was taken, or not. */
+  readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
+  /** Puts on disk what will not be taken. */
+  readonly bury: (refusals: readonly Refusal[]) => Promise<void>
+  /** The state is another one now. */
+  readonly onChanged: () => void
+}
+
+export interface Sending {
+  /** Sends until it was taken. False when the uplink was closed meanwhile. */
+  deliver(lane: Lane, layer: Layer): Promise<boolean>
+  /** The same of steps by the live lane. `dated` are the commit times of all of them, where they are changes of the log. */
+  deliverAll(steps: readonly Step[], dated?: Span): Promise<boolean>
+  /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
+  knowCentre(): Promise<boolean>
+}
+
+export function createSending(ports: SendingPorts): Sending {
+  const { state, centres, gate, link, clock, onChanged } = ports
+  const { counts } = state
+  let knowsCentre = false
+
+  function note(what: UplinkState['last']): void {
+    state.last = { ...state.last, ...what }
+    ports.told({ isOk: what.success !== undefined, at: clock.now(), reason: what.reason })
+    onChanged()
+  }
+
+  function failed(lane: Lane, outcome: Outcome & { kind: 'later' }): void {
+    link.failed(lane, outcome)
+    note({ failure: clock.now(), reason: outcome.reason })
+  }
+
+  async function taken(lane: Lane, layer: Layer, outcome: Outcome & { kind: 'done' }): Promise<void> {
+    note({ success: clock.now() })
+    gate.taken(
+      lane,
+      layer.steps.reduce((sum, step) => sum + instanceCount(step), 0),
+    )
+    counts.skipped += outcome.skipped
+    counts.refused += outcome.refused.length
+    // A long history is several requests, each of which may have been for nothing.
+    const count = Math.max(0, layer.steps.length - outcome.refused.length - outcome.skipped)
+    if (layer.kind === 'past') counts.past += count
+    else counts.sent += count
+    if (outcome.refused.length > 0) await ports.bury(outcome.refused)
+    onChanged()
+  }
+
+  async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
+    while (await link.ready(lane)) {
+      const outcome = await centres[lane].send(layer)
+      if (outcome.kind === 'done') {
+        link.succeeded(lane)
+        await taken(lane, layer, outcome)
+        return true
+      }
+      if (link.isClosed()) break
+      failed(lane, outcome)
+    }
+    return false
+  }
+
+  /** Sends what is past once, where that is taken now; else it is filled in. False when the uplink was closed meanwhile. */
+  async function deliverPast(layer: Layer, dated: Span): Promise<boolean> {
+    if (link.trouble('backfill') === undefined && (await link.ready('live'))) {
+      const outcome = await centres.live.send(layer)
+      if (outcome.kind === 'done') {
+        await taken('live', layer, outcome)
+        return true
+      }
+      if (!link.isClosed()) failed('backfill', outcome)
+    }
+    if (link.isClosed()) return false
+    // Without a hole to what is owed already, so that it stays one span.
+    owe(state, Math.min(dated.from, state.spans.at(-1)?.to ?? dated.from), dated.to)
+    onChanged()
+    return true
+  }
+
+  return Object.freeze({
+    deliver,
+    async deliverAll(steps, dated) {
+      for (const layer of layersOf(steps)) {
+        const isTaken =
+          layer.kind === 'past' && dated !== undefined
+            ? await deliverPast(layer, dated)
+            : await deliver('live', layer)
+        if (!isTaken) return false
+      }
+      return true
+    },
+    async knowCentre() {
+      while (!knowsCentre && (await link.ready('live'))) {
+        const answer = await centres.live.pseudonym()
+        if ('kind' in answer) {
+          link.failed('live', answer)
+          continue
+        }
+        state.pseudonym = answer.name
+        knowsCentre = true
+      }
+      return knowsCentre
+    },
+  } satisfies Sending)
+}
