@@ -64,6 +64,18 @@ export const uplinkLimits = {
   uplinkWindowMinutesMax: limit(10_080, 'minutes', 'A week; who wants more wants no window', 'refused'),
   uplinkRateMs: limit(600_000, 'ms', 'What came in lately tells how long there is room', 'nothing'),
   uplinkMeasureMs: limit(10_000, 'ms', 'Figures for people are that old at most', 'measured anew'),
+  uplinkStreamsPerLook: limit(
+    5000,
+    'streams',
+    'Of which is looked up, in one go, whether they go up',
+    'the rest counts with the next looks',
+  ),
+  uplinkStreamsKnownMax: limit(
+    200_000,
+    'streams',
+    'Of which is known whether they go up',
+    'the oldest is looked up again',
+  ),
   uplinkBudgetMs: limit(30_000, 'ms', 'How often what waits is weighed', 'the next look'),
   uplinkBudgetParts: limit(64, 'parts', 'In which a span is thinned or let go', 'longer parts'),
   uplinkBudgetPartMs: limit(1000, 'ms', 'A shorter part gains nothing', 'one part'),

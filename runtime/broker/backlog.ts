@@ -39,12 +39,13 @@ export function createBacklog(
   return Object.freeze({
     volumes(from) {
       const found = spans.volumes(from)
-      for (const { tail } of live.streams()) {
+      for (const { s, tail } of live.streams()) {
         const { committed, modified, times, values } = tail
         const first = modified.findIndex((at) => at >= from)
         if (first < 0 || first >= committed) continue
         const observations = committed - first
         found.push({
+          s,
           from: modified[first]!,
           to: modified[committed - 1]!,
           observations,

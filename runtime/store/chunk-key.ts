@@ -10,6 +10,9 @@ const slotEpochMs = -62_167_219_200_000
 /** SQL that builds the key from a stream number and a slot. */
 export const keySql = (stream: string, slot: string): string => `((${stream} << 41) | ${slot})`
 
+/** SQL that gives the stream of a key. */
+export const streamSql = (key: string): string => `(${key} >> 41)`
+
 /** Slot of a time in ms; fits 41 bits for every DateTime of the years 0000 to 9999. */
 export function slotOf(ms: number): number {
   return Math.floor((ms - slotEpochMs) / slotMs)

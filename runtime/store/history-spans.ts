@@ -2,12 +2,14 @@
  * Folded history by when it was committed, for those who follow the changes: which chunks and which entities may hold
  * something of a span of commit times.
  */
-import { streamOfKey } from './chunk-key.ts'
+import { streamOfKey, streamSql } from './chunk-key.ts'
 import type { Database } from './database.ts'
 import { type ChunkRow, chunkColumns } from './history.ts'
 
 /** How much of a stream was committed between two times (ms), both included. */
 export interface SpanVolume {
+  /** Its number. */
+  readonly s: number
   readonly from: number
   readonly to: number
   readonly observations: number
@@ -30,7 +32,7 @@ export function createHistorySpans(database: Database) {
     .prepare<[number], number>('SELECT m0 FROM chunk WHERE m1 >= ? ORDER BY m1 LIMIT 1')
     .pluck()
   const volumes = database.prepare<[number], SpanVolume & { readonly numeric: number }>(
-    `SELECT m0 AS "from", m1 AS "to", count AS observations, octet_length(body) + ${rowBytes} AS bytes,
+    `SELECT ${streamSql('k')} AS s, m0 AS "from", m1 AS "to", count AS observations, octet_length(body) + ${rowBytes} AS bytes,
        min IS NOT NULL AS numeric, t1 - t0 AS observedMs FROM chunk WHERE m1 >= ?`,
   )
   const before = database.prepare<[number], number>('SELECT count(*) FROM chunk WHERE m1 < ?').pluck()

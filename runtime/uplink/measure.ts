@@ -1,5 +1,5 @@
 /**
- * How much waits to go up, how much room there is for more, and what the budget of an uplink makes of it. The figures are
+ * How much of what an uplink selects waits to go up, how much room there is for more, and what its budget makes of it. The figures are
  * made from what is kept of chunks beside their values, so they cost little and are about right.
  */
 import type { Clock } from '#base/clock.ts'
@@ -16,6 +16,7 @@ import {
   weigh,
   withinBudget,
 } from './budget.ts'
+import type { SelectedStreams } from './selected-streams.ts'
 import type { UplinkState, Waiting } from './state.ts'
 
 export interface Waits extends Amount {
@@ -46,11 +47,16 @@ export interface MeasurePorts {
   readonly state: UplinkState
   readonly backlog: Pick<Backlog, 'volumes' | 'roomBytes'>
   readonly clock: Clock
+  /** What of the history counts. */
+  readonly selected: SelectedStreams
 }
 
 const hourMs = 3_600_000
 
-export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: UplinkWishes): Measure {
+export function createMeasure(
+  { state, backlog, clock, selected }: MeasurePorts,
+  wishes: UplinkWishes,
+): Measure {
   const { budgetBytes, budgetObservations, budgetHours } = wishes
   const thinMs = wishes.thinSeconds * 1000
   const hasBudget = (budgetBytes ?? budgetObservations ?? budgetHours) !== undefined
@@ -61,36 +67,48 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
   const behind = (to: number): readonly Portion[] =>
     stretchOf(state.ahead, Math.max(state.spans.at(-1)?.to ?? 0, state.position.at), to)
 
+  function selectedOf(volumes: ReturnType<Backlog['volumes']>): readonly Volume[] {
+    const isSelected = selected()
+    return volumes.filter(({ s }) => isSelected(s))
+  }
+
+  function amountOf(
+    portions: readonly Portion[],
+    volumes: readonly Volume[],
+  ): Amount & { readonly letGo: number } {
+    return weigh(portions, volumes, thinMs).reduce(
+      (sum, { amounts, level }) => ({
+        observations: sum.observations + amounts[level].observations,
+        bytes: sum.bytes + amounts[level].bytes,
+        letGo: sum.letGo + amounts.full.observations - amounts[level].observations,
+      }),
+      { observations: 0, bytes: 0, letGo: 0 },
+    )
+  }
+
   function measured(oldest: number | undefined): Waits {
     const now = clock.now()
     const from = oldest ?? now
-    const amountOf = (portions: readonly Portion[]): Amount & { readonly letGo: number } => {
-      const first = portions[0]?.from ?? now
-      return weigh(portions, backlog.volumes(first), thinMs).reduce(
-        (sum, { amounts, level }) => ({
-          observations: sum.observations + amounts[level].observations,
-          bytes: sum.bytes + amounts[level].bytes,
-          letGo: sum.letGo + amounts.full.observations - amounts[level].observations,
-        }),
-        { observations: 0, bytes: 0, letGo: 0 },
-      )
-    }
     const spans = state.spans.map(
       ({ from: begin, to, level = 'full' }): Portion => ({ from: begin, to, level }),
     )
     const waiting = oldest === undefined ? [] : [...spans, ...behind(now + 1)]
-    const amount = amountOf(waiting)
+    const amount = amountOf(waiting, selectedOf(backlog.volumes(waiting[0]?.from ?? now)))
     const rateMs = limits.uplinkRateMs.value
-    const lately = amountOf([{ from: now - rateMs, to: now + 1, level: 'full' }])
+    const late: readonly Portion[] = [{ from: now - rateMs, to: now + 1, level: 'full' }]
+    const came = backlog.volumes(now - rateMs)
+    const lately = amountOf(late, selectedOf(came))
+    // The history fills with all there is, whoever selects of it.
+    const allLately = amountOf(late, came)
     const perMs = (count: number): number => count / rateMs
     const rooms = [
-      backlog.roomBytes(from) / perMs(lately.bytes),
+      backlog.roomBytes(from) / perMs(allLately.bytes),
       ((budgetBytes ?? Number.POSITIVE_INFINITY) - amount.bytes) / perMs(lately.bytes),
       ((budgetObservations ?? Number.POSITIVE_INFINITY) - amount.observations) / perMs(lately.observations),
       (budgetHours ?? Number.POSITIVE_INFINITY) * hourMs - (now - from),
     ].filter((ms) => Number.isFinite(ms))
     const roomMs =
-      lately.observations === 0 || rooms.length === 0 ? undefined : Math.max(0, Math.min(...rooms))
+      allLately.observations === 0 || rooms.length === 0 ? undefined : Math.max(0, Math.min(...rooms))
     return { ...amount, roomSeconds: roomMs === undefined ? undefined : Math.round(roomMs / 1000) }
   }
 
@@ -119,7 +137,7 @@ export function createMeasure({ state, backlog, clock }: MeasurePorts, wishes: U
       const open = state.spans.slice(fixed.length)
       const waiting = behindTo === undefined ? [] : behind(behindTo)
       const all = [...fixed, ...open, ...waiting]
-      const volumes = backlog.volumes(all[0]?.from ?? 0)
+      const volumes = selectedOf(backlog.volumes(all[0]?.from ?? 0))
       const parts = all.flatMap((span, i) => {
         const portion = portionOf(span, volumes)
         return i < fixed.length

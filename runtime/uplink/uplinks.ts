@@ -24,6 +24,7 @@ import { createOperations, type Operated } from './operations.ts'
 import type { Lane } from './pace.ts'
 import { createPlacing } from './placing.ts'
 import { createRefusals } from './refusals.ts'
+import { createSelectedStreams } from './selected-streams.ts'
 import { printOf, selectionOf } from './selection.ts'
 import { adapted, readState, type UplinkState } from './state.ts'
 import { createUplink, type Uplink } from './uplink.ts'
@@ -113,7 +114,8 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { id, base: settings.base, wishes },
     )
     const selection = selectionOf(subscription)
-    const measure = createMeasure({ state, backlog: tenant.backlog, clock }, wishes)
+    const selected = createSelectedStreams(following, selection, clock.monotonic)
+    const measure = createMeasure({ state, backlog: tenant.backlog, clock, selected }, wishes)
     const losses = createLosses(
       { state, following, backlog: tenant.backlog, selection },
       { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
