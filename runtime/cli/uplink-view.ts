@@ -7,6 +7,7 @@ export interface UplinkView {
   readonly centre: string
   readonly state: string
   readonly waitsFor?: string
+  readonly historyWaitsFor?: string
   readonly trouble?: string
   readonly troubleSince?: string
   readonly historyTrouble?: string

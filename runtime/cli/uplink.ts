@@ -114,11 +114,14 @@ function span(seconds: number): string {
 
 function statusText(one: UplinkView): string {
   const number = (count = 0): string => count.toLocaleString('en-US')
-  const { waitsFor, trouble, historyTrouble } = one
+  const { waitsFor, historyWaitsFor, trouble, historyTrouble } = one
   return [
     `${one.id} to ${one.centre}: ${one.state}\n`,
     table([
       ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
+      ...(historyWaitsFor === undefined
+        ? []
+        : [['History waits', 'for later today (UTC): the rest of the day is kept for current values']]),
       ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
       ...(historyTrouble === undefined
         ? []

@@ -30,6 +30,7 @@ export function createMeetings(ports: MeetingPorts): Meetings {
   return Object.freeze({
     begin: () => createMeeting(ports, rememberedOnce(reading)),
     async hold(id, told) {
+      if (!reading.selection.dependsOnValues) return true
       const found = following.entityWithRid(id)
       if (found === undefined || present.wholes.get(found.rid) !== undefined) return true
       return present.turn(async () => {

@@ -125,10 +125,11 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     state: status?.state ?? 'inactive',
   }
   if (status === undefined) return head
-  const { trouble, historyTrouble, shut, oldest, counts, last, day, waits } = status
+  const { trouble, historyTrouble, shut, historyShut, oldest, counts, last, day, waits } = status
   return {
     ...head,
     ...(shut === undefined ? {} : { waitsFor: shut }),
+    ...(historyShut === undefined ? {} : { historyWaitsFor: historyShut }),
     ...(trouble === undefined ? {} : { troubleSince: time(trouble.since), trouble: trouble.reason }),
     ...(historyTrouble === undefined
       ? {}

@@ -13,6 +13,8 @@ export interface UplinkStatus {
   readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
   /** Why nothing is sent although it could be. */
   readonly shut: Shut | undefined
+  /** The same of history alone. */
+  readonly historyShut: Shut | undefined
   /** Since when (ms) and why nothing gets through. */
   readonly trouble: Trouble | undefined
   /** The same of history alone. */
@@ -51,6 +53,7 @@ export function statusOf({ following, centres, gate, link, measure, state }: Sta
   return {
     state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
     shut,
+    historyShut: shut === undefined ? gate.shut('backfill') : undefined,
     trouble,
     historyTrouble: trouble === undefined ? link.trouble('backfill') : undefined,
     behind,
