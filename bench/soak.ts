@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './fill.ts'
 import { memory, percentile, startPinned } from './processes.ts'
 import { end, layOutGateway, type Server, startGateway } from './servers.ts'
-import { bodyOf, pathOf, type RequestKind, station, stationId, stationType } from './site.ts'
+import { bodyOf, pathOf, type RequestKind, stationId, stationType } from './site.ts'
 import { askAt, askBoth, comeAndGo, share } from './soak-shared.ts'
 import { type Listeners, listen, subscriptionOf } from './soak-told.ts'
 
@@ -165,14 +165,13 @@ async function createRoutes(gateway: Server): Promise<void> {
 const routesPath = (n: number): string =>
   `/ngsi-ld/v1/entities?type=Route&join=${n % 2 === 0 ? 'inline' : 'flat'}&limit=10&offset=${(n * 10) % routes}`
 
-/** Meters that are all there already, but for the first time. */
+/** Meters that are all there already, but for the first time; queries of stations do not meet them. */
 function sendLargeBatch(gateway: Server, n: number): Promise<void> {
   const items = Array.from({ length: largeBatchSize }, (_, i) => ({
-    ...station(i),
     id: `urn:ngsi-ld:Meter:${i}`,
     type: 'Meter',
     round: { type: 'Property', value: n },
-    remark: { type: 'Property', value: 'as it was read by the company '.repeat(5) },
+    remark: { type: 'Property', value: `Meter ${i} ${'as it was read by the company '.repeat(26)}` },
   }))
   return ask(gateway, 'POST', '/ngsi-ld/v1/entityOperations/upsert', JSON.stringify(items))
 }
