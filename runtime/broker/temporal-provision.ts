@@ -15,6 +15,7 @@ import { appendAttributes, hasShapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import { matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import { correctionsOf } from './corrections.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
@@ -135,7 +136,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       for (const [dataset, ofDataset] of byDataset(instances)) {
         const current = instanceOf(draft.entity, name, dataset)
         const observed: AttributeInstance[] = []
+        const removedId = removedFrom(draft.rid, name, dataset)
         for (const instance of ofDataset) {
+          const removed = removedId(instance)
+          if (removed !== undefined) correct(stage, draft.rid, removed, instance)
           if (!isAnew && isSame(instance, current)) continue
           const isStreamed =
             !isAnew && current !== undefined && isObservable(instance) && hasShapeOf(instance, current)
@@ -152,6 +156,22 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       }
     }
     if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
+  }
+
+  /** Finds the id of what was removed from a stream and is told again, which the stream takes for what it has. */
+  function removedFrom(
+    rid: number,
+    name: string,
+    dataset: string,
+  ): (instance: AttributeInstance) => string | undefined {
+    const number = ports.names.find(name)
+    const row = number === undefined ? undefined : ports.history.streamOf(rid, number, dataset)
+    const own = row && correctionsOf(ports.edits, rid).ofStream(row.s, name, dataset)
+    return ({ observedAt, value }) => {
+      const time = dateTimeToMs(observedAt ?? '')
+      const edit = time === undefined || value === undefined ? undefined : own?.editOf(time, value)
+      return edit?.body === null ? edit.instance : undefined
+    }
   }
 
   /** What was without having been observed, at the times that it names; what is known of them is told only once. */

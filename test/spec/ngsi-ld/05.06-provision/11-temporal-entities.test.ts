@@ -161,6 +161,18 @@ describe('an instance', () => {
     expect(await valuesOf(id)).toEqual([1])
   })
 
+  it('shall be there again, under the id it had, when it is told again after it was deleted', async () => {
+    const id = await created({ speed: speeds(0, 1, 2, 3) })
+    await gateway.send('PATCH', `/ngsi-ld/v1/entities/${id}/attrs`, { speed: speeds(4)[0] })
+    const before = await instancesOf(id)
+    for (const { instanceId } of before.slice(1, 5))
+      await gateway.ask('DELETE', `${temporal}/${id}/attrs/speed/${instanceId}`)
+    expect(await valuesOf(id)).toEqual([0])
+    const again = { speed: speeds(1, 2, 4) }
+    expect((await gateway.send('POST', `${temporal}/${id}/attrs`, again)).status).toBe(204)
+    expect(await instancesOf(id)).toEqual([0, 1, 2, 4].map((i) => before[i]))
+  })
+
   it.each([
     ['urn:x:none', 'speed', 'urn:ngsi-ld:instance:n1-0', 404],
     ['', 'other', 'urn:ngsi-ld:instance:n1-0', 404],
