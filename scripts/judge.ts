@@ -13,6 +13,8 @@ const help = `Usage: npm run judge -- [options]
   --observations N  ends when so many were acknowledged (default 1000000),
   --seconds N       or after so long (default 900)
   --rate N          most observations a second (default 2500)
+  --budget N        most observations that may wait for the hub, 0 for any number (default: as the seed says)
+  --no-restore      restore no hub
   --no-disk         fill no disk, also where one could be mounted
 
 Exit code: 0 hub and gateway hold the same in the end; 1 they do not; 64 wrong usage.
@@ -23,6 +25,8 @@ const values = optionsOf('judge', help, {
   observations: { type: 'string', default: '1000000' },
   seconds: { type: 'string', default: '900' },
   rate: { type: 'string', default: '2500' },
+  budget: { type: 'string' },
+  'no-restore': { type: 'boolean', default: false },
   'no-disk': { type: 'boolean', default: false },
 })
 const whole = (name: 'seed' | 'observations' | 'seconds' | 'rate'): number =>
@@ -33,6 +37,8 @@ const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 tell(`seed ${seed}`)
 const report = await runTrial({
   ...{ seed, observations, seconds, rate, tell },
+  ...(values.budget === undefined ? {} : { budget: wholeNumber('judge', 'budget', values.budget) }),
+  ...(values['no-restore'] ? { restoresHub: false } : {}),
   ...(values['no-disk'] ? { fillsDisk: false } : {}),
   patienceSeconds: 300,
 })

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { migrate } from '#store/database.ts'
 import { temporaryDatabase } from '#test/kit/door.ts'
-import { type IsForgone, readForgone } from './forgone.ts'
+import { type Forgone, readForgone } from './forgone.ts'
 
 const [level, other, second] = ['level ', 'flow ', 'level urn:second']
 let temporary: ReturnType<typeof temporaryDatabase>
@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => temporary.remove())
 
 /** Of `urn:a`: three of `level` at seconds 10 to 20, and two changes. Of `urn:gone`, which is deleted, one of `level`. */
-function forgone(reason = 'size'): IsForgone {
+function forgone(reason = 'size'): Forgone['isForgone'] {
   const database = new Database(temporary.file)
   const put = (table: string, row: Readonly<Record<string, string | number>>): void => {
     const places = Object.keys(row).map(() => '?')
@@ -31,7 +31,7 @@ function forgone(reason = 'size'): IsForgone {
   gap(0, 1, 2, [0, 99_000])
   gap(2, 2, 1, [10_000, 20_000])
   database.close()
-  return readForgone(temporary.file)
+  return readForgone(temporary.file).isForgone
 }
 
 const at = (...seconds: number[]): string[] =>

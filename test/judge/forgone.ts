@@ -14,10 +14,14 @@ interface Gap {
   readonly count: number
 }
 
-/** Whether so many observations (`<observedAt> <instance>`) of an attribute of an entity were let go. */
-export type IsForgone = (id: string, key: string, more: readonly string[]) => boolean
+export interface Forgone {
+  /** Whether so many observations (`<observedAt> <instance>`) of an attribute of an entity were let go. */
+  isForgone(id: string, key: string, more: readonly string[]): boolean
+  /** How many observations of an attribute of an entity were let go. */
+  evicted(id: string, key: string): number
+}
 
-export function readForgone(dataFile: string): IsForgone {
+export function readForgone(dataFile: string): Forgone {
   const database = new Database(dataFile, { readonly: true })
   try {
     const gaps = database
@@ -29,7 +33,7 @@ export function readForgone(dataFile: string): IsForgone {
          WHERE gap.reason = 'size'`,
       )
       .all()
-    return (id, key, more) => {
+    const isForgone: Forgone['isForgone'] = (id, key, more) => {
       const streams = gaps.filter((gap) => gap.id === id && gap.key === key)
       const changes = gaps.filter((gap) => gap.id === id && gap.key === null)
       const isOfStream = (text: string): boolean => {
@@ -44,6 +48,9 @@ export function readForgone(dataFile: string): IsForgone {
         more.length <= sumOf(streams) + sumOf(changes)
       )
     }
+    const evicted = (id: string, key: string): number =>
+      sumOf(gaps.filter((gap) => gap.id === id && gap.key === key))
+    return { isForgone, evicted }
   } finally {
     database.close()
   }

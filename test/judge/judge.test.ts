@@ -6,14 +6,20 @@ import { describe, expect, it } from 'vitest'
 import { keptSeeds } from './seeds.ts'
 import { runTrial } from './trial.ts'
 
-const seeds = [...keptSeeds.map(({ seed }) => seed), Date.now() % 1_000_000]
+const fresh = Date.now() % 1_000_000
+const budget = 1000 + (fresh % 3000)
+const seeds = [
+  ...keptSeeds.map(({ seed }) => ({ seed, budget: 0 })),
+  { seed: fresh, budget: 0 },
+  { seed: fresh, budget, restoresHub: false },
+]
 
 describe('an uplink through a bad way', () => {
   it.each(seeds)(
-    'leaves hub and gateway the same (seed %i)',
-    async (seed) => {
+    'leaves hub and gateway the same (seed $seed, budget $budget)',
+    async (given) => {
       const report = await runTrial({
-        ...{ seed, observations: 12_000, seconds: 6, rate: 2000, patienceSeconds: 60 },
+        ...{ ...given, observations: 12_000, seconds: 6, rate: 2000, patienceSeconds: 60 },
       })
       expect(report.complaints).toEqual([])
       expect(report.instances).toBeGreaterThan(2000)

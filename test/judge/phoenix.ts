@@ -30,8 +30,12 @@ export interface WrongClock {
 
 const startsWithinMs = 60_000
 
-/** Its data folder is `name` of a folder; its clock is beside it where there is room for it. */
-export async function createPhoenix(dataFolder: string, clockFolder: string): Promise<Phoenix> {
+/** Its data folder is `name` of a folder; its clock is beside it where there is room for it. `more` is its environment. */
+export async function createPhoenix(
+  dataFolder: string,
+  clockFolder: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Phoenix> {
   const [shiftFile, setFile] = [join(clockFolder, 'shift'), join(clockFolder, 'run/synchronized')]
   let shift = 0
   mkdirSync(join(clockFolder, 'run'), { recursive: true })
@@ -49,7 +53,7 @@ export async function createPhoenix(dataFolder: string, clockFolder: string): Pr
     forget: () => rmSync(setFile, { force: true }),
   }
   await clock.set(0)
-  const clockEnv = { SELVEDGE_CLOCK_SHIFT: shiftFile, SELVEDGE_CLOCK_SYNCED_FILE: setFile }
+  const clockEnv = { ...more, SELVEDGE_CLOCK_SHIFT: shiftFile, SELVEDGE_CLOCK_SYNCED_FILE: setFile }
   let gateway = await startGatewayProcess({ dataFolder, env: clockEnv })
   const env = {
     ...clockEnv,

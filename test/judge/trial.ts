@@ -13,6 +13,7 @@ import { httpClient } from '#test/kit/http-gateway.ts'
 import type { GatewayProcess } from '#test/kit/process.ts'
 import { openSmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
 import { readForgone } from './forgone.ts'
+import { readGaps, type ToldGap } from './gaps.ts'
 import { createPhoenix, type Phoenix } from './phoenix.ts'
 import { troubles as allTroubles } from './troubles.ts'
 import { compare } from './verdict.ts'
@@ -29,6 +30,10 @@ export interface TrialOptions {
   readonly rate: number
   /** How long everything may take to go up in the end. */
   readonly patienceSeconds: number
+  /** Most observations that may wait for the hub; 0 for any number. Left out, the seed says whether there is a bound, and which. */
+  readonly budget?: number | undefined
+  /** Whether the hub is restored now and then; left out, mostly where any number may wait, since a restored hub is told all again. */
+  readonly restoresHub?: boolean | undefined
   /** Whether the gateway's disk is filled now and then; left out, where a small disk can be mounted. */
   readonly fillsDisk?: boolean
   readonly tell?: (line: string) => void
@@ -42,6 +47,11 @@ export interface Report {
   readonly instances: number
   /** Instances that only the hub has still, since the gateway let go of them where its disk was full, as it says. */
   readonly forgone: number
+  /** Instances that the hub has not, since more waited than the uplink may keep, and of which it was told so. */
+  readonly letGo: number
+  /** What the hub was told is missing: gaps, by reason, and of how many instances. */
+  readonly gaps: Readonly<Record<string, { readonly gaps: number; readonly instances: number }>>
+  readonly budget: number
   readonly notified: number
   readonly trafficSeconds: number
   readonly drainSeconds: number
@@ -61,6 +71,8 @@ const devices = 3
 
 export async function runTrial(options: TrialOptions): Promise<Report> {
   const { seed, tell = () => undefined } = options
+  const budget = options.budget ?? budgetOf(seed)
+  const restoresHub = options.restoresHub ?? (budget === 0 || seed % 4 === 0)
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
   const obstacle = options.fillsDisk === undefined ? smallDiskObstacle() : undefined
   if (obstacle !== undefined) tell(`no disk is filled: that takes ${obstacle}`)
@@ -69,18 +81,24 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
   const disk = isFilled ? openSmallDisk(128 + Math.ceil(options.observations / 1000)) : undefined
   const watcher = await createWatcher()
   const [site, hub] = await Promise.all([
-    createPhoenix(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock')),
+    createPhoenix(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock'), {
+      // While nothing can be sent it is looked at this often, so that a cut of some seconds is a long one.
+      SELVEDGE_LIMITS: 'uplinkBudgetMs=1000',
+    }),
     createPhoenix(join(folder, 'hub'), join(folder, 'hub-clock')),
   ])
   const { httpPort: port, httpUrl: hubUrl } = await hub.now()
   const proxy = await createFaultProxy({ target: { host: '127.0.0.1', port } })
   try {
     await watcher.subscribe(hubUrl, types)
-    await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`)
+    await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`, budget)
     const startedAt = performance.now()
     const tally: Tally = { observations: 0, operations: {} }
     const traffic = runTraffic(options, site, tally)
-    const troubles = await allTroubles({ seed, tell }, { site, hub, proxy, disk, watcher, until: traffic })
+    const troubles = await allTroubles(
+      { seed, tell },
+      { site, hub, proxy, disk, watcher, restoresHub, until: traffic },
+    )
     await traffic
     const drainingAt = performance.now()
     tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
@@ -88,7 +106,8 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
     const drainSeconds = seconds(performance.now() - drainingAt)
     const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
-    const sameness = await compareInTheEnd(urls, idsOf(), dataFile)
+    const keptGaps = troubles['hub restored'] === undefined
+    const sameness = await compareInTheEnd(urls, idsOf(), { dataFile, keptGaps })
     const complaints = [
       ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
       ...faultsIn('gateway', await site.now()),
@@ -100,10 +119,11 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
       for (const [name, one] of Object.entries({ gateway: site, hub }))
         writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
     }
-    const { entities, instances, forgone } = sameness
+    const { entities, instances, forgone, letGo } = sameness
     const trafficSeconds = seconds(drainingAt - startedAt)
     return {
-      ...{ complaints, tally, troubles, entities, instances, forgone },
+      ...{ complaints, tally, troubles, entities, instances, forgone, letGo, budget },
+      gaps: summed(await readGaps(hubUrl)),
       ...{ notified: watcher.seen(), trafficSeconds, drainSeconds },
     }
   } finally {
@@ -118,13 +138,36 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
 
 const seconds = (ms: number): number => Math.round(ms / 100) / 10
 
-async function subscribeUplink(url: string, uri: string): Promise<void> {
+/** With two seeds of five few observations may wait. By dice of its own: what a seed did before, it does at the same times. */
+function budgetOf(seed: number): number {
+  const dice = createDice(seed + 5_000_003)
+  return dice() < 0.4 ? Math.round(500 + dice() * 5000) : 0
+}
+
+function summed(gaps: readonly ToldGap[]): Report['gaps'] {
+  const byReason = Map.groupBy(gaps, ({ reason }) => reason)
+  return Object.fromEntries(
+    [...byReason].map(([reason, some]) => [
+      reason,
+      { gaps: some.length, instances: some.reduce((sum, { count }) => sum + count, 0) },
+    ]),
+  )
+}
+
+async function subscribeUplink(url: string, uri: string, budget: number): Promise<void> {
+  const wishes = { 'budget-observations': String(budget), 'thin-seconds': '20' }
+  const notifierInfo = Object.entries({ mode: 'uplink', ...(budget === 0 ? {} : wishes) }).map(
+    ([key, value]) => ({
+      key: `selvedge:${key}`,
+      value,
+    }),
+  )
   const reply = await httpClient(url).send('POST', '/ngsi-ld/v1/subscriptions', {
     id: 'urn:judge:uplink',
     type: 'Subscription',
     entities: types.map((type) => ({ type })),
     notification: {
-      endpoint: { uri, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
+      endpoint: { uri, notifierInfo },
     },
   })
   if (reply.status !== 201) throw new TypeError(`the gateway answered ${reply.status}: ${reply.text}`)
@@ -206,13 +249,14 @@ async function waitUntilDrained(
 async function compareInTheEnd(
   urls: { site: string; hub: string },
   ids: readonly string[],
-  dataFile: string,
+  { dataFile, keptGaps }: { readonly dataFile: string; readonly keptGaps: boolean },
 ) {
-  const isForgone = readForgone(dataFile)
-  let sameness = await compare(urls, { types, ids, isForgone })
+  const forgone = readForgone(dataFile)
+  const judged = async () => compare(urls, { types, ids, forgone, keptGaps, gaps: await readGaps(urls.hub) })
+  let sameness = await judged()
   for (let i = 0; i < 3 && sameness.complaints.length > 0; i++) {
     await pause(1500)
-    sameness = await compare(urls, { types, ids, isForgone })
+    sameness = await judged()
   }
   return sameness
 }

@@ -19,6 +19,8 @@ export interface Scene {
   readonly proxy: { set(fault: Fault): Promise<void> }
   readonly disk: SmallDisk | undefined
   readonly watcher: Watcher
+  /** Whether the hub goes back to older copies of itself. */
+  readonly restoresHub: boolean
   /** The traffic. */
   readonly until: Promise<void>
 }
@@ -150,9 +152,12 @@ async function fullDisks({ isOver, wait, does }: Schedule, { disk }: Scene): Pro
 }
 
 /** A hub that goes on from an older copy of itself, while others go on writing to it; the gateway is told by nobody. */
-async function restoredHubs({ isOver, wait, does }: Schedule, { hub, watcher }: Scene): Promise<void> {
+async function restoredHubs(
+  { isOver, wait, does }: Schedule,
+  { hub, watcher, restoresHub }: Scene,
+): Promise<void> {
   const others = writeAlongside(hub, isOver)
-  while (!isOver()) {
+  while (restoresHub && !isOver()) {
     await wait(500, 4000)
     const backup = isOver() ? undefined : await backupOf(hub)
     if (backup === undefined) continue

@@ -1,34 +1,20 @@
 /**
  * Compares what a hub holds with what its gateway holds, by public ports only: the entities, and of each that ever was the
- * observed history of every attribute, but for what the gateway says that it let go. Returns complaints; none means that they are the same.
+ * observed history of every attribute in its order, but for what the gateway says that it let go and for what the hub was told
+ * is missing. Returns complaints; none means that they are the same.
  */
 import { httpClient } from '#test/kit/http-gateway.ts'
-import type { IsForgone } from './forgone.ts'
+import { entitiesOf } from './entities.ts'
+import type { Forgone } from './forgone.ts'
+import { overtold, type ToldGap, untold } from './gaps.ts'
 
 type Json = Record<string, unknown>
 
 const api = '/ngsi-ld/v1'
-const page = 1000
 /** What the gateways say of their own. */
 const complaintsMax = 40
 
-/** Entities of some types, by id. */
-export async function entitiesOf(url: string, types: readonly string[]): Promise<Map<string, Json>> {
-  const found = new Map<string, Json>()
-  for (const type of types) {
-    for (let offset = 0; ; offset += page) {
-      const path = `${api}/entities?type=${encodeURIComponent(type)}&limit=${page}&offset=${offset}`
-      const reply = await httpClient(url).get(path)
-      if (reply.status !== 200) throw new TypeError(`${path} was answered ${reply.status}: ${reply.text}`)
-      const all = reply.json() as readonly Json[]
-      for (const one of all) found.set(one['id'] as string, one)
-      if (all.length < page) break
-    }
-  }
-  return found
-}
-
-/** The observed instances of each attribute and dataset of an entity, as texts, ordered by observedAt. */
+/** The observed instances of each attribute and dataset of an entity, as texts, in the order in which they are told. */
 export async function historyOf(url: string, id: string): Promise<Map<string, string[]>> {
   const history = new Map<string, Set<string>>()
   const counts = new Map<string, string[]>()
@@ -68,7 +54,6 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
       throw new TypeError(`no way on in ${reply.headers['content-range']}`)
     after = new Date(Date.parse(upTo) - 1).toISOString()
   }
-  for (const list of counts.values()) list.sort()
   return counts
 }
 
@@ -81,16 +66,61 @@ export interface Sameness {
   readonly instances: number
   /** At the hub alone, and the gateway says that it let go of them. */
   readonly forgone: number
+  /** At the gateway alone, and the hub was told so. */
+  readonly letGo: number
+}
+
+/** What excuses a difference. */
+export interface Excuses {
+  readonly forgone: Forgone
+  readonly gaps: readonly ToldGap[]
+  /** Whether the hub kept what it was told; one that was restored lost gaps, too. */
+  readonly keptGaps: boolean
+}
+
+interface Side {
+  readonly here: readonly string[]
+  readonly there: readonly string[]
+}
+
+/** Compares what both tell of an attribute of an entity, in the order in which they tell it. */
+export function compareHistories(
+  { id, key, here, there }: Side & { readonly id: string; readonly key: string },
+  { forgone, gaps, keptGaps }: Excuses,
+): { readonly complaint?: string; readonly forgone: number; readonly letGo: number } {
+  const none = { forgone: 0, letGo: 0 }
+  const name = `history of ${id} ${key}`
+  const disorder = outOfOrder(here) ?? outOfOrder(there)
+  if (disorder !== undefined) return { ...none, complaint: `${name} is not in order: ${disorder}` }
+  const [ours, theirs] = [new Set(here), new Set(there)]
+  const lost = here.filter((text) => !theirs.has(text))
+  const more = there.filter((text) => !ours.has(text))
+  const isTwice = [here, there].some((all) => all.some((text) => text.endsWith(' twice')))
+  const isExcused = more.length === 0 || forgone.isForgone(id, key, more)
+  // What went here and never was there has to be told of, too, as far as that is known.
+  const evicted = forgone.evicted(id, key)
+  const vanished = keptGaps ? Math.max(0, evicted - more.length) : 0
+  const missing = untold(gaps, { id, key, lost, vanished }) ?? overtold(gaps, { id, key, here, evicted })
+  if (!isTwice && isExcused && missing === undefined) return { forgone: more.length, letGo: lost.length }
+  return {
+    ...none,
+    complaint:
+      `${name}: ${here.length} here, ${there.length} there; lost ${lost.length} ${lost.slice(0, 2).join(' | ')};` +
+      ` more ${more.length} ${more.slice(0, 2).join(' | ')}; ${missing ?? ''}`,
+  }
+}
+
+/** The first that is told before an older one. */
+function outOfOrder(texts: readonly string[]): string | undefined {
+  const timeOf = (text: string): number => Date.parse(text.split(' ', 1)[0]!)
+  const at = texts.findIndex((text, i) => i > 0 && timeOf(text) < timeOf(texts[i - 1]!))
+  return at < 0 ? undefined : `${texts[at - 1]} before ${texts[at]}`
 }
 
 /** `ids` are those that ever were. */
 export async function compare(
   { site, hub }: { readonly site: string; readonly hub: string },
-  {
-    types,
-    ids,
-    isForgone,
-  }: { readonly types: readonly string[]; readonly ids: Iterable<string>; readonly isForgone: IsForgone },
+  { types, ids, ...excuses }: { readonly types: readonly string[]; readonly ids: Iterable<string> } & Excuses,
 ): Promise<Sameness> {
   const complaints: string[] = []
   const [ours, theirs] = await Promise.all([entitiesOf(site, types), entitiesOf(hub, types)])
@@ -100,28 +130,20 @@ export async function compare(
   }
   for (const id of theirs.keys())
     if (!ours.has(id)) complaints.push(`${id} is gone here and there at the hub`)
-  let [instances, forgone] = [0, 0]
+  let [instances, forgone, letGo] = [0, 0, 0]
   for (const id of new Set([...ids, ...ours.keys(), ...theirs.keys()])) {
     if (complaints.length > complaintsMax) break
     const [here, there] = await Promise.all([historyOf(site, id), historyOf(hub, id)])
     for (const key of new Set([...here.keys(), ...there.keys()])) {
-      const a = here.get(key) ?? []
-      const b = there.get(key) ?? []
-      instances += a.length
-      if (a.length === b.length && a.every((text, i) => text === b[i])) continue
-      const lost = a.filter((text) => !b.includes(text))
-      const more = b.filter((text) => !a.includes(text))
-      if (lost.length === 0 && a.length + more.length === b.length && isForgone(id, key, more)) {
-        forgone += more.length
-        continue
-      }
-      complaints.push(
-        `history of ${id} ${key}: ${a.length} here, ${b.length} there;` +
-          ` lost ${lost.length} ${lost.slice(0, 2).join(' | ')}; more ${more.length} ${more.slice(0, 2).join(' | ')}`,
-      )
+      const sides = { here: here.get(key) ?? [], there: there.get(key) ?? [] }
+      instances += sides.here.length
+      const found = compareHistories({ id, key, ...sides }, excuses)
+      forgone += found.forgone
+      letGo += found.letGo
+      if (found.complaint !== undefined) complaints.push(found.complaint)
     }
   }
-  return { complaints, entities: ours.size, instances, forgone }
+  return { complaints, entities: ours.size, instances, forgone, letGo }
 }
 
 /** An entity as text in which order of members and of instances means nothing. */
