@@ -74,12 +74,15 @@ export function replacementOf(
   return { instance, instanceId, ...times, ...logged }
 }
 
+const none: readonly number[] = []
+
 function streamCorrectionsOf(
   s: number,
   rows: readonly HistoryEditRow[],
   erasedUntil: number,
 ): StreamCorrections {
-  if (rows.length === 0) return { erasedUntil, timesWithin: () => [], editOf: () => undefined, replaced: [] }
+  if (rows.length === 0)
+    return { erasedUntil, timesWithin: () => none, editOf: () => undefined, replaced: [] }
   const edits = rows
     .map((row): ObservationEdit => ({ ...row, time: observationIn(row.instance)!.time }))
     .sort((a, b) => a.time - b.time)

@@ -133,7 +133,8 @@ export interface ToldObservations {
   timesWithin(first: number, last: number): readonly number[]
 }
 
-const nothingTold: ToldObservations = { has: () => false, timesWithin: () => [] }
+const none: readonly number[] = []
+const nothingTold: ToldObservations = { has: () => false, timesWithin: () => none }
 
 /**
  * Takes what change records say. A device that sends its first reading again, later, finds it in the record of the
