@@ -84,6 +84,10 @@ async function refusedFirst(): Promise<string> {
     ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
     notification: { endpoint: { uri: `http://127.0.0.1:${port}${v1}`, notifierInfo } },
   })
+  // A new uplink tells all there is, beside what happens since: what is there once must be told once.
+  await vi.waitFor(async () => {
+    expect((await site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
+  }, withinMs)
   await send('POST', `${v1}/entities`, { id: tank, type: 'Tank', ...level(1) })
   return refusal()
 }
