@@ -119,6 +119,8 @@ function streamEvents(
   /** Those whose place another was sent for, which end when it is there. */
   const leaving = new WeakSet<IncomingMessage>()
   let isOver = false
+  /** One was sent for and is not there yet: another at the same time would take its place. */
+  let isComing = false
   const take = (event: string): void => {
     const [, id, data] = /^id: (.*)\nevent: notification\ndata: (.*)$/.exec(event) ?? []
     if (id === undefined) return
@@ -126,9 +128,12 @@ function streamEvents(
     ask('DELETE', `${feed}?until=${id}`).catch(failed)
   }
   const open = (): void => {
+    if (isComing) return
+    isComing = true
     if (current !== undefined) leaving.add(current)
     const headers = { Accept: 'text/event-stream' }
     get(`http://127.0.0.1:${httpPort}${feed}`, { headers, agent: false }, (response) => {
+      isComing = false
       current?.destroy()
       current = response
       if (response.statusCode !== 200) failed(new TypeError(`the stream was answered ${response.statusCode}`))
