@@ -132,7 +132,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const { sent, past } = state.counts
       const hasSent = sent + past !== sentBefore
       const isTime = now - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
-      if (since !== undefined || (!isTime && !isBack)) return false
+      // Trouble ends by what is told: who was never met is asked before that.
+      const isUnmet = state.centreAt === undefined && sent + past === 0
+      if (since === undefined ? !isTime && !isBack : !isUnmet) return false
       lookedAt = now
       const isOurs = await centres.live.isSelvedge()
       const answer = isOurs === true ? await centres.live.look(question) : undefined

@@ -23,6 +23,8 @@ export interface SendingPorts {
   readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   /** Puts on disk what will not be taken. */
   readonly bury: (refusals: readonly Refusal[]) => Promise<void>
+  /** Asks the other broker how far it is, where that is not known. */
+  readonly look: () => Promise<unknown>
   /** The state is another one now. */
   readonly onChanged: () => void
 }
@@ -70,6 +72,8 @@ export function createSending(ports: SendingPorts): Sending {
 
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
     while (await link.ready(lane)) {
+      // Who was away until now says how far it is before it is told anything.
+      if (counts.sent + counts.past === 0) await ports.look()
       const outcome = await centres[lane].send(layer)
       if (outcome.kind === 'done') {
         link.succeeded(lane)

@@ -30,7 +30,7 @@ import { owe, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
-export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'onChanged'> {
+export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'look' | 'onChanged'> {
   readonly following: Following
   readonly digests: Digests
   readonly losses: Losses
@@ -87,7 +87,12 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const onChanged = (): void => {
     isUnsaved = true
   }
-  const { deliver, deliverAll, knowCentre } = createSending({ ...ports, state, onChanged })
+  const { deliver, deliverAll, knowCentre } = createSending({
+    ...ports,
+    state,
+    look: () => comparing.look(),
+    onChanged,
+  })
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
   const present = createPresent({ following, reading, state })
   const meetings = createMeetings({ following, present, reading, deliverNow: deliverAll })
