@@ -28,7 +28,10 @@ export interface Comparing {
 }
 
 export interface ComparingPorts
-  extends Omit<ReconcilePorts, 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'> {
+  extends Omit<
+    ReconcilePorts,
+    'uplink' | 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'
+  > {
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly id: string
   readonly state: UplinkState
@@ -64,6 +67,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
 
   const reconciler = createReconciler({
     ...ports,
+    uplink: id,
     centre: centres.backfill,
     live: centres.live,
     until,

@@ -8,8 +8,10 @@ import type { Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Seen } from './absence.ts'
 import { idParts } from './id-parts.ts'
+import { type IsLetGo, letGoOf } from './let-go.ts'
 import { halvesOf } from './outcome.ts'
 import type { Head, Step } from './plan.ts'
 import type { Stand } from './present.ts'
@@ -30,6 +32,8 @@ export interface PastPorts
     | 'deliver'
     | 'deliverNow'
     | 'settle'
+    | 'alias'
+    | 'uplink'
   > {
   /** The JSON of an answer of that shape; undefined when the uplink was closed. */
   readonly told: <T>(
@@ -127,7 +131,7 @@ export function createPastPhases(ports: PastPorts) {
     return undefined
   }
 
-  /** Sends the days of a history that are not over there as they are here. */
+  /** Sends the days of a history that are not over there as they are here, but for what was let go. */
   async function fill(
     task: ReconcileTask,
     {
@@ -137,6 +141,7 @@ export function createPastPhases(ports: PastPorts) {
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
     let stand: Stand | undefined
+    let isLetGo: IsLetGo | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
       if (!reading.selection.takesAttribute(name)) continue
@@ -148,13 +153,15 @@ export function createPastPhases(ports: PastPorts) {
         if (isStopped(task)) return false
         stand ??= await tellOwed(head.id)
         if (stand === undefined) return false
-        const until = stand.newest.get(key) ?? Number.POSITIVE_INFINITY
+        isLetGo ??= await letGoOf(head.id, ports)
+        if (isLetGo === undefined) return false
+        const isSent = sentBy(isLetGo, key, stand.newest.get(key))
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
         // What was committed since may have a time that is still to be put right.
         const span = { from, to: from + dayMs, upTo: stand.at }
         for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
-          const instances = some.filter(({ observedAt = '' }) => (dateTimeToMs(observedAt) ?? 0) <= until)
+          const instances = some.filter(isSent)
           if (instances.length === 0) continue
           task.observations += instances.length
           const attributes = new Map([[name, instances]])
@@ -174,6 +181,14 @@ export function createPastPhases(ports: PastPorts) {
 export function passOver(task: ReconcileTask): void {
   task.tooLarge = (task.tooLarge ?? 0) + 1
 }
+
+/** Which instances go: not what was let go, nor what is newer than what is current over there. */
+const sentBy =
+  (isLetGo: IsLetGo, key: string, until = Number.POSITIVE_INFINITY) =>
+  ({ observedAt = '' }: AttributeInstance): boolean => {
+    const at = dateTimeToMs(observedAt) ?? 0
+    return at <= until && !isLetGo(key, at)
+  }
 
 const dayMs = 86_400_000
 const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }

@@ -86,6 +86,8 @@ export interface ReconcilePorts {
   /** Types of entities that go up, where only types decide. */
   readonly types: readonly string[] | undefined
   readonly alias: string
+  /** Its id. */
+  readonly uplink: string
   /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
   /** Asks once, where others wait for the answer; undefined when it tells nothing now, or the uplink was closed. */

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '#base/clock.ts'
+import type { Peer } from '#federation/peer.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
@@ -64,11 +65,23 @@ function compareHistories(
     reading,
     state: { position: following.position(), refresh: undefined },
   })
-  const answer = { status: 200, headers: {}, text: '{"histories":{}}' }
-  const peer = { exchange: () => Promise.resolve(answer), close: () => undefined }
+  const textOf = (url: string): string => (url.includes('/entities?') ? '[]' : '{"histories":{}}')
+  const exchange: Peer['exchange'] = ({ url }) =>
+    Promise.resolve({ status: 200, headers: {}, text: textOf(url) })
+  const peer = { exchange, close: () => undefined }
   const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'a' }, clock)
   const reconciler = createReconciler({
-    ...{ following, digests, centre, live: centre, present, reading, alias: 'a', types: undefined },
+    ...{
+      following,
+      digests,
+      centre,
+      live: centre,
+      present,
+      reading,
+      alias: 'a',
+      uplink: 'up',
+      types: undefined,
+    },
     // It always answers.
     until: (ask) => ask() as Promise<never>,
     once: (ask) => ask() as Promise<never>,

@@ -1,0 +1,59 @@
+/**
+ * What the other broker was told will not come: the budget let it go, and gaps there say so. A comparison leaves it alone, so that
+ * the budget holds and the gaps stay true. They are read where they are kept: where one was lost or deleted over there, what it told of
+ * goes up.
+ */
+import { limits } from '#base/limits.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { isObject } from '#ngsi-ld/json.ts'
+import { areEntities } from './absence.ts'
+import type { Centre } from './centre.ts'
+import { gapPrefix, gapType } from './gap-step.ts'
+import { keyOf } from './reading.ts'
+import type { PastPorts } from './reconcile-past.ts'
+import type { Told } from './told.ts'
+
+/** Whether what an attribute instance (`name` or `name datasetId`) had at a time (ms) was let go. */
+export type IsLetGo = (key: string, at: number) => boolean
+
+interface Stretch {
+  readonly key: string
+  readonly from: number
+  readonly to: number
+}
+
+const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
+
+/** What an entity's gaps over there say; undefined when the uplink was closed. */
+export async function letGoOf(
+  id: string,
+  { centre, told, alias, uplink }: Pick<PastPorts, 'told' | 'alias' | 'uplink'> & { readonly centre: Centre },
+): Promise<IsLetGo | undefined> {
+  const q = encodeURIComponent(`gapOf=="${id}"`)
+  const limit = limits.uplinkEntitiesPerRequest.value
+  const stretches: Stretch[] = []
+  for (let offset = 0; ; offset += limit) {
+    const question = `/entities?type=${gapType}&q=${q}&limit=${limit}&offset=${offset}`
+    const answer: Told<readonly Entity[]> | undefined = await told(areEntities, () =>
+      centre.see(() => centre.ask('GET', question)),
+    )
+    if (answer === undefined) return undefined
+    const gaps = answer.json ?? []
+    const own = gaps.filter((gap) => gap.id.startsWith(`${gapPrefix(alias, uplink)}:`))
+    stretches.push(...own.flatMap(stretchesOf))
+    if (gaps.length < limit) break
+  }
+  return (key, at) => stretches.some((one) => one.key === key && one.from <= at && at <= one.to)
+}
+
+function stretchesOf(gap: Entity): readonly Stretch[] {
+  const told = (name: string): unknown => {
+    const value: unknown = instancesOf(gap, name)[0]?.value
+    return isObject(value) ? value['@value'] : value
+  }
+  const [name, dataset = ''] = [told('gapAttribute'), told('gapDataset')]
+  const [from, to] = [told('gapFrom'), told('gapTo')].map((time) => dateTimeToMs(String(time)))
+  const isOne = typeof name === 'string' && typeof dataset === 'string' && reasons.has(told('reason'))
+  return isOne && from !== undefined && to !== undefined ? [{ key: keyOf(name, dataset), from, to }] : []
+}

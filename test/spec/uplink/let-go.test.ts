@@ -1,0 +1,113 @@
+/**
+ * What the budget of an uplink let go stays so when both ends are compared, as after a long cut: the centre was told of it by gaps,
+ * and these stay true. Where a gap is deleted at the centre, what it told of goes up after all.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+
+const entities = '/ngsi-ld/v1/entities'
+const up = '/selvedge/v1/uplinks/urn:up'
+const withinMs = { timeout: 20_000, interval: 100 }
+const count = 200
+
+interface Status {
+  readonly toBeLetGo: number
+  readonly reconcile?: { readonly phase: string; readonly reason: string; readonly observations: number }
+}
+
+describe('what the budget let go', () => {
+  let folders: string
+  let site: GatewayInside
+  let centre: GatewayInside
+  let proxy: FaultProxy
+
+  const send = async (method: string, path: string, body?: unknown, to = site): Promise<void> => {
+    const answer = await to.send(method, path, body)
+    if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
+  }
+  const level = (value: number): object => ({
+    level: {
+      type: 'Property',
+      value,
+      observedAt: new Date(Date.UTC(2026, 0, 1, 0, 0, value)).toISOString().replace('.000', ''),
+    },
+  })
+  const status = async (): Promise<Status> => (await site.get(up)).json()
+  const gaps = async (): Promise<readonly { id: string; lost: number }[]> =>
+    (await centre.get(`${entities}?type=HistoryGap&options=keyValues`)).json()
+  const valuesThere = async (): Promise<number> => {
+    const path = '/ngsi-ld/v1/temporal/entities/urn:tank:1?options=temporalValues&lastN=1000'
+    const { level: told }: { level: { values: unknown[] } } = (await centre.get(path)).json()
+    return told.values.length
+  }
+  const compared = (): Promise<Status['reconcile']> =>
+    vi.waitFor(async () => {
+      const { reconcile } = await status()
+      expect(reconcile?.phase).toBe('done')
+      return reconcile
+    }, withinMs)
+
+  beforeEach(async () => {
+    setLimit('uplinkBudgetMs', 300)
+    setLimit('reconcileAfterMs', 1000)
+    folders = mkdtempSync(join(tmpdir(), 'selvedge-let-go-'))
+    ;[site, centre] = await Promise.all([
+      startGatewayInside(join(folders, 'site')),
+      startGatewayInside(join(folders, 'centre')),
+    ])
+    proxy = await createFaultProxy({ target: { host: '127.0.0.1', port: centre.httpPort! } })
+  })
+  afterEach(async () => {
+    restoreLimits()
+    await Promise.all([site.close(), centre.close(), proxy.close()])
+    rmSync(folders, { recursive: true })
+  })
+
+  it('does not go up by a comparison, unless its gap is deleted', async () => {
+    await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', ...level(0) })
+    await send('POST', '/ngsi-ld/v1/subscriptions', {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `${proxy.url}/ngsi-ld/v1`,
+          notifierInfo: [
+            { key: 'selvedge:mode', value: 'uplink' },
+            { key: 'selvedge:budget-observations', value: '60' },
+            { key: 'selvedge:thin-seconds', value: '10' },
+          ],
+        },
+      },
+    })
+    await vi.waitFor(
+      async () => expect((await centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
+      withinMs,
+    )
+    await proxy.set('refused')
+    for (let i = 1; i < count; i++) await send('PATCH', `${entities}/urn:tank:1/attrs`, level(i))
+    await vi.waitFor(async () => expect((await status()).toBeLetGo).toBeGreaterThan(100), withinMs)
+    // A cut is as long as the time between commits.
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    await send('PATCH', `${entities}/urn:tank:1/attrs`, level(count))
+    await proxy.set('none')
+
+    // The rest of a day that is not the same is told again.
+    const report = await compared()
+    expect(report).toMatchObject({ reason: 'long-cut' })
+    expect(report!.observations).toBeLessThan(60)
+    const [gap, ...others] = await gaps()
+    expect(others).toEqual([])
+    const missing = count + 1 - (await valuesThere())
+    expect(missing).toBeGreaterThan(100)
+    expect([missing, missing + 1]).toContain(gap!.lost)
+
+    await send('DELETE', `${entities}/${gap!.id}`, undefined, centre)
+    await send('POST', `${up}/reconcile`)
+    await vi.waitFor(async () => expect(await valuesThere()).toBe(count + 1), withinMs)
+    expect(await compared()).toMatchObject({ reason: 'asked' })
+  }, 90_000)
+})
