@@ -23,10 +23,10 @@ export async function readGaps(hubUrl: string): Promise<readonly ToldGap[]> {
   return [...all.values()].map((gap): ToldGap => {
     const value = (name: string): unknown => (gap[name] as Json | undefined)?.['value']
     const time = (name: string): number => Date.parse(String((value(name) as Json)['@value']))
-    const name = value('gapAttribute')
+    const [name, dataset] = ['gapAttribute', 'gapDataset'].map((one) => value(one) as string | undefined)
     return {
       id: (gap['gapOf'] as Json | undefined)?.['object'] as string | undefined,
-      key: name === undefined ? undefined : `${name} ${value('gapDataset') ?? ''}`,
+      key: name === undefined ? undefined : `${name} ${dataset ?? ''}`,
       from: time('gapFrom'),
       to: time('gapTo'),
       count: Number(value('lost') ?? value('lostAtMost') ?? 0),
