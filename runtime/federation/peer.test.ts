@@ -54,3 +54,49 @@ describe('a connection that the source closed while it was idle', () => {
     peer.close()
   })
 })
+
+describe('a source that answers nothing more on a connection that is kept', () => {
+  /** Answers the first request for each path, never another; tells of each. */
+  async function open() {
+    const asked: (string | undefined)[] = []
+    let tell: () => void = () => undefined
+    const server = createServer(({ url = '' }, response) => {
+      if (!asked.includes(url)) response.end('[]')
+      else tell()
+      asked.push(url)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const close = (): void => void server.close().closeAllConnections()
+    return { asked, origin, close, held: new Promise<void>((resolve) => (tell = resolve)) }
+  }
+
+  it('is not asked once more after it was given up', async () => {
+    const { asked, origin, close } = await open()
+    const peer = createPeer({ allowsLoopback: true })
+    const ask = (path: string) =>
+      peer.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 300 })
+    expect(await ask('/a')).toMatchObject({ status: 200 })
+    expect(await ask('/a')).toMatchObject({ failure: 'timeout' })
+    for (const path of ['/b', '/c', '/d']) expect(await ask(path)).toMatchObject({ status: 200 })
+    expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
+    peer.close()
+    close()
+  })
+
+  it('is not asked once more by a peer that is closed', async () => {
+    const { asked, origin, close, held } = await open()
+    const [peer, other] = [createPeer({ allowsLoopback: true }), createPeer({ allowsLoopback: true })]
+    const ask = (path: string, by = peer) =>
+      by.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 5000 })
+    expect(await ask('/a')).toMatchObject({ status: 200 })
+    const second = ask('/a')
+    await held
+    peer.close()
+    expect(await second).toMatchObject({ failure: 'unreachable' })
+    for (const path of ['/b', '/c', '/d']) expect(await ask(path, other)).toMatchObject({ status: 200 })
+    expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
+    other.close()
+    close()
+  })
+})

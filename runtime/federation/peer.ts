@@ -65,6 +65,7 @@ export function createPeer(settings: PeerSettings): Peer {
     http: new HttpAgent({ ...options, keepAlive: false }),
     https: new HttpsAgent({ ...secure, keepAlive: false }),
   }
+  let isClosed = false
 
   return Object.freeze({
     exchange: (outgoing) =>
@@ -77,7 +78,9 @@ export function createPeer(settings: PeerSettings): Peer {
           return
         }
         let request: ClientRequest | undefined
+        let isOver = false
         const end = (answer: PeerAnswer): void => {
+          isOver = true
           clearTimeout(timer)
           resolve(answer)
         }
@@ -87,12 +90,16 @@ export function createPeer(settings: PeerSettings): Peer {
           if (request?.socket instanceof Socket) request.socket.resetAndDestroy()
           request?.destroy()
         }, outgoing.timeoutMs)
-        const stale = (): void => {
-          request = send(outgoing, fresh, { end, stale: undefined })
+        const again = (): boolean => {
+          // To give up ends a connection, too; nobody would end what is sent after that.
+          if (isOver || isClosed) return false
+          request = send(outgoing, fresh, { end, again: undefined })
+          return true
         }
-        request = send(outgoing, kept, { end, stale: outgoing.method === 'GET' ? stale : undefined })
+        request = send(outgoing, kept, { end, again: outgoing.method === 'GET' ? again : undefined })
       }),
     close() {
+      isClosed = true
       for (const { http, https } of [kept, fresh]) {
         http.destroy()
         https.destroy()
@@ -109,17 +116,17 @@ interface Agents {
 interface Ends {
   end(answer: PeerAnswer): void
   /**
-   * Called instead, where it is given: the connection had been kept since an earlier request, and was gone. A source closes
-   * idle ones when it likes, which may cross a request on its way.
+   * Sends it once more, where it may: the connection had been kept since an earlier request, and was gone. A source closes
+   * idle ones when it likes, which may cross a request on its way. Returns whether it is sent.
    */
-  readonly stale: (() => void) | undefined
+  readonly again: (() => boolean) | undefined
 }
 
 /** Sends a request; undefined where it cannot be sent. */
 function send(
   { url: address, method, headers: given, body }: PeerRequest,
   agents: Agents,
-  { end, stale }: Ends,
+  { end, again }: Ends,
 ): ClientRequest | undefined {
   const url = new URL(address)
   const isTls = url.protocol === 'https:'
@@ -142,8 +149,8 @@ function send(
   request.on('error', (error) => {
     if (isOver) return
     isOver = true
-    if (stale !== undefined && request.reusedSocket && isReset(error)) stale()
-    else end({ failure: 'unreachable', reason: messageOf(error, certificate?.()) })
+    if (request.reusedSocket && isReset(error) && again?.() === true) return
+    end({ failure: 'unreachable', reason: messageOf(error, certificate?.()) })
   })
   request.on('response', (response) => {
     isOver = true
