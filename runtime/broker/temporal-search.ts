@@ -85,8 +85,15 @@ export function createTemporalSearch(
     },
     async searchAggregates(search, query) {
       const pages = page<EntityAggregates>(ports, search, query)
+      // Who is deleted between two turns comes again, among those that were.
+      const met = new Set<string>()
       let step = pages.next()
-      while (step.done !== true) step = pages.next(shown(await aggregate(step.value, query)))
+      while (step.done !== true) {
+        const id = step.value
+        const found = met.has(id) ? undefined : shown(await aggregate(id, query))
+        met.add(id)
+        step = pages.next(found)
+      }
       return step.value
     },
   }

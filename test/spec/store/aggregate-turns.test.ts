@@ -87,3 +87,18 @@ test.each([
   for (const [round, found] of results.entries()) expect([2 * round, 2 * round + 2]).toContain(found)
   expect(await added()).toBe(2 * results.length)
 })
+
+test('an entity that is deleted while a page is summed up is in it once', async () => {
+  const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
+  for (const one of ids) {
+    await site.create(one)
+    for (let i = 0; i < 4; i++) await site.fold(one, startMs + i * foldMs)
+  }
+  const search = { limit: 10, offset: 0, count: true }
+  const query = { timeproperty: 'observedAt', limit: 10, ...each } as const
+  const summing = site.broker.temporal.searchAggregates(search, query)
+  await site.broker.remove(id, 'http')
+  const { found, count: total } = await summing
+  expect(found.map((one) => one.id).toSorted()).toEqual(ids)
+  expect(total).toBe(ids.length)
+})
