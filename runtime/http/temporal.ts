@@ -68,11 +68,9 @@ export function createTemporalRoutes(
       if (!isMeant(found)) throw unknown(id)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
-    const [shown] = leadingOn(wish, instancesMax, (query) => {
-      const found = ask.broker.history(id, query)
-      if (!isMeant(found)) throw unknown(id)
-      return [[shownOf(found, wish)] as const, undefined]
-    })
+    const found = ask.broker.history(id, wish.query)
+    if (!isMeant(found)) throw unknown(id)
+    const shown = leadingOn([shownOf(found, wish)], wish, reading(ask, wish))
     const part = partOf(shown, instancesMax, wish.query)
     const evolution = amended(part.evolutions[0]!, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
@@ -95,15 +93,22 @@ export function createTemporalRoutes(
     return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, search, more), range })
   }
 
+  const reading =
+    (ask: Ask, wish: HistoryWish) =>
+    (id: string, query: TemporalQuery): EntityHistory => {
+      const found = ask.broker.history(id, query)
+      if (found === undefined) throw unknown(id)
+      return shownOf(found, wish)
+    }
+
   async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
     if (wish.aggregates !== undefined) {
       const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
       return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
     }
-    const [shown, page] = leadingOn(wish, instancesMax, (query) => {
-      const found = ask.broker.temporal.search(search, query)
-      return [found.found.map((one) => shownOf(one, wish)), found]
-    })
+    const page = ask.broker.temporal.search(search, wish.query)
+    const first = page.found.map((one) => shownOf(one, wish))
+    const shown = leadingOn(first, wish, reading(ask, wish))
     const part: Part = partOf(shown, instancesMax, wish.query)
     const rendered = part.evolutions.map((one) =>
       renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
@@ -136,23 +141,30 @@ export function createTemporalRoutes(
 }
 
 /**
- * Reads more where all that was read of an attribute is of one time, so that a part of it leads on to others.
+ * Reads more of an entity where all that was read of an attribute is of one time, so that a part leads on to others; what
+ * was read of the others of a page stays as it is, since a page may be of many.
  * @throws ngsi-ld.too-complex at `temporalInstantMax`
  */
-function leadingOn<Page>(
+function leadingOn(
+  page: readonly EntityHistory[],
   { query }: HistoryWish,
-  atFirst: number,
-  read: (query: TemporalQuery) => readonly [histories: readonly EntityHistory[], page: Page],
-): readonly [histories: readonly EntityHistory[], page: Page] {
+  read: (id: string, query: TemporalQuery) => EntityHistory,
+): readonly EntityHistory[] {
   const most = limits.temporalInstantMax.value
-  for (let limit = atFirst; ; limit = Math.min(4 * limit, most)) {
-    const found = read({ ...query, limit })
-    const stuck = stuckAttribute(found[0], most, query)
-    if (stuck === undefined) return found
+  const found = new Map(page.map((one) => [one.id, one]))
+  const limitOf = new Map<string, number>()
+  for (;;) {
+    const stuck = stuckAttribute([...found.values()], most, query)
+    if (stuck === undefined) return [...found.values()]
     const { id, name, time, count } = stuck
-    const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
-    if (limit >= most || count > most)
+    const before = limitOf.get(id) ?? query.limit
+    if (before >= most || count > most) {
+      const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
       throw tooComplex(`${what}; ask over another time property, or around it`)
+    }
+    const limit = Math.min(4 * before, most)
+    limitOf.set(id, limit)
+    found.set(id, read(id, { ...query, limit }))
   }
 }
 

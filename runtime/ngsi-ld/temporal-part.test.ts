@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { msToDateTime } from './datetime.ts'
 import type { TimedInstance } from './temporal.ts'
-import { type CutEvolution, partOf } from './temporal-part.ts'
+import { beginningOf, type CutEvolution, partOf, stuckAttribute } from './temporal-part.ts'
 
 const at = (second: number): number => Date.UTC(2025, 0, 1) + second * 1000
 const seen = (second: number): TimedInstance => ({
@@ -111,6 +111,60 @@ it.each([
         else to = Number(end)
       }
       expect(told).toEqual({ a: a.length, b: b.length })
+    }),
+  )
+})
+
+it.each([
+  ['forwards', undefined, { a: [2, 2], b: [1, 2] }, undefined],
+  ['forwards', undefined, { a: [2, 2], b: [2, 3] }, 'a'],
+  ['backwards', 9, { a: [2, 2], b: [3, 4] }, undefined],
+  ['backwards', 9, { a: [2, 2], b: [1, 4] }, 'a'],
+])('is stuck %s only where it begins', (_, lastN, lists, name) => {
+  const found = stuckAttribute([evolution(lists, ['a', 'b'])], 9, { ...observed, lastN })
+  expect(found?.name).toBe(name)
+})
+
+it.each([
+  ['forwards', undefined],
+  ['backwards', 1000],
+])('leads to the end %s where no more is read than it takes', (_, lastN) => {
+  const options = { ...observed, lastN }
+  const seconds = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 40 })
+  fc.assert(
+    fc.property(seconds, seconds, fc.integer({ min: 1, max: 12 }), (a, b, most) => {
+      const whole = [a, b].map((list) => list.toSorted((x, y) => x - y).map(seen))
+      const told = [0, 0]
+      let [from, to] = [at(0), at(100)]
+      const read = (i: number, limit: number): CutEvolution => {
+        const rest = whole[i]!.filter(({ observedAt = 0 }) => observedAt >= from && observedAt < to)
+        // As a reader of history does that stops when it has one more than so many.
+        const list = lastN === undefined ? rest.slice(0, limit + 1) : rest.slice(-limit - 1)
+        const attributes = new Map([['a', beginningOf(list, limit, options)]])
+        return { id: String(i), type: 'T', attributes, cut: new Set(rest.length > limit ? ['a'] : []) }
+      }
+      for (let step = 0; ; step++) {
+        expect(step).toBeLessThan(30)
+        const limits = [most, most]
+        const page = [read(0, most), read(1, most)]
+        const find = () => stuckAttribute(page, 99, options)
+        for (let stuck = find(); stuck !== undefined; stuck = find()) {
+          const i = Number(stuck.id)
+          expect(limits[i]).toBeLessThan(99)
+          limits[i]! *= 2
+          page[i] = read(i, limits[i]!)
+        }
+        const part = partOf(page, most, options)
+        const end = part.range && Date.parse(/Z-(\S+Z)\//.exec(part.range)![1]!)
+        const isNew = ({ observedAt = 0 }: TimedInstance): boolean =>
+          end === undefined || lastN !== undefined || observedAt < Number(end)
+        for (const { id, attributes } of part.evolutions)
+          told[Number(id)]! += attributes.get('a')!.filter(isNew).length
+        if (end === undefined) break
+        if (lastN === undefined) from = Number(end)
+        else to = Number(end)
+      }
+      expect(told).toEqual([a.length, b.length])
     }),
   )
 })

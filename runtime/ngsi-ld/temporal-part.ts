@@ -45,20 +45,31 @@ export function beginningOf(
   return whole < 0 ? list.slice(list.findIndex((one) => time(one) === left)) : list.slice(-most + whole)
 }
 
-/** An attribute of which all that was read is of one time although there is more, or more than `most` are: no part leads on. */
+/**
+ * An attribute because of which no part leads on: where a part would begin, all that was read of it is of one time although
+ * there is more, or more than `most` are. One that is so elsewhere is read again when a part begins there.
+ */
 export function stuckAttribute(
   evolutions: readonly CutEvolution[],
   most: number,
-  { timeproperty }: PartOptions,
+  { timeproperty, lastN }: PartOptions,
 ): { readonly id: string; readonly name: string; readonly time: number; readonly count: number } | undefined {
-  for (const { id, cut, attributes } of evolutions)
-    for (const name of cut) {
-      const list = attributes.get(name) ?? []
-      const [time, last] = [list[0], list.at(-1)].map((one) => one && timeOf(one, timeproperty))
-      if (time !== undefined && (time === last || list.length > most))
-        return { id, name, time, count: list.length }
-    }
-  return undefined
+  const lists = evolutions.flatMap(({ id, attributes, cut }) =>
+    [...attributes].flatMap(([name, list]) => {
+      const [first, last] = [list[0], list.at(-1)].map((one) => one && timeOf(one, timeproperty))
+      return first === undefined ? [] : { id, name, isCut: cut.has(name), first, last, count: list.length }
+    }),
+  )
+  const begins = lists.reduce((least, { first }) => Math.min(least, first), Number.POSITIVE_INFINITY)
+  const ends = lists.reduce(
+    (latest, { isCut, first }) => (isCut ? Math.max(latest, first) : latest),
+    Number.NEGATIVE_INFINITY,
+  )
+  const stuck = lists.find(
+    ({ isCut, first, last, count }) =>
+      isCut && first === (lastN === undefined ? begins : ends) && (first === last || count > most),
+  )
+  return stuck && { id: stuck.id, name: stuck.name, time: stuck.first, count: stuck.count }
 }
 
 /** Cuts lists to what fits; of each the beginning stays, with `lastN` the end. */

@@ -109,6 +109,21 @@ test('a query of more lists than instances fit into an answer leads on', async (
   expect(new Set(parts.flat()).size).toBe(200)
 })
 
+test('what no answer holds is no reason to refuse the parts before it', async () => {
+  const speedsOf = (times: readonly string[]) =>
+    times.map((observedAt, value) => ({ type: 'Property', value, observedAt }))
+  const minutes = Array.from({ length: 60 }, (_, minute) => at(minute))
+  const times = { early: minutes, late: Array.from({ length: 300 }, () => at(100)) }
+  for (const [name, own] of Object.entries(times)) {
+    const tram = { id: `urn:ngsi-ld:Tram:${name}`, type: 'Tram', speed: speedsOf(own) }
+    expect((await gateway.send('POST', path, tram)).status).toBe(201)
+  }
+  setLimit('temporalInstantMax', 200)
+  const from = async (time: string) =>
+    (await gateway.get(`${path}?type=Tram&timerel=after&timeAt=${time}`)).status
+  expect([await from(at(0)), await from(at(99)), await from(at(101))]).toEqual([206, 403, 200])
+})
+
 test('what no answer holds is refused, with the time that it is of', async () => {
   const id = 'urn:ngsi-ld:Vehicle:many'
   await create(id, 300, 1)
