@@ -58,11 +58,18 @@ export async function listen(
 ): Promise<Listeners> {
   const ways = waysOf()
   const receiver = createServer((request, response) => {
+    const { method, url } = request
+    // Others on this machine may ask whoever has a port that was theirs.
+    if (method !== 'POST' || url !== toldPath) return void response.writeHead(404).end()
     let body = ''
     request
       .on('data', (data: Buffer) => (body += data.toString()))
       .on('end', () => {
-        ways.HTTP.ids.add(idIn(body))
+        try {
+          ways.HTTP.ids.add(idIn(body))
+        } catch (error) {
+          failed(new TypeError(`a notification of ${body.length} characters: ${String(error)}`))
+        }
         response.writeHead(204).end()
       })
   })
@@ -75,7 +82,7 @@ export async function listen(
 
   const { port } = receiver.address() as { port: number }
   const endpoints: Record<keyof Listeners['ways'], object> = {
-    HTTP: { uri: `http://127.0.0.1:${port}/`, accept: 'application/json' },
+    HTTP: { uri: `http://127.0.0.1:${port}${toldPath}`, accept: 'application/json' },
     MQTT: {
       uri: `mqtt://127.0.0.1:${gateway.port}/${topic}`,
       notifierInfo: [{ key: 'MQTT-QoS', value: '1' }],
@@ -104,6 +111,7 @@ export async function listen(
   }
 }
 
+const toldPath = '/told-by-the-soak'
 const subscriptionId = (way: string): string => `urn:soak:kept:${way}`
 const feedOf = (way: string): string => `${subscriptions}/${subscriptionId(way)}/notifications`
 const idIn = (notification: string): string => (JSON.parse(notification) as { id: string }).id
