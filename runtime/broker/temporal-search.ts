@@ -52,9 +52,13 @@ export function createTemporalSearch(
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
   async function aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> {
-    for (let tries = 0; ; tries++) {
+    const pass = async (): Promise<void> => {
       await breathe()
       checkOpen(database)
+      query.goOn?.()
+    }
+    for (let tries = 0; ; tries++) {
+      await pass()
       const steps = aggregatesOf(aggregation, id, query)
       if (tries === triesMax) return atOnce(() => resultOf(steps))
       let step = atOnce(() => steps.next())
@@ -62,8 +66,7 @@ export function createTemporalSearch(
       while (step.done !== true && step.value) {
         // Most steps are shorter than it takes to ask.
         if (clock.monotonic() - begunAt >= turnMs / 5) {
-          await breathe()
-          checkOpen(database)
+          await pass()
           begunAt = clock.monotonic()
         }
         step = steps.next()

@@ -208,6 +208,8 @@ export interface EntityAggregates {
 export interface AggregateQuery extends TemporalQuery {
   readonly methods: ReadonlySet<AggregateMethod>
   readonly duration?: Duration | undefined
+  /** Called between turns; what it throws ends the summing up. */
+  readonly goOn?: (() => void) | undefined
 }
 
 export interface TemporalPage<Found> {

@@ -55,9 +55,17 @@ export function createTemporalRoutes(
   { asks, answers }: TemporalRoutePorts,
   { instancesMax }: TemporalRouteSettings,
 ) {
+  function wishOf({ env }: HttpContext, ask: Ask): HistoryWish {
+    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const goOn = (): void => {
+      if (env.outgoing?.closed === true) throw invalidRequest('was not awaited: the connection is closed')
+    }
+    return wish.aggregates === undefined ? wish : { ...wish, aggregates: { ...wish.aggregates, goOn } }
+  }
+
   async function retrieve(c: HttpContext, ask: Ask): Promise<Response> {
     const id = idOf(c)
-    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const wish = wishOf(c, ask)
     const context = answers.contextFor(ask)
     const types = typesOf(ask)
     const isMeant = <Found extends { readonly type: string | readonly string[] }>(
@@ -80,7 +88,7 @@ export function createTemporalRoutes(
   }
 
   async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
-    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const wish = wishOf(c, ask)
     const search = entityQueryOf(ask, wish.attrs, chosen ?? (c.env.map?.page === undefined ? undefined : []))
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')

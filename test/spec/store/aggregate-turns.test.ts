@@ -102,3 +102,16 @@ test('an entity that is deleted while a page is summed up is in it once', async 
   expect(found.map((one) => one.id).toSorted()).toEqual(ids)
   expect(total).toBe(ids.length)
 })
+
+test('whoever does not wait any longer is summed up nothing more for', async () => {
+  const site = await openChunks()
+  let turns = 0
+  const goOn = (): void => {
+    if (++turns === 3) throw new RangeError('nobody waits')
+  }
+  const query = { timeproperty: 'observedAt', limit: 1, ...each, goOn } as const
+  await expect(site.broker.temporal.aggregate(id, query)).rejects.toThrow('nobody waits')
+  const search = { limit: 10, offset: 0, count: true }
+  turns = 0
+  await expect(site.broker.temporal.searchAggregates(search, query)).rejects.toThrow('nobody waits')
+})
