@@ -210,6 +210,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   }
   const { temporal } = broker
   const tellFound = (search: EntityQuery, query: TemporalQuery): void => {
+    isTold = true
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }

@@ -124,6 +124,17 @@ test('what no answer holds is no reason to refuse the parts before it', async ()
   expect([await from(at(0)), await from(at(99)), await from(at(101))]).toEqual([206, 403, 200])
 })
 
+test('an entity map names all that a page found, also where more had to be read of one of them', async () => {
+  const speed = Array.from({ length: 60 }, (_, value) => ({ type: 'Property', value, observedAt: at(0) }))
+  const ids = [1, 2].map((n) => `urn:ngsi-ld:Train:${n}`)
+  for (const id of ids) await gateway.send('POST', path, { id, type: 'Train', speed })
+  const query = `?type=Train&timerel=after&timeAt=${at(0)}&entityMap=true`
+  const { status, headers } = await gateway.get(`${path}${query}`)
+  expect(status).toBeLessThan(300)
+  const map = (await gateway.get(headers['ngsild-entitymap']!)).json() as { entityMap: object }
+  expect(Object.keys(map.entityMap).toSorted()).toEqual(ids)
+})
+
 test('what no answer holds is refused, with the time that it is of', async () => {
   const id = 'urn:ngsi-ld:Vehicle:many'
   await create(id, 300, 1)
