@@ -50,7 +50,13 @@ export interface Digests {
     id: string,
     key: string,
     span: Span & { readonly upTo: number },
-  ): AsyncIterable<readonly AttributeInstance[]>
+  ): AsyncIterable<readonly Observed[]>
+}
+
+/** An instance of a history, and when it was committed (ms). */
+export interface Observed {
+  readonly instance: AttributeInstance
+  readonly writtenAt: number
 }
 
 export interface DigestsPorts {
@@ -164,7 +170,7 @@ export function createDigests({ following, history, records, collisions }: Diges
       for await (const { attributes } of parts(id, span, new Set([name])))
         yield (attributes.get(name) ?? []).flatMap(({ instance, createdAt, deletedAt }) =>
           deletedAt === undefined && createdAt <= span.upTo && (instance.datasetId ?? '') === dataset
-            ? [instance]
+            ? [{ instance, writtenAt: createdAt }]
             : [],
         )
     },

@@ -24,6 +24,8 @@ interface Gap {
   readonly reason: string
   /** Some of these may have gone up before they were removed here. */
   readonly atMost?: boolean
+  /** Commit time (ms) before which all of it was written, where that is known: what is written later is none of it. */
+  readonly writtenBefore?: number | undefined
 }
 
 /** The entity by which the other broker is told of a gap. */
@@ -40,7 +42,7 @@ export function gapStep(
     alias: string
     placing: Placing
   },
-  { from, to, count, reason, atMost }: Gap,
+  { from, to, count, reason, atMost, writtenBefore }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
   const scope = placing.scope(undefined, false)
@@ -52,6 +54,7 @@ export function gapStep(
     gapFrom: time(from),
     gapTo: time(to),
     ...(count === undefined ? {} : { [atMost === true ? 'lostAtMost' : 'lost']: property(count) }),
+    ...(writtenBefore === undefined ? {} : { writtenBefore: time(writtenBefore) }),
     reason: property(reason),
     gateway: property(alias),
   }

@@ -14,13 +14,15 @@ import { keyOf } from './reading.ts'
 import type { PastPorts } from './reconcile-past.ts'
 import type { Told } from './told.ts'
 
-/** Whether what an attribute instance (`name` or `name datasetId`) had at a time (ms) was let go. */
-export type IsLetGo = (key: string, at: number) => boolean
+/** Whether what an attribute instance (`name` or `name datasetId`) had at a time, and was written at another (ms), was let go. */
+export type IsLetGo = (key: string, at: number, writtenAt: number) => boolean
 
 interface Stretch {
   readonly key: string
   readonly from: number
   readonly to: number
+  /** What was written later was not let go, though it was observed between these; times of devices may be anything. */
+  readonly writtenBefore: number
 }
 
 const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
@@ -44,7 +46,10 @@ export async function letGoOf(
     stretches.push(...own.flatMap(stretchesOf))
     if (gaps.length < limit) break
   }
-  return (key, at) => stretches.some((one) => one.key === key && one.from <= at && at <= one.to)
+  return (key, at, writtenAt) =>
+    stretches.some(
+      (one) => one.key === key && one.from <= at && at <= one.to && writtenAt < one.writtenBefore,
+    )
 }
 
 function stretchesOf(gap: Entity): readonly Stretch[] {
@@ -53,7 +58,10 @@ function stretchesOf(gap: Entity): readonly Stretch[] {
     return isObject(value) ? value['@value'] : value
   }
   const [name, dataset = ''] = [told('gapAttribute'), told('gapDataset')]
-  const [from, to] = [told('gapFrom'), told('gapTo')].map((time) => dateTimeToMs(String(time)))
+  const [from, to, writtenBefore = Number.POSITIVE_INFINITY] = ['gapFrom', 'gapTo', 'writtenBefore'].map(
+    (time) => dateTimeToMs(String(told(time))),
+  )
   const isOne = typeof name === 'string' && typeof dataset === 'string' && reasons.has(told('reason'))
-  return isOne && from !== undefined && to !== undefined ? [{ key: keyOf(name, dataset), from, to }] : []
+  if (!isOne || from === undefined || to === undefined) return []
+  return [{ key: keyOf(name, dataset), from, to, writtenBefore }]
 }

@@ -19,6 +19,8 @@ export interface Loss {
   readonly to: number
   readonly count: number
   readonly reason: 'thinned' | 'budget'
+  /** Commit time (ms) before which all of it was written; left out in states that older versions kept. */
+  readonly writtenBefore?: number
 }
 
 /** Values in the order of their times. */
@@ -66,8 +68,8 @@ export interface Losses {
   begin(): void
   /** What is thinned goes up in slices that are long beside its periods. */
   leastSliceMs(level: Level): number
-  /** The slice has gone up: what it lost is part of the state. */
-  end(): void
+  /** The slice up to a commit time (ms) has gone up: what it lost is part of the state. */
+  end(writtenBefore: number): void
   /** What is to be told of a span that has gone up, which began at a commit time; `told` is to be called then. */
   gaps(began: number): { readonly steps: readonly Step[]; told(): void }
   /** Nobody is owed anything any more. */
@@ -95,8 +97,9 @@ export function createLosses(
       if (lost !== undefined) open.set(part.s, lost)
       return kept
     },
-    end() {
-      for (const [s, loss] of open) {
+    end(writtenBefore) {
+      for (const [s, lost] of open) {
+        const loss = { ...lost, writtenBefore }
         const of = `${s} ${loss.reason}`
         const before = state.losses[of]
         state.losses[of] = before === undefined ? loss : sumOf(before, loss)
@@ -129,4 +132,5 @@ const sumOf = (one: Loss, other: Loss): Loss => ({
   to: Math.max(one.to, other.to),
   count: one.count + other.count,
   reason: one.reason,
+  writtenBefore: Math.max(one.writtenBefore ?? 0, other.writtenBefore ?? 0),
 })

@@ -3,12 +3,11 @@
  * gateway tells these.
  */
 import { limits } from '#base/limits.ts'
-import type { HistoryDigests } from '#broker/digests.ts'
+import type { HistoryDigests, Observed } from '#broker/digests.ts'
 import type { Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Seen } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { type IsLetGo, letGoOf } from './let-go.ts'
@@ -161,7 +160,7 @@ export function createPastPhases(ports: PastPorts) {
         const span = { from, to: from + dayMs, upTo: stand.at }
         for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
-          const instances = some.filter(isSent)
+          const instances = some.filter(isSent).map(({ instance }) => instance)
           if (instances.length === 0) continue
           task.observations += instances.length
           const attributes = new Map([[name, instances]])
@@ -185,9 +184,9 @@ export function passOver(task: ReconcileTask): void {
 /** Which instances go: not what was let go, nor what is newer than what is current over there. */
 const sentBy =
   (isLetGo: IsLetGo, key: string, until = Number.POSITIVE_INFINITY) =>
-  ({ observedAt = '' }: AttributeInstance): boolean => {
+  ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean => {
     const at = dateTimeToMs(observedAt) ?? 0
-    return at <= until && !isLetGo(key, at)
+    return at <= until && !isLetGo(key, at, writtenAt)
   }
 
 const dayMs = 86_400_000

@@ -230,7 +230,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       const way = { deliver: fill, settle: ghosts.settle, hold: meetings.hold, breathe }
       const to = await fillSpan(span, sizes, { following, reading, losses, ...way })
       if (to === undefined) return
-      losses.end()
+      losses.end(to)
       span.from = to
       isUnsaved = true
       if (span.from < span.to) continue
