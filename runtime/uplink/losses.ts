@@ -70,8 +70,11 @@ export interface Losses {
   leastSliceMs(level: Level): number
   /** The slice up to a commit time (ms) has gone up: what it lost is part of the state. */
   end(writtenBefore: number): void
-  /** What is to be told of a span that has gone up, which began at a commit time; `told` is to be called then. */
-  gaps(began: number): { readonly steps: readonly Step[]; told(): void }
+  /**
+   * What is to be told of a span that has gone up, by the commit times at which its cut began and it ends; `told` is to be called
+   * then.
+   */
+  gaps(began: number, to: number): { readonly steps: readonly Step[]; told(): void }
   /** Nobody is owed anything any more. */
   close(): void
 }
@@ -107,12 +110,13 @@ export function createLosses(
       }
       open = new Map()
     },
-    gaps(began) {
+    gaps(began, to) {
       const own = Object.entries(state.losses).flatMap(([of, loss]) => {
         const s = Number.parseInt(of, 10)
         // Where the entity left no trace since, nobody can say whose it was.
         const stream = following.streamOf(s)
-        const id = `${prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}`
+        // Devices may tell the same times again: each span has gaps of its own.
+        const id = `${prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
         return [gapStep(id, { id: stream?.id, stream, alias, placing }, loss)]
       })
       const evicted = evictedGaps(ports, { prefix, alias, placing }, began)

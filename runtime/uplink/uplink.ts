@@ -234,7 +234,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       span.from = to
       isUnsaved = true
       if (span.from < span.to) continue
-      const gaps = losses.gaps(span.began)
+      const gaps = losses.gaps(span.began, span.to)
       for (const layer of layersOf(gaps.steps)) if (!(await fill(layer))) return
       gaps.told()
       if (gaps.steps.length > 0)
