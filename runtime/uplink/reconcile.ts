@@ -17,7 +17,7 @@ import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, staysOf, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts, idQuery } from './id-parts.ts'
-import { halvesOf, type Outcome } from './outcome.ts'
+import { halvesOf, later, type Outcome } from './outcome.ts'
 import type { Layer, Step } from './plan.ts'
 import type { Present } from './present.ts'
 import { type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
@@ -327,7 +327,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     )
     for (const part of idParts(graves, ({ id }) => id))
       if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
-    if (isLast) task.phase = (await centre.isSelvedge()) === true ? 'histories' : 'done'
+    if (isLast) {
+      const isKin = await ports.until(
+        async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),
+      )
+      if (isKin === undefined || isStopped(task)) return false
+      task.phase = isKin ? 'histories' : 'done'
+    }
     task.after = isLast ? 0 : last.n
     return true
   }

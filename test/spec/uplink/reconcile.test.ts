@@ -360,4 +360,36 @@ describe('an uplink that compares', () => {
     const ofOthers = async (n: number) => (await centre.get(`${entities}/urn:tank:${n}`)).status
     expect([await ofOthers(3), await ofOthers(4), await ofOthers(5)]).toEqual([200, 200, 404])
   }, 60_000)
+
+  it('compares histories, too, where the centre does not say for a while what it is', async () => {
+    setLimit('reconcileBucketsMax', 0)
+    const failing: Record<string, number> = {}
+    const way = await createLesserBroker(port, failing)
+    await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
+      notification: { endpoint: endpoint(way.url) },
+    })
+    await vi.waitFor(async () => {
+      expect(way.asked().length).toBeGreaterThan(0)
+      expect((await site.get(up)).json()).toMatchObject({ state: 'live' })
+    }, withinMs)
+    await site.close()
+    failing['/selvedge/v1/info'] = 503
+    site = await startGatewayInside(join(folders, 'site'))
+    await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
+    await send(centre, 'DELETE', `${temporal}/urn:tank:1/attrs/level`)
+    await send(site, 'POST', `${up}/reconcile`)
+    await vi.waitFor(
+      async () =>
+        expect((await site.get(up)).json()).toMatchObject({
+          reconcile: { phase: 'deleted' },
+          historyTrouble: expect.stringContaining('what it is'),
+        }),
+      withinMs,
+    )
+    delete failing['/selvedge/v1/info']
+    await expectSame()
+    await site.close()
+    await way.close()
+    site = await startGatewayInside(join(folders, 'site'))
+  }, 60_000)
 })
