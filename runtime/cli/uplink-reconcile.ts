@@ -6,7 +6,7 @@ import { GatewayError } from '#base/errors.ts'
 import { type Given, table } from './arguments.ts'
 import type { RunningGateway } from './running-gateway.ts'
 import { exitCodes } from './terminal.ts'
-import { call, counted, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
+import { call, counted, historyWaits, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
 
 interface ReconcileView {
   readonly phase: string
@@ -83,9 +83,14 @@ const isThrough = ({ reconcile: { phase } }: Reconciling): boolean => ['done', '
 const [soonMs, farEveryMs] = [1000, 10_000]
 
 /** What it does, or waits for; and how far it is. */
-function progressOf({ state, waitsFor, trouble, reconcile }: Reconciling): [what: string, far: string] {
+function progressOf(view: Reconciling): [what: string, far: string] {
+  const { state, waitsFor, historyWaitsFor, trouble, historyTrouble, reconcile } = view
   if (waitsFor !== undefined) return [`waits ${waits[waitsFor] ?? `for ${waitsFor}`}`, '']
   if (trouble !== undefined) return [`waits for the centre, which cannot be reached: ${trouble}`, '']
+  // It goes by the way of history.
+  if (historyWaitsFor !== undefined) return [`waits ${historyWaits}`, '']
+  if (historyTrouble !== undefined)
+    return [`waits for the centre, which fails at histories: ${historyTrouble}`, '']
   if (state === 'catching-up') return ['waits until what was not told yet has gone up', '']
   return [`compares (${reconcile.phase})`, `, ${counted(reconcile.compared, 'entity', 'entities')} so far`]
 }

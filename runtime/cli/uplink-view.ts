@@ -47,6 +47,9 @@ export const waits: Readonly<Record<string, string>> = {
   'bytes-per-day': 'for the next day (UTC): what may be sent today is sent',
 }
 
+/** The same of history alone. */
+export const historyWaits = 'for later today (UTC): the rest of the day is kept for current values'
+
 /** So many of something. */
 export const counted = (count = 0, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`

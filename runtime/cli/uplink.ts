@@ -9,7 +9,7 @@ import { findGateway, type RunningGateway } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 import { reconcileAll } from './uplink-reconcile.ts'
-import { call, counted, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
+import { call, counted, historyWaits, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
 
 interface TrialView {
   readonly result: 'works' | 'limited' | 'fails'
@@ -119,9 +119,7 @@ function statusText(one: UplinkView): string {
     `${one.id} to ${one.centre}: ${one.state}\n`,
     table([
       ...(waitsFor === undefined ? [] : [['Waits', waits[waitsFor] ?? waitsFor]]),
-      ...(historyWaitsFor === undefined
-        ? []
-        : [['History waits', 'for later today (UTC): the rest of the day is kept for current values']]),
+      ...(historyWaitsFor === undefined ? [] : [['History waits', historyWaits]]),
       ...(trouble === undefined ? [] : [['Trouble', `since ${one.troubleSince}: ${trouble}`]]),
       ...(historyTrouble === undefined
         ? []

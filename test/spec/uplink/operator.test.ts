@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
+import { createLesserBroker } from '#test/kit/lesser-broker.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -245,6 +246,20 @@ describe('an operator', () => {
       ['reconcile', '--cancel', '--dry-run'],
     ])
       expect((await said('uplink', ...flags)).code).toBe(64)
+  })
+
+  it('is told what a comparison waits for that holds up histories alone', async () => {
+    const failing = { '/selvedge/v1/digests': 503 }
+    const way = await createLesserBroker(Number(new URL(centre.httpUrl).port), failing)
+    const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
+    await uplink('urn:half', 'Half', {}, { notification: { endpoint: { uri: way.url, notifierInfo } } })
+    await create('Half', '1')
+    await vi.waitFor(async () => expect(await countThere('Half')).toBe(1), withinMs)
+    const { code, stderr } = await said('uplink', 'reconcile', 'urn:half', '--timeout', '5')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^urn:half: waits for the centre, which fails at histories: .*503/m)
+    await send('DELETE', '/ngsi-ld/v1/subscriptions/urn:half')
+    await way.close()
   })
 
   it('tests the way, and is told in words what is wrong with it', async () => {
