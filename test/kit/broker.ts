@@ -55,7 +55,9 @@ export interface OpenBroker {
   readonly owed: Delivery[]
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */
-  refuseNextGroup(error: GatewayError | undefined): void
+  refuseNextGroup(error: GatewayError): void
+  /** The same of all groups, until it is called without a reason. */
+  refuseGroups(error: GatewayError | undefined): void
   readonly writer: Writer
   /** Runs all upkeep that is due, after `ms` have passed. */
   upkeep(ms?: number): Promise<void>
@@ -90,11 +92,12 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   const logged: OpenBroker['logged'] = []
   let inside: Inside | undefined
   let refusal: GatewayError | undefined
+  let isRefusing = false
   const refusing: Writer = {
     ...writer,
     write(group, done) {
       const error = refusal
-      refusal = undefined
+      if (!isRefusing) refusal = undefined
       if (error === undefined) writer.write(group, done)
       else setImmediate(() => done(error, { chunks: 0, logBytes: 0 }))
     },
@@ -132,6 +135,10 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     logged,
     refuseNextGroup(error) {
       refusal = error
+    },
+    refuseGroups(error) {
+      refusal = error
+      isRefusing = error !== undefined
     },
     async upkeep(ms = ages) {
       clock.pass(ms)
