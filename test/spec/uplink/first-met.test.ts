@@ -2,46 +2,35 @@
  * A centre that was away when its uplink began is met before anything is told: that nothing was told before is known then, and
  * nothing is compared.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const withinMs = { timeout: 15_000, interval: 100 }
 
 describe('an uplink that begins while the centre is away', () => {
-  let folders: string
-  let site: GatewayInside
-  let centre: GatewayInside
+  const pair = siteAndCentre()
   let proxy: FaultProxy
 
   const uplink = async (): Promise<{ trouble?: string; sent: number; reconcile?: object }> =>
-    (await site.get('/selvedge/v1/uplinks/urn:up')).json()
+    (await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()
 
   beforeEach(async () => {
     setLimit('reconcileNoteMs', 300)
-    folders = mkdtempSync(join(tmpdir(), 'selvedge-first-met-'))
-    ;[site, centre] = await Promise.all([
-      startGatewayInside(join(folders, 'site')),
-      startGatewayInside(join(folders, 'centre')),
-    ])
-    proxy = await createFaultProxy({ target: { host: '127.0.0.1', port: centre.httpPort! } })
+    proxy = await createFaultProxy({ target: { host: '127.0.0.1', port: pair.centre.httpPort! } })
   })
   afterEach(async () => {
     restoreLimits()
-    await Promise.all([site.close(), centre.close(), proxy.close()])
-    rmSync(folders, { recursive: true })
+    await proxy.close()
   })
 
   it('compares nothing when the centre is there', async () => {
     await proxy.set('refused')
     const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
-    await site.send('POST', entities, { id: 'urn:tank:1', type: 'Tank', level })
-    await site.send('POST', '/ngsi-ld/v1/subscriptions', {
+    await pair.site.send('POST', entities, { id: 'urn:tank:1', type: 'Tank', level })
+    await pair.site.send('POST', '/ngsi-ld/v1/subscriptions', {
       ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
       notification: {
         endpoint: {
@@ -53,7 +42,7 @@ describe('an uplink that begins while the centre is away', () => {
     await vi.waitFor(async () => expect((await uplink()).trouble).toBeDefined(), withinMs)
     await proxy.set('none')
     await vi.waitFor(
-      async () => expect((await centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
+      async () => expect((await pair.centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
       withinMs,
     )
     // It says more than once meanwhile how far it is.

@@ -2,13 +2,10 @@
  * What the budget of an uplink let go stays so when both ends are compared, as after a long cut: the centre was told of it by gaps,
  * and these stay true. Where a gap is deleted at the centre, what it told of goes up after all.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
-import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const up = '/selvedge/v1/uplinks/urn:up'
@@ -21,12 +18,10 @@ interface Status {
 }
 
 describe('what the budget let go', () => {
-  let folders: string
-  let site: GatewayInside
-  let centre: GatewayInside
+  const pair = siteAndCentre()
   let proxy: FaultProxy
 
-  const send = async (method: string, path: string, body?: unknown, to = site): Promise<void> => {
+  const send = async (method: string, path: string, body?: unknown, to = pair.site): Promise<void> => {
     const answer = await to.send(method, path, body)
     if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
   }
@@ -37,13 +32,13 @@ describe('what the budget let go', () => {
       observedAt: new Date(Date.UTC(2026, 0, 1, 0, 0, value)).toISOString().replace('.000', ''),
     },
   })
-  const status = async (): Promise<Status> => (await site.get(up)).json()
+  const status = async (): Promise<Status> => (await pair.site.get(up)).json()
   const gaps = async (): Promise<readonly { id: string; lost: number }[]> =>
-    (await centre.get(`${entities}?type=HistoryGap&options=keyValues`)).json()
+    (await pair.centre.get(`${entities}?type=HistoryGap&options=keyValues`)).json()
   const lost = async (): Promise<number> => (await gaps()).reduce((sum, gap) => sum + gap.lost, 0)
   const valuesThere = async (): Promise<number> => {
     const path = '/ngsi-ld/v1/temporal/entities/urn:tank:1?options=temporalValues&lastN=1000'
-    const { level: told }: { level: { values: unknown[] } } = (await centre.get(path)).json()
+    const { level: told }: { level: { values: unknown[] } } = (await pair.centre.get(path)).json()
     return told.values.length
   }
   const compared = (): Promise<Status['reconcile']> =>
@@ -70,7 +65,7 @@ describe('what the budget let go', () => {
       },
     })
     await vi.waitFor(
-      async () => expect((await centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
+      async () => expect((await pair.centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
       withinMs,
     )
   }
@@ -79,17 +74,11 @@ describe('what the budget let go', () => {
     setLimit('uplinkBudgetMs', 300)
     setLimit('uplinkMeasureMs', 100)
     setLimit('reconcileAfterMs', 1000)
-    folders = mkdtempSync(join(tmpdir(), 'selvedge-let-go-'))
-    ;[site, centre] = await Promise.all([
-      startGatewayInside(join(folders, 'site')),
-      startGatewayInside(join(folders, 'centre')),
-    ])
-    proxy = await createFaultProxy({ target: { host: '127.0.0.1', port: centre.httpPort! } })
+    proxy = await createFaultProxy({ target: { host: '127.0.0.1', port: pair.centre.httpPort! } })
   })
   afterEach(async () => {
     restoreLimits()
-    await Promise.all([site.close(), centre.close(), proxy.close()])
-    rmSync(folders, { recursive: true })
+    await proxy.close()
   })
 
   it('does not go up by a comparison, unless its gap is deleted', async () => {
@@ -117,17 +106,17 @@ describe('what the budget let go', () => {
     await send('POST', past, { level: [late] })
     await vi.waitFor(async () => expect(await valuesThere()).toBe(there + 1), withinMs)
     const { level: all } = (
-      await centre.get('/ngsi-ld/v1/temporal/entities/urn:tank:1?lastN=1000')
+      await pair.centre.get('/ngsi-ld/v1/temporal/entities/urn:tank:1?lastN=1000')
     ).json() as { level: readonly { value: number; instanceId: string }[] }
     const { instanceId } = all.find(({ value }) => value === late.value)!
-    await send('DELETE', `${past}/level/${instanceId}`, undefined, centre)
+    await send('DELETE', `${past}/level/${instanceId}`, undefined, pair.centre)
     expect(await valuesThere()).toBe(there)
     await send('POST', `${up}/reconcile`)
     await vi.waitFor(async () => expect((await status()).reconcile?.phase).toBe('done'), withinMs)
     expect(await compared()).toMatchObject({ reason: 'asked' })
     expect(await valuesThere()).toBe(there + 1)
 
-    for (const { id } of await gaps()) await send('DELETE', `${entities}/${id}`, undefined, centre)
+    for (const { id } of await gaps()) await send('DELETE', `${entities}/${id}`, undefined, pair.centre)
     await send('POST', `${up}/reconcile`)
     await vi.waitFor(async () => expect(await valuesThere()).toBe(count + 2), withinMs)
     expect(await compared()).toMatchObject({ reason: 'asked' })
