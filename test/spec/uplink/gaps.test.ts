@@ -67,13 +67,13 @@ describe('gaps of what the history here let go', () => {
     })
   const evicted = async (): Promise<number> =>
     Number(/selvedge_history_evicted_total(?:\{[^}]*\})? (\d+)/.exec((await site.get('/metrics')).text)?.[1])
-  /** Observes until all is gone that was there before, and some of what came since. */
+  /** Observes until all is gone that was there before, and of what came since more than an uplink has in hand (30,000 seen). */
   const untilEvicted = async (id: string): Promise<void> => {
     const before = told
     await vi.waitFor(
       async () => {
         await observe(id, 4)
-        expect(await evicted()).toBeGreaterThan(before + perRequest)
+        expect(await evicted()).toBeGreaterThan(before + 8 * perRequest)
       },
       { timeout: 60_000, interval: 500 },
     )
@@ -139,7 +139,7 @@ describe('gaps of what the history here let go', () => {
       const [from, to] = [gapFrom, gapTo].map((time) => Date.parse(time['@value'])) as [number, number]
       return missing.filter((at) => at >= from && at <= to)
     })
-    expect(within.map(({ length }) => length > perRequest)).toEqual([true, true])
+    expect(within.map(({ length }) => length > 0)).toEqual([true, true])
     expect(within.flat()).toHaveLength(missing.length)
     for (const [i, { lostAtMost }] of all.entries())
       expect(lostAtMost).toBeGreaterThanOrEqual(within[i]!.length)
