@@ -1,7 +1,7 @@
 /**
  * How tests run: six projects, told apart by place. Real files, sockets and processes, so every test file has a
- * process of its own (forks), two at a time. Nothing is aliased or mocked here: `#room/...` comes from the
- * `imports` of package.json, as it does when the product runs.
+ * process of its own (forks), three at a time, since many wait more than they work. Nothing is aliased or mocked
+ * here: `#room/...` comes from the `imports` of package.json, as it does when the product runs.
  */
 import { defineConfig } from 'vitest/config'
 import { summaryReporter } from './test/kit/summary-reporter.ts'
@@ -25,7 +25,7 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['node', 'module-sync'] } },
   test: {
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     reporters: ['default', summaryReporter()],
     coverage: { provider: 'v8', include: ['runtime/**/*.ts', 'firmware-bridges/**/*.ts', 'plugins/**/*.ts'] },
     projects: [
