@@ -235,10 +235,26 @@ function publishOn(
     }, ms)
     line.pending.add(settle)
     if (line.isGone) return settle(failure('reset', 'the connection was closed'))
-    line.client.publish(topic, body, { qos: wishes.qos }, (error) => {
-      settle(error == null ? { ok: true, status: 0 } : failure('protocol', error.message))
+    unpooled(() => {
+      line.client.publish(topic, body, { qos: wishes.qos }, (error) => {
+        settle(error == null ? { ok: true, status: 0 } : failure('protocol', error.message))
+      })
     })
   })
+}
+
+/**
+ * Small buffers get memory of their own meanwhile. The library keeps one for every length below 16,384 that a packet has had, for
+ * ever; of four bytes each, but in the pool that all share each holds 64 kB, a GB at last.
+ */
+function unpooled(action: () => void): void {
+  const { poolSize } = Buffer
+  Buffer.poolSize = 0
+  try {
+    action()
+  } finally {
+    Buffer.poolSize = poolSize
+  }
 }
 
 /** A number is the code of a CONNACK that refuses us. */

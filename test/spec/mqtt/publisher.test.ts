@@ -2,13 +2,14 @@
  * Notifications over MQTT (GS CIM 009, clause 7) against a real Mosquitto and our own broker: every quality of
  * service, both versions, users, and what is said of a broker that is away, refuses or cannot be trusted.
  */
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
+import { promisify } from 'node:util'
 import { connectAsync } from 'mqtt'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '#base/clock.ts'
@@ -116,6 +117,27 @@ describePeer('mosquitto', 'a Mosquitto with users', (path) => {
   })
 })
 
+const lengths = 400
+
+/** A process that publishes so many lengths and uses small buffers for others in between; prints how many bytes all that holds. */
+const ofManyLengths = `
+  import { systemClock } from '#base/clock.ts'
+  import { createPublisher } from '#mqtt/publisher.ts'
+  const publisher = createPublisher(systemClock, { allowsLoopback: true })
+  const send = (length) =>
+    publisher.send({ uri: process.argv[1], body: 'x'.repeat(length), mqtt: { version: 4, qos: 1 } })
+  await send(1)
+  gc()
+  const before = process.memoryUsage().arrayBuffers
+  for (let length = 200; length < 200 + ${lengths}; length++) {
+    for (let i = 0; i < 20; i++) Buffer.allocUnsafe(4000)
+    if (!(await send(length)).ok) throw new TypeError('it was not taken')
+  }
+  gc()
+  console.log(process.memoryUsage().arrayBuffers - before)
+  publisher.close()
+`
+
 describe('an MQTT notification', () => {
   it('goes to our own broker, which speaks MQTT 3.1.1 only', async () => {
     const file = temporaryDatabase()
@@ -125,6 +147,17 @@ describe('an MQTT notification', () => {
       expect(await endpoint.send(request(uri, { qos }))).toMatchObject({ ok: true })
     }
     expect(await endpoint.send(request(uri, { version: 5 }))).toMatchObject({ ok: false, kind: 'protocol' })
+    await broker.close()
+    file.remove()
+  })
+
+  it('leaves nothing behind of its length, though the library remembers each', async () => {
+    const file = temporaryDatabase()
+    const broker = await openBroker(file.file, {})
+    const flags = ['--expose-gc', '--input-type=module', '-e', ofManyLengths]
+    const uri = `mqtt://127.0.0.1:${broker.port}/told`
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, uri])
+    expect(Number(stdout)).toBeLessThan(lengths * 1024)
     await broker.close()
     file.remove()
   })
