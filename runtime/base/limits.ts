@@ -138,7 +138,7 @@ export const limits = underTrial({
     'Of what was evicted, about 6 MB on disk',
     'those untouched for longest become one sum',
   ),
-  streamsLiveMax: limit(50_000, 'streams', 'About 25 MB of live stream state', 'idle ones leave memory'),
+  streamsLiveMax: limit(50_000, 'streams', 'About 60 MB of live stream state', 'idle ones leave memory'),
   streamsMax: limit(4_000_000, 'streams', 'Numbers fit 22 bits of the chunk key', 'store.failed'),
   memoryExcessBytes: limit(8 * 1024 * 1024, 'bytes', 'What a quiet process keeps of a load', 'collected'),
   // NGSI-LD

@@ -51,14 +51,15 @@ export function createTemporalSearch(
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
+  async function pass({ goOn }: AggregateQuery): Promise<void> {
+    await breathe()
+    checkOpen(database)
+    goOn?.()
+  }
+
   async function aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> {
-    const pass = async (): Promise<void> => {
-      await breathe()
-      checkOpen(database)
-      query.goOn?.()
-    }
     for (let tries = 0; ; tries++) {
-      await pass()
+      await pass(query)
       const steps = aggregatesOf(aggregation, id, query)
       if (tries === triesMax) return atOnce(() => resultOf(steps))
       let step = atOnce(() => steps.next())
@@ -66,7 +67,7 @@ export function createTemporalSearch(
       while (step.done !== true && step.value) {
         // Most steps are shorter than it takes to ask.
         if (clock.monotonic() - begunAt >= turnMs / 5) {
-          await pass()
+          await pass(query)
           begunAt = clock.monotonic()
         }
         step = steps.next()
@@ -78,22 +79,31 @@ export function createTemporalSearch(
   return {
     aggregate,
     search(search, query) {
-      const pages = page<EntityHistory>(ports, search, query)
+      const pages = page<EntityHistory>(ports, search)
+      const fits = filterOf(ports, search, query)
       let step = pages.next()
       while (step.done !== true) {
         const id = step.value
-        step = pages.next(shown(atOnce(() => evolutionOf(ports, id, query))))
+        const found = fits?.(id) === false ? undefined : atOnce(() => evolutionOf(ports, id, query))
+        step = pages.next(shown(found))
       }
       return step.value
     },
     async searchAggregates(search, query) {
-      const pages = page<EntityAggregates>(ports, search, query)
+      const pages = page<EntityAggregates>(ports, search)
+      const fits = filterOf(ports, search, query)
+      const isMeant = async (id: string): Promise<boolean> => {
+        if (met.has(id)) return false
+        if (fits === undefined) return true
+        await pass(query)
+        return fits(id)
+      }
       // Who is deleted between two turns comes again, among those that were.
       const met = new Set<string>()
       let step = pages.next()
       while (step.done !== true) {
         const id = step.value
-        const found = met.has(id) ? undefined : shown(await aggregate(id, query))
+        const found = (await isMeant(id)) ? shown(await aggregate(id, query)) : undefined
         met.add(id)
         step = pages.next(found)
       }
@@ -123,18 +133,15 @@ const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown>
 
 /**
  * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. Asks for
- * what there is of one after the other.
+ * what there is of one after the other, where its values are what the filters ask for.
  */
 function* page<Found>(
   ports: TemporalSearchPorts,
-  { q, geo, limit, offset, count, ...search }: EntityQuery,
-  query: TemporalQuery,
+  { q: _q, geo: _geo, limit, offset, count, ...search }: EntityQuery,
 ): Generator<string, TemporalPage<Found>, Found | undefined> {
-  const fits = q === undefined && geo === undefined ? undefined : filterOf(ports, { q, geo }, query)
   const found: Found[] = []
   let seen = 0
   for (const id of candidates(ports, search)) {
-    if (fits?.(id) === false) continue
     const one = yield id
     if (one === undefined) continue
     if (seen >= offset && found.length < limit) found.push(one)
@@ -144,13 +151,14 @@ function* page<Found>(
   return { found, more: seen > offset + limit, count: count ? seen : undefined }
 }
 
-/** Whether the values that an entity had in the window, all at once, are what the filters ask for. */
+/** Whether the values that an entity had in the window, all at once, are what the filters ask for, where there are any. */
 function filterOf(
   ports: TemporalSearchPorts,
-  filters: Pick<EntityQuery, 'q' | 'geo'>,
+  { q, geo }: Pick<EntityQuery, 'q' | 'geo'>,
   query: TemporalQuery,
-): (id: string) => boolean {
-  const fits = compileSearch(filters)
+): ((id: string) => boolean) | undefined {
+  if (q === undefined && geo === undefined) return undefined
+  const fits = compileSearch({ q, geo })
   return (id) => {
     const past = pastOf(ports, id, query)
     return past !== undefined && fits(past.entity, past.times)

@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { AggregateQuery } from '#broker/types.ts'
 import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import {
   foldMs,
@@ -101,6 +102,22 @@ test('an entity that is deleted while a page is summed up is in it once', async 
   const { found, count: total } = await summing
   expect(found.map((one) => one.id).toSorted()).toEqual(ids)
   expect(total).toBe(ids.length)
+})
+
+test('others pass while entities are judged of which no value fits', async () => {
+  const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
+  for (const one of ids) {
+    await site.create(one)
+    await site.fold(one, startMs)
+  }
+  const q = parseQuery('level>1000000', (term) => term)
+  const search = { q, limit: 10, offset: 0, count: true }
+  let turns = 0
+  const goOn = (): void => void turns++
+  const query = { timeproperty: 'observedAt', limit: 10, ...each, goOn } as const
+  const { found, count: total } = await site.broker.temporal.searchAggregates(search, query)
+  expect({ found, total }).toEqual({ found: [], total: 0 })
+  expect(turns).toBe(ids.length)
 })
 
 test('whoever does not wait any longer is summed up nothing more for', async () => {
