@@ -21,8 +21,10 @@ export interface Backlog {
   volumes(from: number): readonly SpanVolume[]
   /** Bytes that history may grow by until something is removed that was committed at `from` or later. */
   roomBytes(from: number): number
-  /** Gaps behind a number, of what was committed at a time (ms) or later, in the order of their numbers. */
-  gapsBehind(g: number, since: number): readonly OwnedGapRow[]
+  /** Gaps behind a number, of what was committed at a time (ms) or later, in the order of their numbers: so many at most. */
+  gapsBehind(g: number, since: number, limit: number): readonly OwnedGapRow[]
+  /** Number of the gap that was touched longest ago, as far as it is no part of a sum; undefined where there is none. */
+  firstGap(): number | undefined
   /** What gaps beyond their ceiling became: one sum per reason, of nobody. */
   gapSums(): readonly GapRow[]
   /** Says since when (commit time, ms) something is not told; returns how that ends. */
@@ -62,6 +64,7 @@ export function createBacklog(
       return Math.max(0, free) + spans.bytesBefore(from)
     },
     gapsBehind: retained.gapsBehind,
+    firstGap: retained.firstGap,
     gapSums: retained.gapSums,
     owe: owed.add,
   } satisfies Backlog)

@@ -113,8 +113,9 @@ export function createRetained(database: Database) {
   const oldestGaps = database.prepare<[number], { g: number }>(
     `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
   )
-  const gapsBehind = database.prepare<[number, number, number], OwnedGapRow>(
-    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?)) ORDER BY g`,
+  const gapsBehind = database.prepare<[number, number, number, number], OwnedGapRow>(
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?))
+     ORDER BY g LIMIT ?`,
   )
   const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
   return Object.freeze({
@@ -138,12 +139,15 @@ export function createRetained(database: Database) {
      * Records touched after a number was given, of what was committed at a time (ms) or later, in the order of their
      * numbers; records of restores by when these were.
      */
-    gapsBehind: (g: number, since: number) => gapsBehind.all(Math.max(0, g), since, since),
+    gapsBehind: (g: number, since: number, limit: number) =>
+      gapsBehind.all(Math.max(0, g), since, since, limit),
     /** What records beyond their ceiling became. */
     gapSums: () => gapSums.all(),
     lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
     gapCount: () => gapCount.get()!.count,
     lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),
+    /** Number of the record not touched for longest. */
+    firstGap: () => oldestGaps.get(1)?.g,
     /** Numbers of the records not touched for longest. */
     oldestGaps: (limit: number) => oldestGaps.all(limit).map(({ g }) => g),
   })

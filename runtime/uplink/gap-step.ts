@@ -16,6 +16,12 @@ export const gapType = 'HistoryGap'
 export const gapPrefix = (alias: string, uplink: string): string =>
   `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
 
+/** Gaps that go up together, a request's worth at most; `told` is to be called when they were taken: the state is behind them then. */
+export interface GapPage {
+  readonly steps: readonly Step[]
+  told(): void
+}
+
 interface Gap {
   readonly from: number
   readonly to: number

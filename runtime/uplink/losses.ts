@@ -3,15 +3,15 @@
  * that were, and what is told of them. Counts become part of the state together with the position behind their slice, so they
  * are right after a crash.
  */
+import { limits } from '#base/limits.ts'
 import type { Backlog } from '#broker/backlog.ts'
 import type { CommittedPart } from '#broker/committed-part.ts'
 import type { Following } from '#broker/following.ts'
 import type { Level } from './budget.ts'
 import { type EvictedPorts, evictedGaps } from './evicted.ts'
-import { gapPrefix, gapStep } from './gap-step.ts'
+import { type GapPage, gapPrefix, gapStep } from './gap-step.ts'
 import type { Placing } from './placing.ts'
-import type { Step } from './plan.ts'
-import { owedSince } from './state.ts'
+import { owedSince, type Telling } from './state.ts'
 
 /** What is missing of an attribute: times of the first and the last (ms), and how many. */
 export interface Loss {
@@ -59,7 +59,7 @@ function isKept(
 
 export interface LossesPorts extends EvictedPorts {
   readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
-  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapSums' | 'owe'>
+  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapSums' | 'firstGap' | 'owe'>
 }
 
 export interface Losses {
@@ -70,11 +70,8 @@ export interface Losses {
   leastSliceMs(level: Level): number
   /** The slice up to a commit time (ms) has gone up: what it lost is part of the state. */
   end(writtenBefore: number): void
-  /**
-   * What is to be told of a span that has gone up, by the commit times at which its cut began and it ends; `told` is to be called
-   * then.
-   */
-  gaps(began: number, to: number): { readonly steps: readonly Step[]; told(): void }
+  /** What is to be told of a span that has gone up, page by page; each is read when the one before it was told. */
+  gaps(telling: Telling): Iterable<GapPage>
   /** Nobody is owed anything any more. */
   close(): void
 }
@@ -84,9 +81,30 @@ export function createLosses(
   { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
 ): Losses {
   const { state, following } = ports
-  const prefix = gapPrefix(alias, uplink)
+  const rule = { prefix: gapPrefix(alias, uplink), alias, placing }
   const close = ports.backlog.owe(() => owedSince(state, following.since(state.position)))
   let open = new Map<number, Loss>()
+
+  function* ownGaps({ to }: Telling): Generator<GapPage> {
+    for (;;) {
+      const some = Object.entries(state.losses).slice(0, limits.uplinkEntitiesPerRequest.value)
+      if (some.length === 0) return
+      const steps = some.map(([of, loss]) => {
+        const s = Number.parseInt(of, 10)
+        // Where the entity left no trace since, nobody can say whose it was.
+        const stream = following.streamOf(s)
+        // Devices may tell the same times again: each span has gaps of its own.
+        const id = `${rule.prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
+        return gapStep(id, { id: stream?.id, stream, alias, placing }, loss)
+      })
+      yield {
+        steps,
+        told() {
+          for (const [of] of some) delete state.losses[of]
+        },
+      }
+    }
+  }
 
   return Object.freeze({
     close,
@@ -110,23 +128,9 @@ export function createLosses(
       }
       open = new Map()
     },
-    gaps(began, to) {
-      const own = Object.entries(state.losses).flatMap(([of, loss]) => {
-        const s = Number.parseInt(of, 10)
-        // Where the entity left no trace since, nobody can say whose it was.
-        const stream = following.streamOf(s)
-        // Devices may tell the same times again: each span has gaps of its own.
-        const id = `${prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
-        return [gapStep(id, { id: stream?.id, stream, alias, placing }, loss)]
-      })
-      const evicted = evictedGaps(ports, { prefix, alias, placing }, began)
-      return {
-        steps: [...own, ...evicted.steps],
-        told() {
-          state.losses = {}
-          evicted.told()
-        },
-      }
+    *gaps(telling) {
+      yield* ownGaps(telling)
+      yield* evictedGaps(ports, rule, telling)
     },
   } satisfies Losses)
 }

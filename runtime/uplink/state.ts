@@ -20,6 +20,22 @@ export interface Waiting {
   began?: number
 }
 
+/** What is missing of whom nobody can name; times are ms. */
+export interface Unnamed {
+  readonly from: number
+  readonly to: number
+  readonly count: number
+}
+
+/** A span of which all is there that goes up, while what is missing of it is told. It stays what it is until that is done. */
+export interface Telling {
+  /** Commit times (ms) at which its cut began, and at which it ends. */
+  readonly began: number
+  readonly to: number
+  /** What is to be told at last, by reason: of those gaps that are behind the position of `gap`. */
+  unnamed: { readonly [reason: string]: Unnamed }
+}
+
 export interface UplinkState {
   /** All of the log up to here went up, but for what `refresh` and `spans` still owe. */
   position: Position
@@ -29,6 +45,8 @@ export interface UplinkState {
   spans: Waiting[]
   /** What is decided of what waits behind the position, while nothing can be sent, in order; it becomes spans then. */
   ahead: readonly Portion[]
+  /** The last of these that is done, until what is missing of it is told, too. */
+  telling?: Telling | undefined
   /** What of these did not go up and is still to be told, by stream and reason. */
   losses: { [of: string]: Loss }
   /** What was refused, is not kept any more, and is still to be told, by what it is of. */
@@ -130,8 +148,8 @@ export function owe(state: UplinkState, from: number, to: number): void {
 }
 
 /** The commit time (ms) since which something is owed, where all behind the position is committed since then. */
-export const owedSince = ({ spans: [first] }: UplinkState, behind: number): number =>
-  Math.min(behind, first?.began ?? first?.from ?? behind)
+export const owedSince = ({ telling, spans: [first] }: UplinkState, behind: number): number =>
+  Math.min(behind, telling?.began ?? behind, first?.began ?? first?.from ?? behind)
 
 /** A state from its row. */
 export const readState = (text: string): UplinkState => {

@@ -46,7 +46,7 @@ export interface StatusPorts {
 export function statusOf({ following, centres, gate, link, measure, state }: StatusPorts): UplinkStatus {
   const trouble = link.trouble('live')
   const behind = following.position().n - state.position.n
-  const isCatchingUp = state.refresh !== undefined || state.spans.length > 0
+  const isCatchingUp = state.refresh !== undefined || state.spans.length > 0 || state.telling !== undefined
   const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
   const shut = gate.shut('live')
   const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'

@@ -4,7 +4,7 @@
  * what happened meanwhile, from the history itself, so a long cut holds nothing in memory. In each lane things go in
  * order, nothing is told as current that is older than what was told before, and what was not taken is not forgotten.
  */
-import { createBreath } from '#base/breath.ts'
+import { type Breath, createBreath } from '#base/breath.ts'
 import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -26,7 +26,7 @@ import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { createSending, type SendingPorts } from './sending.ts'
-import { owe, type UplinkState } from './state.ts'
+import { owe, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -218,9 +218,13 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     while (!isClosed) {
       isFilling = false
       const span = state.spans[0]
-      if (span === undefined || state.refresh !== undefined || following.isHeld()) {
-        const mayCompare = span === undefined && state.refresh === undefined && !following.isHeld()
-        if (mayCompare && (await comparing.portion())) isUnsaved = true
+      const mayFill = state.refresh === undefined && !following.isHeld()
+      if (mayFill && state.telling !== undefined) {
+        if (!(await tellGaps(state.telling, breathe))) return
+        continue
+      }
+      if (!mayFill || span === undefined) {
+        if (mayFill && (await comparing.portion())) isUnsaved = true
         await link.rest(limits.uplinkPollMs.value)
         continue
       }
@@ -234,14 +238,26 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       span.from = to
       isUnsaved = true
       if (span.from < span.to) continue
-      const gaps = losses.gaps(span.began, span.to)
-      for (const layer of layersOf(gaps.steps)) if (!(await fill(layer))) return
-      gaps.told()
-      if (gaps.steps.length > 0)
-        log.warn('uplink.evicted', { uplink: id, gaps: gaps.steps.length, observations: counts.evicted })
-      if (span.from >= span.to) state.spans.splice(state.spans.indexOf(span), 1)
-      isUnsaved = true
+      state.spans.splice(state.spans.indexOf(span), 1)
+      state.telling = { began: span.began, to: span.to, unnamed: {} }
     }
+  }
+
+  /** Tells what is missing of a span that has gone up, a request's worth at a time. False when the uplink was closed meanwhile. */
+  async function tellGaps(telling: Telling, breathe: Breath): Promise<boolean> {
+    // By the end of the span gaps are known when they are told again: so it is on disk before the first of them is sent.
+    await keep(true)
+    let gaps = 0
+    for (const { steps, told } of losses.gaps(telling)) {
+      for (const layer of layersOf(steps)) if (!(await fill(layer))) return false
+      told()
+      isUnsaved = true
+      gaps += steps.length
+      await breathe()
+    }
+    if (gaps > 0) log.warn('uplink.evicted', { uplink: id, gaps, observations: counts.evicted })
+    state.telling = undefined
+    return true
   }
 
   /** Puts the state on disk: at once when it is the last for now, else where it changed and at most once a second. */

@@ -3,13 +3,15 @@
  * those that are not selected.
  */
 import { expect, test } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { dayMs, type HistorySite, megabyte, perFold, sitesOfFile, startMs } from '#test/kit/history-site.ts'
-import { evictedGaps } from '#uplink/evicted.ts'
+import { type EvictedPorts, evictedGaps } from '#uplink/evicted.ts'
 import { createPlacing } from '#uplink/placing.ts'
+import type { Step } from '#uplink/plan.ts'
 import { selectionOf } from '#uplink/selection.ts'
-import { newState } from '#uplink/state.ts'
+import { newState, readState, type Telling, type UplinkState } from '#uplink/state.ts'
 
 const { temporaryFolder, openSite } = sitesOfFile()
 const gone = 'urn:Store:gone'
@@ -40,19 +42,29 @@ interface Told {
   readonly atMost: unknown
 }
 
+const rule = { prefix: 'urn:gap', alias: 'site', placing: createPlacing(undefined) }
+const newTelling = (): Telling => ({ began: 0, to: 1, unnamed: {} })
+const portsOf = (site: HistorySite, state: UplinkState, selected: object = {}): EvictedPorts => ({
+  ...{ state, following: site.following, backlog: site.retained },
+  selection: selectionOf({
+    notification: { endpoint: { uri: 'http://centre' } },
+    ...selected,
+  } as unknown as Subscription),
+})
+
+/** All that is told when each page is taken at once. */
+function stepsBy(ports: EvictedPorts, telling: Telling): readonly Step[] {
+  const steps: Step[] = []
+  for (const page of evictedGaps(ports, rule, telling)) {
+    steps.push(...page.steps)
+    page.told()
+  }
+  return steps
+}
+
 function toldBy(site: HistorySite, selected: object): readonly Told[] {
-  const subscription = { notification: { endpoint: { uri: 'http://centre' } }, ...selected }
-  const { steps } = evictedGaps(
-    {
-      state: newState({ n: 0, at: 0 }, undefined),
-      following: site.following,
-      backlog: site.retained,
-      selection: selectionOf(subscription as Subscription),
-    },
-    { prefix: 'urn:gap', alias: 'site', placing: createPlacing(undefined) },
-    0,
-  )
-  return steps.flatMap((step) => {
+  const ports = portsOf(site, newState({ n: 0, at: 0 }, undefined), selected)
+  return stepsBy(ports, newTelling()).flatMap((step) => {
     if (step.kind !== 'put') return []
     const instance = (name: string) => step.attributes.get(name)?.[0]
     return {
@@ -78,4 +90,76 @@ test('gaps name whose history it was, though nothing else is left of it', async 
   // Nobody knows any more whether it was selected.
   const byValue = toldBy(site, { ...types('Store'), scopeQ: parseScopeQuery('/nowhere') })
   expect(byValue.map(({ of }) => of)).toEqual([undefined])
+})
+
+/** Records of what went of entities of which nothing else is left: so many that have an owner, and of each fifth nobody knows whose. */
+async function siteWithGaps(count: number): Promise<HistorySite> {
+  const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
+  await site.door.commit((stage) => {
+    for (let g = 1; g <= count; g++) {
+      const rid = 1_000_000 + g
+      stage.write(
+        'gap.insert',
+        g,
+        0,
+        rid,
+        0,
+        startMs + g,
+        startMs + g,
+        1,
+        startMs,
+        'age',
+        startMs + g,
+        startMs,
+      )
+      if (g % 5 === 0) continue
+      const doc = JSON.stringify({ id: `urn:Store:${g}`, type: 'Store' })
+      stage.write('tombstone.insert', g, `urn:Store:${g}`, rid, startMs, doc, null, null)
+      stage.write('gap.own', g, rid)
+      stage.write('tombstone.delete', g)
+    }
+  })
+  return site
+}
+
+test('gaps are read, told and forgotten a request at a time, and go on where they were after a crash', async () => {
+  const count = 2100
+  const site = await siteWithGaps(count)
+  const most = limits.uplinkEntitiesPerRequest.value
+  const asked: number[] = []
+  const backlog = {
+    ...site.retained,
+    gapsBehind: (...[g, since, limit]: Parameters<typeof site.retained.gapsBehind>) => {
+      const rows = site.retained.gapsBehind(g, since, limit)
+      asked.push(rows.length)
+      return rows
+    },
+  }
+  let state = newState({ n: 0, at: 0 }, undefined)
+  let telling = newTelling()
+  const taken = new Map<string, number>()
+  let pages = 0
+  for (let isDone = false; !isDone; ) {
+    isDone = true
+    let onDisk = JSON.stringify({ ...state, telling })
+    for (const { steps, told } of evictedGaps({ ...portsOf(site, state), backlog }, rule, telling)) {
+      expect(steps.length).toBeLessThanOrEqual(most)
+      expect(asked.length).toBeLessThanOrEqual(++pages)
+      for (const { entity, ...step } of steps) {
+        const lost = (step as unknown as { attributes: Map<string, { value: number }[]> }).attributes
+        taken.set(entity.id, lost.get('lostAtMost')![0]!.value)
+      }
+      // Each third page is taken, and that is forgotten.
+      if (pages % 3 === 0) {
+        ;({ telling = newTelling(), ...state } = readState(onDisk))
+        isDone = false
+        break
+      }
+      told()
+      onDisk = JSON.stringify({ ...state, telling })
+    }
+  }
+  expect(asked.every((rows) => rows <= most)).toBe(true)
+  expect(taken.size).toBe(count - count / 5 + 1)
+  expect([...taken.values()].reduce((sum, one) => sum + one, 0)).toBe(count)
 })
