@@ -3,7 +3,7 @@
  * that show it, and the tests of the ETSI suite that do not pass, each with the reason.
  */
 import { clauses } from '#test/spec/ngsi-ld/clauses.ts'
-import { answeredOtherwise } from '#test/spec/ngsi-ld/etsi-suite.ts'
+import { answeredOtherwise, testsOfOurHalf } from '#test/spec/ngsi-ld/etsi-suite.ts'
 
 export function compatPage(): string {
   const rows = clauses.map(({ clause, title, state, tests, note }) => {
@@ -13,6 +13,7 @@ export function compatPage(): string {
   const against = answeredOtherwise.map(
     ({ test, clause, kind, why }) => `| ${test} | ${clause} | ${kind} | ${why} |`,
   )
+  const failing = answeredOtherwise.flatMap(({ test }) => test.split(', ')).length
   const built = clauses.filter(({ state }) => state === 'done').length
   return `# NGSI-LD, clause by clause
 
@@ -28,8 +29,10 @@ ${rows.join('\n')}
 
 ## Tests of the ETSI suite that do not pass
 
-Of our half of the suite. *standard*: what the test expects, or sends, contradicts the text of the clause. *test*: it cannot
-pass, whatever is answered. *choice*: the text allows what it expects, too. *internet*: it asks for a host there.
+Of our half of the suite, ${testsOfOurHalf} tests: ${testsOfOurHalf - failing} pass, with a fresh gateway for each folder, profile 1.9 and
+\`history.instancesPerAnswer: 30\`, which the suite expects. *standard*: what the test expects, or sends, contradicts the text
+of the clause. *test*: it cannot pass, whatever is answered. *choice*: the text allows what it expects, too. *internet*: it
+asks for a host there.
 
 | Test | Clause | Kind | Why |
 | --- | --- | --- | --- |

@@ -55,7 +55,10 @@ export interface ContextLibrary {
   fetch(url: string): Promise<Json>
   /** What is kept, the longest unfetched first. */
   kept(): readonly KeptContext[]
-  /** Gets a kept document anew, whatever its age; it stays as it is when that fails. @throws as fetch does. */
+  /**
+   * Gets a kept document anew, whatever its age; it stays as it is when that fails [NGSI-LD 5.13.5.4].
+   * @throws ngsi-ld.context-not-available, also when what came is no context.
+   */
   reload(url: string): Promise<void>
   /** Lets go of a kept document. */
   forget(url: string): Promise<void>
@@ -159,7 +162,9 @@ export function createContextLibrary(
     fetch: obtain,
     kept: () => [...kept].map(([url, { fetched, expires }]) => ({ url, fetched, expires })),
     async reload(url) {
-      await (underWay.get(url) ?? start(url))
+      await (underWay.get(url) ?? start(url)).catch((thrown: unknown) => {
+        throw notAvailable(url, thrown)
+      })
       ports.onChange(url)
     },
     async forget(url) {

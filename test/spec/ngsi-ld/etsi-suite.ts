@@ -1,3 +1,6 @@
+/** How many tests our half of the ETSI suite has; docs/compat.md takes from them those that do not pass. */
+export const testsOfOurHalf = 523
+
 /**
  * Tests of the ETSI suite that do not pass, each with the reason; docs/compat.md tells them. standard: what they expect,
  * or send, contradicts the text of the clause. test: they cannot pass whatever is answered. choice: the text allows what
@@ -27,7 +30,7 @@ export const answeredOtherwise: readonly AnsweredOtherwise[] = [
     test: '050_04, 051_03, 053_07',
     kind: 'internet',
     clause: '5.13',
-    why: 'Uses contexts of sites on the Internet; without it, as when this was measured, there is 504 where one of them is new.',
+    why: 'Uses contexts of sites on the Internet; without it, as when this was measured, there is 504 where one of them is new. Passes where others are served in their place.',
   },
   {
     test: '053_05',
@@ -39,13 +42,13 @@ export const answeredOtherwise: readonly AnsweredOtherwise[] = [
     test: '053_06',
     kind: 'test',
     clause: '5.13.4',
-    why: 'Uses the address of the test before it twice over, and counts three uses of a context that two requests used.',
+    why: 'Uses the address of the test before it twice over, so that nobody has the context that it asks for. Passes when it is run alone.',
   },
   {
     test: '037_08_01',
-    kind: 'standard',
-    clause: '5.10.2',
-    why: 'Expects information of a registration that does not match the query; only what matches is shown.',
+    kind: 'choice',
+    clause: '5.10.2.5',
+    why: 'Expects all information of a registration, also what does not match the query. The clause recommends that only what matches is shown.',
   },
   {
     test: '038_08_03',
