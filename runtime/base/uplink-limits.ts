@@ -86,6 +86,12 @@ export const uplinkLimits = {
     'Of the bytes of a day: what of it is still to come is kept for live values',
     'history waits for later that day',
   ),
+  uplinkDayLeastBytes: limit(
+    4096,
+    'bytes',
+    'Sent each day by each lane, and one request after it, however few bytes a day has',
+    'waits for the next day',
+  ),
   uplinkSaveMs: limit(
     1000,
     'ms',

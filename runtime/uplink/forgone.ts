@@ -20,6 +20,8 @@ export interface Forgone {
   readonly from: number
   readonly to: number
   readonly count: number
+  /** Time (ms) and number of the refusal that it began with; left out in states that older versions kept. */
+  readonly since?: string
 }
 
 export interface ForgoneRule {
@@ -37,8 +39,9 @@ export function forgo(state: UplinkState, gone: readonly LetGo[]): UplinkState {
       const hasRoom =
         named in state.forgone || Object.keys(state.forgone).length < limits.uplinkForgoneMax.value
       const key = hasRoom ? named : ''
-      const { from, to, count } = lost
-      const known = state.forgone[key] ?? (hasRoom ? { ...lost, count: 0 } : { from, to, count: 0 })
+      const { from, to, count, since } = lost
+      const known =
+        state.forgone[key] ?? (hasRoom ? { ...lost, count: 0 } : { from, to, count: 0, since: since! })
       state.forgone[key] = {
         ...known,
         ...{ from: Math.min(known.from, from), to: Math.max(known.to, to), count: known.count + count },
@@ -48,12 +51,13 @@ export function forgo(state: UplinkState, gone: readonly LetGo[]): UplinkState {
   return state
 }
 
-function forgoneOf({ entity: { id }, attributes, at }: LetGo): readonly Forgone[] {
-  if (attributes === undefined) return [{ id, from: at, to: at, count: 1 }]
+function forgoneOf({ entity: { id }, attributes, at, q }: LetGo): readonly Forgone[] {
+  const since = `${at}-${q}`
+  if (attributes === undefined) return [{ id, from: at, to: at, count: 1, since }]
   return Object.entries(attributes).flatMap(([name, instances]) =>
     instances.map(({ observedAt = '', datasetId: dataset = '' }): Forgone => {
       const time = dateTimeToMs(observedAt) ?? at
-      return { id, name, dataset, from: time, to: time, count: 1 }
+      return { id, name, dataset, from: time, to: time, count: 1, since }
     }),
   )
 }
@@ -65,11 +69,12 @@ export function forgoneGaps(
 ): { readonly steps: readonly Step[]; told(): void } {
   const open = Object.entries(state.forgone)
   const prefix = gapPrefix(alias, uplink)
-  const steps = open.map(([key, { id, name, dataset = '', from, to, count }]) => {
+  const steps = open.map(([key, { id, name, dataset = '', from, to, count, since = from }]) => {
     const stream = name === undefined ? undefined : { name, dataset }
     const gap = { from, to, count, reason: 'refused', atMost: true }
     return gapStep(
-      `${prefix}:refused-${hash('sha1', key).slice(0, 12)}-${from}`,
+      // What is lost of the same later, at the same time even, is another gap; what grows is the same one.
+      `${prefix}:refused-${hash('sha1', key).slice(0, 12)}-${since}`,
       { id, stream, alias, placing },
       gap,
     )
@@ -77,7 +82,7 @@ export function forgoneGaps(
   return {
     steps,
     told() {
-      // What grew while it was told is told again, by the same gap where it began at the same time.
+      // What grew while it was told is told again, by the same gap.
       for (const [key, one] of open) if (state.forgone[key] === one) delete state.forgone[key]
     },
   }

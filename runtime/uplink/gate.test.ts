@@ -1,5 +1,6 @@
-/** The bytes of a day: none goes beyond them, and history leaves a share to what is live, which shrinks as the day goes by. */
+/** The bytes of a day: none goes beyond them but for a little by each lane, and history leaves a share to what is live, which shrinks as the day goes by. */
 import { expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import type { PeerRequest } from '#federation/peer.ts'
 import { createGate } from './gate.ts'
 import { createLink } from './link.ts'
@@ -85,9 +86,23 @@ it('history has what is left towards the end of the day, and all begins anew wit
   close()
 })
 
-it('what is more than a day may have goes at its beginning, alone', async () => {
-  const { gate, send, close } = gateAt(day, 100)
-  expect(await send('live')).toBe(1)
-  expect(gate.shut('live')).toBe('bytes-per-day')
-  close()
-})
+it.each([
+  ['live', 'backfill'],
+  ['backfill', 'live'],
+] as const)(
+  'of %s something goes each day, however few bytes it has and whatever %s took',
+  async (lane, other) => {
+    const { gate, state, send, at, close } = gateAt(day + 6 * hour, 3000)
+    for (const days of [0, 1, 2]) {
+      at(day + days * 24 * hour + 6 * hour)
+      await send(other)
+      const before = state.day.bytes
+      const sent = await send(lane)
+      expect(sent).toBeGreaterThan(0)
+      expect(gate.shut(lane)).toBe('bytes-per-day')
+      // No more than the least and one request.
+      expect(state.day.bytes - before).toBeLessThan(limits.uplinkDayLeastBytes.value + 1200)
+    }
+    close()
+  },
+)

@@ -1,6 +1,6 @@
 /**
  * Whether and how fast an uplink may use its way now: pauses, windows, bytes of the day, and the pace of its lanes. No day has
- * more bytes than are allowed, and history takes none of those that what is live may still need. What
+ * more bytes than are allowed, but for a little by each lane, and history takes none of those that what is live may still need. What
  * was sent is counted here as it was handed to the connection, packed and with its headers, and the day's sum is part of
  * the state, so it survives a restart. Every request of the uplink goes through here.
  */
@@ -52,13 +52,15 @@ export function createGate(
 
   /**
    * Whether a day has room for so many bytes by a lane: history leaves a share to what is live, evenly spread over the rest of the
-   * day. What is more than a day may have goes alone, at its beginning.
+   * day. A little goes each day by each lane, and one request after it, so that a day that is too small for what there is to tell, or
+   * for what the other lane tells, ends nothing for ever.
    */
   function hasRoom(lane: Lane, bytes: number): boolean {
     const spent = spentToday()
+    if (bytesPerDay === undefined || (state.day[lane] ?? 0) < limits.uplinkDayLeastBytes.value) return true
     const restOfDay = 1 - (clock.now() % dayMs) / dayMs
     const reserved = lane === 'live' ? 0 : (limits.uplinkDayReservePercent.value / 100) * restOfDay
-    return spent === 0 || bytesPerDay === undefined || spent + bytes <= bytesPerDay * (1 - reserved)
+    return spent + bytes <= bytesPerDay * (1 - reserved)
   }
 
   function shut(lane: Lane): Shut | undefined {
@@ -80,6 +82,7 @@ export function createGate(
     }
     pace.spend(lane, 0, bytes)
     state.day.bytes += bytes
+    state.day[lane] = (state.day[lane] ?? 0) + bytes
   }
 
   const breadth = createBreadth(clock.monotonic)

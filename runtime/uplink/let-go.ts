@@ -4,6 +4,7 @@
  * goes up.
  */
 import { limits } from '#base/limits.ts'
+import type { Span } from '#broker/following.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject } from '#ngsi-ld/json.ts'
@@ -14,8 +15,11 @@ import { keyOf } from './reading.ts'
 import type { PastPorts } from './reconcile-past.ts'
 import type { Told } from './told.ts'
 
-/** Whether what an attribute instance (`name` or `name datasetId`) had at a time, and was written at another (ms), was let go. */
-export type IsLetGo = (key: string, at: number, writtenAt: number) => boolean
+/** What was let go of an attribute instance (`name` or `name datasetId`) within from <= ms < to. */
+export type LetGoWithin = (key: string, span: Span) => IsLetGo
+
+/** Whether what was observed at a time within, and was written at another (ms), was let go. */
+export type IsLetGo = (at: number, writtenAt: number) => boolean
 
 interface Stretch {
   readonly key: string
@@ -31,7 +35,7 @@ const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
 export async function letGoOf(
   id: string,
   { centre, told, alias, uplink }: Pick<PastPorts, 'told' | 'alias' | 'uplink'> & { readonly centre: Centre },
-): Promise<IsLetGo | undefined> {
+): Promise<LetGoWithin | undefined> {
   const q = encodeURIComponent(`gapOf=="${id}"`)
   const limit = limits.uplinkEntitiesPerRequest.value
   const stretches: Stretch[] = []
@@ -46,10 +50,13 @@ export async function letGoOf(
     stretches.push(...own.flatMap(stretchesOf))
     if (gaps.length < limit) break
   }
-  return (key, at, writtenAt) =>
-    stretches.some(
-      (one) => one.key === key && one.from <= at && at <= one.to && writtenAt < one.writtenBefore,
-    )
+  const byKey = Map.groupBy(stretches, ({ key }) => key)
+  return (key, span) => {
+    // Few of all cuts concern a day, and each of its values is looked up.
+    const some = (byKey.get(key) ?? []).filter(({ from, to }) => from < span.to && to >= span.from)
+    return (at, writtenAt) =>
+      some.some(({ from, to, writtenBefore }) => from <= at && at <= to && writtenAt < writtenBefore)
+  }
 }
 
 function stretchesOf(gap: Entity): readonly Stretch[] {

@@ -10,7 +10,7 @@ import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
 import type { Seen } from './absence.ts'
 import { idParts } from './id-parts.ts'
-import { type IsLetGo, letGoOf } from './let-go.ts'
+import { type IsLetGo, type LetGoWithin, letGoOf } from './let-go.ts'
 import { halvesOf } from './outcome.ts'
 import type { Head, Step } from './plan.ts'
 import type { Stand } from './present.ts'
@@ -140,7 +140,7 @@ export function createPastPhases(ports: PastPorts) {
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
     let stand: Stand | undefined
-    let isLetGo: IsLetGo | undefined
+    let letGo: LetGoWithin | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
       if (!reading.selection.takesAttribute(name)) continue
@@ -152,12 +152,12 @@ export function createPastPhases(ports: PastPorts) {
         if (isStopped(task)) return false
         stand ??= await tellOwed(head.id)
         if (stand === undefined) return false
-        isLetGo ??= await letGoOf(head.id, ports)
-        if (isLetGo === undefined) return false
-        const isSent = sentBy(isLetGo, key, stand.newest.get(key))
+        letGo ??= await letGoOf(head.id, ports)
+        if (letGo === undefined) return false
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
         // What was committed since may have a time that is still to be put right.
         const span = { from, to: from + dayMs, upTo: stand.at }
+        const isSent = sentBy(letGo(key, span), stand.newest.get(key))
         for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
           const instances = some.filter(isSent).map(({ instance }) => instance)
@@ -183,10 +183,10 @@ export function passOver(task: ReconcileTask): void {
 
 /** Which instances go: not what was let go, nor what is newer than what is current over there. */
 const sentBy =
-  (isLetGo: IsLetGo, key: string, until = Number.POSITIVE_INFINITY) =>
+  (isLetGo: IsLetGo, until = Number.POSITIVE_INFINITY) =>
   ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean => {
     const at = dateTimeToMs(observedAt) ?? 0
-    return at <= until && !isLetGo(key, at, writtenAt)
+    return at <= until && !isLetGo(at, writtenAt)
   }
 
 const dayMs = 86_400_000

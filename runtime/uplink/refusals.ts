@@ -38,6 +38,8 @@ export interface Refusals {
 
 /** Something that was refused and goes, and when (ms) it was refused. */
 export interface LetGo {
+  /** The number that it was given; no other one has it. */
+  readonly q: number
   readonly entity: Step['entity']
   /** What it told; left out where something was to go. */
   readonly attributes?: Readonly<Record<string, readonly AttributeInstance[]>>
@@ -72,7 +74,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
         step: rows.find((row) => row.q === q)!.text,
         at: clock.now(),
       }
-      return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at }
+      return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at, q }
     })
     const state = lost.length === 0 ? undefined : JSON.stringify(onLetGo(lost))
     await door.commit((stage) => {

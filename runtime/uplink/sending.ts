@@ -70,10 +70,14 @@ export function createSending(ports: SendingPorts): Sending {
     onChanged()
   }
 
+  /** Who was away until now says how far it is before it is told anything. */
+  async function meet(): Promise<void> {
+    if (counts.sent + counts.past === 0) await ports.look()
+  }
+
   async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
     while (await link.ready(lane)) {
-      // Who was away until now says how far it is before it is told anything.
-      if (counts.sent + counts.past === 0) await ports.look()
+      await meet()
       const outcome = await centres[lane].send(layer)
       if (outcome.kind === 'done') {
         link.succeeded(lane)
@@ -89,6 +93,7 @@ export function createSending(ports: SendingPorts): Sending {
   /** Sends what is past once, where that is taken now; else it is filled in. False when the uplink was closed meanwhile. */
   async function deliverPast(layer: Layer, dated: Span): Promise<boolean> {
     if (link.trouble('backfill') === undefined && (await link.ready('live'))) {
+      await meet()
       const outcome = await centres.live.send(layer)
       if (outcome.kind === 'done') {
         await taken('live', layer, outcome)

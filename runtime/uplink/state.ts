@@ -7,6 +7,7 @@ import type { Position } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Forgone } from './forgone.ts'
 import type { Loss } from './losses.ts'
+import type { Lane } from './pace.ts'
 import type { ReconcileTask } from './reconcile.ts'
 import type { Met } from './told.ts'
 
@@ -57,8 +58,8 @@ export interface UplinkState {
   summed?: { readonly [reason: string]: number }
   /** By a person, who alone ends it. */
   isPaused: boolean
-  /** Bytes that were sent on a UTC day. */
-  day: { date: string; bytes: number }
+  /** Bytes that were sent on a UTC day, and of these by each lane. */
+  day: { date: string; bytes: number } & { [lane in Lane]?: number }
   /** When (ms) something was taken last, and when it was not and why. */
   last: { success?: number; failure?: number; reason?: string }
   /** When this state came out of a backup, ms: what went up between may be unknown here. `selvedge restore` sets it. */
