@@ -32,13 +32,8 @@ export interface Contexts {
   resolve(local: Json, tenant?: string): Context | Promise<Context>
   /** @throws ngsi-ld.bad-request-data for what no context may say; documents that are not at hand are not looked at. */
   check(local: Json, tenant: string): void
-  /**
-   * How often a document was found in the storage [NGSI-LD 5.13.3.5], and when a request last used it, ms; since the
-   * start, or since it was fetched if that is later.
-   */
+  /** How often a document was used since it was stored, at most since the start, and when last, ms. */
   uses(url: string): ContextUses
-  /** Counts that a document was found for somebody who asks for it by name. */
-  found(url: string): void
   /** A hosted document is no more; whatever was made of it is forgotten. */
   dropped(id: string): void
   /** Documents fetched from elsewhere, which all tenants share: they are facts of the outside. */
@@ -72,8 +67,7 @@ const lookAgainMs = 60_000
 export function createContexts(ports: ContextsPorts, settings: { readonly core: Context }): Contexts {
   const { core } = settings
   const compiled = new Map<string, Compiled>()
-  /** Of each document, without what is counted by the compiled contexts that are made of it. */
-  const counted = new Map<string, { readonly hits: number; readonly last: number }>()
+  const earlier = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
     { ...ports, onChange: (changed) => release((url) => url === changed) },
     new Map([[platformContextPath, platformContextDocument]]),
@@ -86,29 +80,22 @@ export function createContexts(ports: ContextsPorts, settings: { readonly core: 
   const leave = (key: string): void => {
     const { urls, hits, usedAt } = compiled.get(key)!
     compiled.delete(key)
-    for (const url of urls) count(url, hits, usedAt)
-  }
-
-  const count = (url: string, hits: number, last: number): void => {
-    const name = nameOf(url)
-    const before = counted.get(name)
-    counted.delete(name)
-    counted.set(name, { hits: (before?.hits ?? 0) + hits, last: Math.max(before?.last ?? 0, last) })
-    if (counted.size > 4 * limits.contextsCachedMax.value) counted.delete(counted.keys().next().value!)
+    for (const name of urls.map(nameOf)) {
+      const before = earlier.get(name)
+      earlier.delete(name)
+      earlier.set(name, { hits: (before?.hits ?? 0) + hits, last: Math.max(before?.last ?? 0, usedAt) })
+    }
+    while (earlier.size > 4 * limits.contextsCachedMax.value) earlier.delete(earlier.keys().next().value!)
   }
 
   const keep = (key: string, context: Context, shelf: Shelf): Context => {
-    const now = ports.clock.now()
     const urls = shelf.urls()
-    for (const url of urls) {
-      // What had to be fetched was not found: it is counted from now on, also where it had been here before.
-      if (shelf.wasFetched(url)) counted.delete(nameOf(url))
-      count(url, shelf.wasFetched(url) ? 0 : 1, now)
-    }
+    // What had to be fetched is stored anew, also where it had been here before.
+    for (const url of shelf.fetched()) earlier.delete(nameOf(url))
     if (key.length > keyCharactersMax) return context
     if (compiled.size >= limits.contextsCachedMax.value) leave(compiled.keys().next().value!)
     const freshUntil = Math.min(...urls.map(library.freshUntil))
-    compiled.set(key, { context, urls, freshUntil, hits: 0, usedAt: now })
+    compiled.set(key, { context, urls, freshUntil, hits: 1, usedAt: ports.clock.now() })
     return context
   }
 
@@ -151,12 +138,11 @@ export function createContexts(ports: ContextsPorts, settings: { readonly core: 
     uses(url) {
       const name = nameOf(url)
       const users = [...compiled.values()].filter(({ urls }) => urls.some((used) => nameOf(used) === name))
-      const before = counted.get(name)
+      const before = earlier.get(name)
       const last = Math.max(before?.last ?? 0, ...users.map(({ usedAt }) => usedAt))
       const hits = users.reduce((sum, user) => sum + user.hits, before?.hits ?? 0)
       return { hits, last: last === 0 ? undefined : last }
     },
-    found: (url) => count(url, 1, 0),
     dropped: (id) => release((url) => hostedIdOf(url) === id),
     cached: { list: library.kept, reload: library.reload, forget: library.forget },
   } satisfies Contexts)
@@ -177,7 +163,7 @@ interface Shelf {
   find(url: string): Json | undefined
   fetch(url: string): Promise<void>
   urls(): readonly string[]
-  wasFetched(url: string): boolean
+  fetched(): Iterable<string>
 }
 
 function createShelf(library: ContextLibrary, hosted: (url: string) => Json | undefined): Shelf {
@@ -193,8 +179,8 @@ function createShelf(library: ContextLibrary, hosted: (url: string) => Json | un
       documents.set(url, await library.fetch(url))
       fetched.add(url)
     },
+    fetched: () => fetched,
     urls: () => [...documents.keys()],
-    wasFetched: (url) => fetched.has(url),
   }
 }
 

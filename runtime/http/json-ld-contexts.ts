@@ -65,7 +65,6 @@ export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }
   const serve = (c: HttpContext, ask: Ask): Response => {
     const wantsDetails = truthOf(ask.parameters, 'details') === true
     const found = find(c, ask.broker)
-    contexts.found(found.url)
     if (wantsDetails) return answers.data(ask, detailsOf(found, contexts.uses(found.url)))
     if (found.kind === 'Cached') throw notSupported(`${found.url} is only cached here; get it from there`)
     return answers.data(ask, ask.broker.hosted.document(found.localId), {

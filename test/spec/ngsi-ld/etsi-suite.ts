@@ -42,7 +42,7 @@ export const answeredOtherwise: readonly AnsweredOtherwise[] = [
     test: '053_06',
     kind: 'test',
     clause: '5.13.4',
-    why: 'Uses the address of the test before it twice over, so that nobody has the context that it asks for. Passes when it is run alone.',
+    why: 'Uses the address of the test before it twice over, and counts a second request with a cached context as two uses, where 053_04 counts a request with a hosted one as one.',
   },
   {
     test: '037_08_01',
