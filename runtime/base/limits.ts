@@ -76,6 +76,18 @@ export const limits = underTrial({
     'On pages of lists listed lately, per tenant; with what a page takes itself 128 kB',
     'the oldest page leaves',
   ),
+  knownColumnsBytes: limit(
+    8 * 1024 * 1024,
+    'bytes',
+    'Columns of the index that searches asked for, per tenant; an attribute of 100,000 entities takes 1.6 MB',
+    'the one longest not asked for leaves, and for the next 10,000 questions the tables answer for it',
+  ),
+  columnRowsPerSearch: limit(
+    2048,
+    'rows',
+    'Of a column that is not whole yet, half a millisecond with each question for it',
+    'the next question',
+  ),
   // Log, tail, chunks
   logBytesMax: limit(
     64 * 1024 * 1024,

@@ -67,9 +67,7 @@ export function distanceBounds(
   from: Position,
   [west, south, east, north]: Box,
 ): readonly [least: number, most: number] {
-  if (![west, east].every((x) => Math.abs(x) <= 180) || ![south, north].every((y) => Math.abs(y) <= 90)) {
-    return [0, Number.POSITIVE_INFINITY]
-  }
+  if (!(west >= -180 && east <= 180 && south >= -90 && north <= 90)) return [0, Number.POSITIVE_INFINITY]
   const middle = distanceMeters(from, [(west + east) / 2, (south + north) / 2])
   // From the middle to anywhere in the box: along a meridian, then along a parallel, which is never longer than so.
   const reach = ((east - west + north - south) / 2) * radians * earthRadiusMeters + roundingMeters

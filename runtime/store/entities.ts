@@ -4,6 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Database } from './database.ts'
+import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
 
 export const entityWrites = {
@@ -134,6 +135,8 @@ export function createEntities(database: Database) {
     },
     /** To be forgotten when types of entities were written, once that is on disk. */
     pages: createKnownPages(),
+    /** To be told what was written of index rows, once that is on disk. */
+    columns: createKnownColumns(database),
     /** The first rows behind a rid; they are not kept in memory. */
     behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
     lastRid: () => lastRid.get()?.rid ?? 0,

@@ -38,9 +38,12 @@ export interface JudgedEntity {
   times(): QueryTimes
 }
 
-export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral'> {
+export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral' | 'hasBoxes'> {
   readonly database: Database
-  readonly entities: Pick<Entities, 'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages'>
+  readonly entities: Pick<
+    Entities,
+    'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages' | 'columns' | 'lastPlace'
+  >
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
 }
@@ -75,21 +78,32 @@ const defaults: EntityQuerySettings = {
 
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
-  const { pages } = ports.entities
+  const { pages, columns } = ports.entities
+  /** At most `most` rows of arms that tell the same columns, and some more of those in memory. */
+  const rowsOf = (alike: readonly Arm[], most: number): readonly ArmRow[] => {
+    const known = alike.map(({ rids, part }): readonly ArmRow[] | undefined =>
+      rids === undefined ? part && columns.rows(part, most) : rids.map((rid) => [rid]),
+    )
+    const asked = alike.filter((_, i) => known[i] === undefined)
+    const told = asked.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(asked, most))
+    return [...told, ...known.flatMap((rows = []) => rows)]
+  }
 
   const sqlPorts: SqlPorts = {
     ...ports,
     hasSeveral: (name) => statements.number(severalStatement(name)) === 1,
+    hasBoxes: () => ports.entities.lastPlace() > 0,
   }
   const planPorts: PlanPorts = {
     selectiveRowsMax: settings.selectiveRowsMax,
     countRows(arms, most) {
-      const asked = arms.filter(({ rids }) => rids === undefined)
-      const listed = arms.reduce((sum, { rids }) => sum + (rids?.length ?? 0), 0)
-      return listed + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
+      const known = arms.map(({ rids, part }) => rids?.length ?? (part && columns.count(part)))
+      const asked = arms.filter((_, i) => known[i] === undefined)
+      const count = known.reduce<number>((sum, rows = 0) => sum + rows, 0)
+      return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
     },
     lookCloser(condition, most) {
-      const seen = lookAt(statements, condition, most)
+      const seen = lookAt(rowsOf, condition, most)
       return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
     },
   }
@@ -99,8 +113,14 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     if (plan.rids === undefined) return statements.numbers(ridsStatement(plan, { after, limit, offset }))
     const listed = plan.rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
-    const passing = (rids: readonly number[], most: number): readonly number[] =>
-      statements.numbers(passingStatement(rids, plan.filters, most))
+    const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
+    const asked = plan.filters.filter((_, i) => tests[i] === undefined)
+    const passing = (rids: readonly number[], most: number): readonly number[] => {
+      const left = rids.filter((rid) => tests.every((test) => test?.(rid) !== false))
+      return asked.length === 0
+        ? left.slice(0, most)
+        : statements.numbers(passingStatement(left, asked, most))
+    }
     return sifted(listed, passing, offset + limit).slice(offset)
   }
 
@@ -108,7 +128,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const rids = ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
-  const rowsOf = ({ rids, more }: ListedPage): EntityPage => ({ rows: ports.entities.byRids(rids), more })
+  const pageOf = ({ rids, more }: ListedPage): EntityPage => ({ rows: ports.entities.byRids(rids), more })
 
   /**
    * Goes through the candidates of a plan in order until `take` returns false. What selects too much and gives too
@@ -157,13 +177,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
   const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
     const known = pages.find(search, { limit, offset, after })
-    if (known !== undefined) return rowsOf(known)
+    if (known !== undefined) return pageOf(known)
     const conditions = compileConditions(search, sqlPorts)
     const plan = choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) {
       const listed = listPage(plan, after, limit, offset)
       pages.remember(search, { limit, offset, after }, listed)
-      return rowsOf(listed)
+      return pageOf(listed)
     }
     const rows: EntityRow[] = []
     let skipped = 0
@@ -173,7 +193,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return rows.length <= limit
     })
     if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
-    const { rows: others, more } = rowsOf(
+    const { rows: others, more } = pageOf(
       listPage(rest.plan, rest.after, limit - rows.length, offset - skipped),
     )
     return { rows: [...rows, ...others], more }
@@ -297,21 +317,19 @@ const noRids: ReadonlySet<number> = new Set()
 
 /** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
 function lookAt(
-  statements: Statements,
+  rowsOf: (alike: readonly Arm[], most: number) => readonly ArmRow[],
   { arms = [], look, armsExact: areExact }: Condition,
   most: number,
 ): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
   if (look === undefined) {
-    const listed = arms.flatMap((arm) => statements.numbers(armRowsStatement([arm], most + 1)))
+    const listed = arms.flatMap((arm) => rowsOf([arm], most + 1).map(([rid]) => rid))
     return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }
   }
   const sure: number[] = []
   const doubtful: number[] = []
   let left = most
-  const rowsOf = (alike: readonly Arm[]): readonly ArmRow[] =>
-    alike[0]!.rids?.map((rid) => [rid]) ?? statements.rows<ArmRow>(armRowsStatement(alike, left + 1))
   for (const alike of Map.groupBy(arms, ({ columns, rids }) => rids ?? columns).values()) {
-    const rows = rowsOf(alike)
+    const rows = rowsOf(alike, left + 1)
     if (rows.length > left) return undefined
     left -= rows.length
     for (const row of rows) {
@@ -330,7 +348,7 @@ function lookAt(
 function ascending(rids: readonly number[]): readonly number[] {
   const kept: number[] = []
   let last = -1
-  for (const rid of Float64Array.from(rids).sort()) {
+  for (const rid of new Float64Array(rids).sort()) {
     if (rid !== last) kept.push(rid)
     last = rid
   }
@@ -356,5 +374,3 @@ function createStatements(database: Database) {
     rows: <Row>(sql: Sql) => prepared('raw', sql).all(...sql.params) as Row[],
   })
 }
-
-type Statements = ReturnType<typeof createStatements>

@@ -69,7 +69,7 @@ export function asOfNow(
 }
 
 /** The rows of an arm, which say at their end whether their attribute has several values. */
-const withSeveral = (arm: Arm): Arm => ({
+const withSeveral = ({ part: _, ...arm }: Arm): Arm => ({
   ...arm,
   columns: `${arm.columns}, ${severalOfRow}`,
 })

@@ -33,14 +33,15 @@ export function boxOfCell(cell: number): Box {
 }
 
 /**
- * Ranges of cells, both ends included, that together hold every wanted position. `test` says of a box whether all,
- * none or (undefined) some of its positions are wanted.
+ * Ranges of cells, both ends included, that together hold every wanted position; all of those lie in the windows. `test` says
+ * of a box whether all, none or (undefined) some of its positions are wanted.
  */
 export function cellRanges(
+  windows: readonly Box[],
   test: (box: Box) => boolean | undefined,
 ): readonly (readonly [first: number, last: number])[] {
   const whole: Square[] = []
-  let cut: readonly Square[] = [{ x: 0, y: 0, size: parts }]
+  let cut = squaresAround(windows)
   while (cut.length > 0 && whole.length + cut.length <= squaresEnough) {
     const rest: Square[] = []
     for (const square of cut.flatMap(quarters)) {
@@ -59,6 +60,27 @@ interface Square {
   readonly y: number
   readonly size: number
 }
+
+/** Squares of one size that together hold the windows: four of them where there is one. */
+function squaresAround(windows: readonly Box[]): readonly Square[] {
+  const corners = windows.map(([west, south, east, north]) => [
+    column(within(west, 180)),
+    row(within(south, 90)),
+    column(within(east, 180)),
+    row(within(north, 90)),
+  ]) as unknown as Box[]
+  const widest = Math.max(...corners.map(([x0, y0, x1, y1]) => Math.max(x1 - x0, y1 - y0)))
+  // They are looked at by quarters.
+  const size = Math.max(2, 2 ** Math.ceil(Math.log2(widest + 1)))
+  const squares = new Map<number, Square>()
+  for (const [x0, y0, x1, y1] of corners) {
+    for (let x = x0 - (x0 % size); x <= x1; x += size)
+      for (let y = y0 - (y0 % size); y <= y1; y += size) squares.set(x * parts + y, { x, y, size })
+  }
+  return [...squares.values()]
+}
+
+const within = (degrees: number, bound: number): number => Math.max(-bound, Math.min(bound, degrees))
 
 function quarters({ x, y, size }: Square): readonly Square[] {
   const next = size / 2

@@ -23,11 +23,14 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
   if (name === undefined) return superset
   const fresh = ports.unwritten?.(geo.property, { ...noNumber, fits: compileGeometryTest(geo) })
   const test = compileBoxTest(geo)
-  const cells = cellRanges((box) => {
+  const cells = cellRanges(boxes, (box) => {
     const verdict = windowVerdict(box, boxes)
     return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
   })
-  const arms = [cellsArm(name, cells), ...boxes.map((box) => placeArm(name, box))]
+  const arms = [
+    cellsArm(name, cells),
+    ...(ports.hasBoxes?.() === false ? [] : boxes.map((box) => placeArm(name, box))),
+  ]
   const look = (row: ArmRow): boolean | undefined => {
     const box = boxOfRow(row)
     const verdict = box === undefined ? undefined : test(box)
@@ -57,6 +60,10 @@ function cellsArm(name: number, ranges: readonly (readonly [first: number, last:
     from: 'json_each(?) r CROSS JOIN scalar d',
     where: 'd.name = ? AND d.kind = ? AND d.value >= r.value ->> 0 AND d.value <= r.value ->> 1',
     params: [JSON.stringify(ranges), name, scalarKinds.cell],
+    part: {
+      column: { name, kind: scalarKinds.cell },
+      ranges: ranges.map(([low, high]) => ({ low, high })),
+    },
   }
 }
 

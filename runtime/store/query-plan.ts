@@ -5,13 +5,13 @@
  */
 import { scalarKinds } from './entity-index.ts'
 import type { Condition } from './query-sql.ts'
-import { type Arm, joined, listArm, type Sql } from './sql-text.ts'
+import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
 
 export interface Plan {
   readonly arms: readonly Arm[]
   /** True when every arm is in rid order already. */
   readonly ordered: boolean
-  readonly filters: readonly Sql[]
+  readonly filters: readonly Probe[]
   /** True when arms and filters decide alone. */
   readonly exact: boolean
   /** True when the arms together have few rows. */
@@ -115,7 +115,7 @@ function assemble(
   driver: (Condition & Partial<SeenCondition>) | undefined,
   mayBeSet: (condition: Condition) => boolean,
 ): Plan {
-  const filters: Sql[] = []
+  const filters: Probe[] = []
   let filtersExact = true
   for (const condition of conditions) {
     if (condition === driver) continue

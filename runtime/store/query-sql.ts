@@ -21,7 +21,7 @@ import { indexedTextMax, scalarKinds, scopeName } from './entity-index.ts'
 import { allFit, asOfNow, testOf, type Unwritten, type ValueTest } from './newer-values.ts'
 import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Look, type Probe, type Sql } from './sql-text.ts'
 
 export interface Condition {
   /** Together they list every rid that may satisfy; absent when no index can. */
@@ -30,7 +30,7 @@ export interface Condition {
   /** True when every arm lists ascending rids without repetition. */
   readonly ordered: boolean
   /** Asks d.rid; cheap. Absent when only the predicate knows. */
-  readonly probe?: Sql
+  readonly probe?: Probe
   readonly probeExact: boolean
   /** How selective such conditions tend to be; lower is counted first. */
   readonly rank: number
@@ -47,6 +47,8 @@ export interface SqlPorts {
   readonly unwritten?: (attribute: string, test: ValueTest) => Unwritten | undefined
   /** Whether some entity has several values of an attribute of this number; left out, one may have. */
   readonly hasSeveral?: (name: number) => boolean
+  /** Whether some entity is at a place that is no point; left out, one may be. */
+  readonly hasBoxes?: () => boolean
 }
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
@@ -126,11 +128,15 @@ function allOf(parts: readonly Condition[]): Condition {
     others.flatMap((part) => part.probe ?? []),
     ' AND ',
   )
-  const arms = base?.arms?.map((arm) => ({
-    ...arm,
-    where: asked.text === '' ? arm.where : `${arm.where} AND ${asked.text}`,
-    params: [...arm.params, ...asked.params],
-  }))
+  const arms =
+    asked.text === ''
+      ? base?.arms
+      : base?.arms?.map(({ columns, from, where, params }) => ({
+          ...(columns === undefined ? {} : { columns }),
+          from,
+          where: `${where} AND ${asked.text}`,
+          params: [...params, ...asked.params],
+        }))
   return {
     ...(arms === undefined ? {} : { arms }),
     armsExact: base?.armsExact === true && others.every((part) => part.probeExact),
@@ -226,7 +232,9 @@ function typeCondition(selection: TypeSelection, ports: SqlPorts): Condition {
   if (selection.kind === 'any') return unknown
   if (selection.kind === 'or') return anyOf(selection.parts.map((part) => typeCondition(part, ports)))
   if (selection.kind === 'and') return allOf(selection.parts.map((part) => typeCondition(part, ports)))
-  return keyCondition('entity_type', 'type', ports.nameOf(selection.name), ranks.type)
+  const type = ports.nameOf(selection.name)
+  const condition = keyCondition('entity_type', 'type', type, ranks.type)
+  return type === undefined ? never : { ...condition, probe: { ...condition.probe!, type } }
 }
 
 function existenceCondition(name: string, ports: SqlPorts): Condition {

@@ -6,6 +6,7 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } from '#ngsi-ld/query.ts'
 import { indexedPrefix, indexedText, indexedTextMax, scalarKinds } from './entity-index.ts'
+import type { NumberRange } from './number-pairs.ts'
 import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
 
 /** Rows of the arms say a value, but for those that only mark an attribute with several. */
@@ -32,8 +33,14 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
   }
   const kinds = [...new Set(spans.map((span) => span.kind))]
   const lists = kinds.map((kind) => {
-    const values = spans.filter((span) => span.kind === kind).map((span) => span.point!)
-    return { kind, text: `value IN (${values.map(() => '?').join()})`, params: values }
+    const alike = spans.filter((span) => span.kind === kind)
+    const text = `value IN (${alike.map(() => '?').join()})`
+    return {
+      kind,
+      text,
+      params: alike.map((span) => span.point!),
+      ranges: alike.flatMap(({ ranges }) => ranges),
+    }
   })
   const probes = lists.map(({ kind, text, params }) => ({
     text: `(SELECT 1 FROM scalar k WHERE k.name = ? AND k.kind = ? AND k.${text} AND k.rid = d.rid)`,
@@ -68,8 +75,12 @@ export function betweenArms(
     kind: from.kind,
     text: `${from.text} AND ${to.text}`,
     params: [...from.params, ...to.params],
+    ranges: from.ranges.map((range, i) => ({ ...to.ranges[i]!, low: range.low, lowOpen: range.lowOpen })),
   }
-  const several = { ...scalarArm(name, { kind: scalarKinds.several, text: '', params: [] }), columns: 'NULL' }
+  const several = {
+    ...scalarArm(name, { kind: scalarKinds.several, text: '', params: [], ranges: [] }),
+    columns: 'NULL',
+  }
   const exact = from.exact && to.exact
   return {
     arms: [scalarArm(name, range), several],
@@ -96,13 +107,14 @@ export function matchArms(term: QueryMatch, name: number): ScalarArms | undefine
   }
 }
 
-function scalarArm(name: number, { kind, ...values }: Sql & { readonly kind: number }): Arm {
+function scalarArm(name: number, { kind, ranges, ...values }: Omit<Span, 'exact'>): Arm {
   const where = values.text === '' ? '' : ` AND ${values.text}`
   return {
     columns: 'd.value',
     from: 'scalar d',
     where: `d.name = ? AND d.kind = ?${where}`,
     params: [name, kind, ...values.params],
+    ...(ranges.length === 0 ? {} : { part: { column: { name, kind }, ranges } }),
   }
 }
 
@@ -111,6 +123,8 @@ interface Span extends Sql {
   readonly exact: boolean
   /** The one value, when it is one. */
   readonly point?: number | string
+  /** The same of numbers; of texts none. */
+  readonly ranges: readonly NumberRange[]
 }
 
 /** An interval of values as a range of index rows; wider than it where the index is coarser than the comparison. */
@@ -166,8 +180,10 @@ function textSpan({ low, high, lowOpen, highOpen }: TextBounds, equality: boolea
 }
 
 function spanOfBounds(kind: number, { low, high, lowOpen, highOpen }: Bounds, exact: boolean): Span {
+  const range = { low: low ?? -Infinity, high: high ?? Infinity, lowOpen, highOpen }
+  const ranges = kind === scalarKinds.text ? [] : [range as NumberRange]
   if (low !== undefined && low === high)
-    return { kind, exact, point: low, text: 'd.value = ?', params: [low] }
+    return { kind, exact, point: low, text: 'd.value = ?', params: [low], ranges }
   const texts = [
     ...(low === undefined ? [] : [lowOpen === true ? 'd.value > ?' : 'd.value >= ?']),
     ...(high === undefined ? [] : [highOpen === true ? 'd.value < ?' : 'd.value <= ?']),
@@ -177,5 +193,6 @@ function spanOfBounds(kind: number, { low, high, lowOpen, highOpen }: Bounds, ex
     exact,
     text: texts.join(' AND '),
     params: [low, high].filter((bound) => bound !== undefined),
+    ranges,
   }
 }

@@ -1,12 +1,19 @@
 /**
  * Pieces of SQL text with their parameters, from which queries are put together. Values are always bound.
  */
+import type { ColumnPart } from './known-columns.ts'
 import type { SqlValue } from './rows.ts'
 
 /** SQL text and its positional parameters. */
 export interface Sql {
   readonly text: string
   readonly params: readonly SqlValue[]
+}
+
+/** A condition on d.rid. */
+export interface Probe extends Sql {
+  /** The type it asks for, where it is that alone. */
+  readonly type?: number
 }
 
 /** `SELECT d.rid FROM <from> WHERE <where>`; `from` names its table d. */
@@ -19,6 +26,8 @@ export interface Arm {
   readonly params: readonly SqlValue[]
   /** What it lists, where that is known without asking. */
   readonly rids?: readonly number[]
+  /** What of a column it lists with its values, where that may be in memory. */
+  readonly part?: ColumnPart
 }
 
 /** The rid and the columns of the arm. */
@@ -38,7 +47,10 @@ export function listArm(rids: readonly number[]): Arm {
   return {
     from: '(SELECT value AS rid FROM json_each(?)) d',
     where: '1',
-    params: [JSON.stringify(rids)],
+    // Most are looked through here, and the tables never asked about them.
+    get params() {
+      return [JSON.stringify(rids)]
+    },
     rids,
   }
 }

@@ -43,6 +43,7 @@ export function createEntityTables() {
     for (const type of add.types) write('type.insert', intern(type), rid)
     for (const name of add.attributes) write('attribute.insert', intern(name), rid)
     for (const [name, kind, value] of add.scalars) write('scalar.insert', intern(name), kind, value, rid)
+    documents.columns.renew(rid, { add, remove }, (text) => numbers.get(text))
     for (const { name, box, lon, lat } of add.places) {
       const i = ++lastPlace
       write('place.insert', i, box.x0, box.x1, box.y0, box.y1, rid, intern(name), lon ?? null, lat ?? null)
@@ -72,6 +73,7 @@ export function createEntityTables() {
       // As whoever deletes entities does.
       for (const { id } of [...filled, ...entities]) documents.forget(id)
       documents.pages.forget()
+      documents.columns.forget()
       filled = entities
     },
     /** Every index row, in order. */

@@ -214,7 +214,7 @@ describe('cells', () => {
             Math.min(180, west! + 10 ** exponent),
             Math.min(90, south! + 10 ** exponent),
           ]
-          const ranges = cellRanges((each) =>
+          const ranges = cellRanges([window], (each) =>
             !boxesTouch(each, window) ? false : isBoxWithin(each, window) ? true : undefined,
           )
           expect(ranges.length).toBeLessThan(200)
@@ -229,8 +229,25 @@ describe('cells', () => {
       ),
       { numRuns: 500 },
     )
-    expect(cellRanges(() => true)).toEqual([[0, 2 ** 52 - 1]])
-    expect(cellRanges(() => false)).toEqual([])
+    const globe: Box = [-180, -90, 180, 90]
+    expect(cellRanges([globe], () => true)).toEqual([[0, 2 ** 52 - 1]])
+    expect(cellRanges([globe], () => false)).toEqual([])
+    // Around the antimeridian there are two windows, and nothing twice.
+    const both: Box[] = [
+      [-180, -1, -179, 1],
+      [179, -1, 180, 1],
+    ]
+    const firsts = cellRanges(both, () => undefined).map(([first]) => first)
+    expect(new Set(firsts).size).toBe(firsts.length)
+    expect(
+      cellRanges(
+        [
+          [200, 0, 210, 1],
+          [-300, 0, -200, 1],
+        ],
+        () => false,
+      ),
+    ).toEqual([])
   })
 })
 

@@ -13,6 +13,7 @@ import type { EntityRow } from '#store/entities.ts'
 import { diffIndexRows, indexRows } from '#store/entity-index.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
 import { createEntityQuery } from '#store/entity-query.ts'
+import { createKnownColumns } from '#store/known-columns.ts'
 import type { ValueTest } from '#store/newer-values.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { entities, entityBody, focused, geometry, plain, scalar, search } from '#test/kit/random-searches.ts'
@@ -33,7 +34,16 @@ const settings = [
   { selectiveRowsMax: -1, walkedEntitiesMax: 0, ridsAtFirst: 1 },
   { selectiveRowsMax: 2, walkedEntitiesMax: 3, ridsAtFirst: 2 },
 ]
-const queries = settings.map((setting) => createEntityQuery(tables.ports, setting))
+const queries = [
+  createEntityQuery(withoutColumns(tables.ports), settings[0]),
+  ...settings.map((setting) => createEntityQuery(tables.ports, setting)),
+]
+
+/** The same with no room for columns in memory: the tables are asked. */
+function withoutColumns<Ports extends typeof tables.ports>(ports: Ports): Ports {
+  const columns = createKnownColumns(tables.database, { bytesMax: 0, rowsAtOnce: 1, rest: Infinity })
+  return { ...ports, entities: { ...ports.entities, columns } }
+}
 
 function matching(wanted: EntitySearch, all: readonly Entity[]): string[] {
   const isMatch = compileSearch(wanted, (id) => {
@@ -107,7 +117,7 @@ describe('a term answered from the tables', () => {
         tables.fill(all, timesOf)
         for (const wanted of searches) {
           const expected = matching(wanted, all)
-          for (const query of queries.slice(0, 3)) {
+          for (const query of queries.slice(0, 4)) {
             expect(idsOf(query.page(wanted, { limit: 100, offset: 0 }).rows)).toEqual(expected)
             expect(query.count(wanted)).toBe(expected.length)
           }
@@ -174,7 +184,10 @@ describe('a search answered from the tables', () => {
             return found && { rids, has: (rid: number) => found.has(rid) }
           },
         }
-        for (const query of settings.slice(0, 3).map((setting) => createEntityQuery(newerPorts, setting))) {
+        for (const query of [
+          createEntityQuery(withoutColumns(newerPorts), settings[0]),
+          ...settings.slice(0, 3).map((setting) => createEntityQuery(newerPorts, setting)),
+        ]) {
           for (const wanted of searches) {
             const expected = matching(wanted, current)
             expect(idsOf(query.page(wanted, { limit: 100, offset: 0 }).rows)).toEqual(expected)

@@ -17,6 +17,7 @@ import { createShapes } from '#store/entity-shape.ts'
 import { createHistory } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
 import { createHistorySpans } from '#store/history-spans.ts'
+import { createKnownColumns } from '#store/known-columns.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
@@ -139,10 +140,10 @@ describe('a search', () => {
 
   it.each(Object.entries(searches))('by %s never walks anything but entities in order', (_, search) => {
     const { database, texts, recording } = openSchema()
-    const entities = createEntities(database)
+    const columns = createKnownColumns(database, { bytesMax: 0, rowsAtOnce: 1, rest: Infinity })
     const query = createEntityQuery({
       database: recording,
-      entities,
+      entities: { ...createEntities(database), columns },
       nameOf: (text) => numbers[text],
       view: (row) => ({
         entity: () => JSON.parse(row.doc) as Entity,

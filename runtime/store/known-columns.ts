@@ -1,0 +1,149 @@
+/**
+ * Columns of the index in memory, as far as they hold numbers: values of an attribute, cells of its places, and the types of
+ * entities, each with its entity. A column that searches ask for is read piece by piece, one with each of them, and answers once it
+ * is whole; until then, and where there is no room for it, the tables do. It follows what is committed, so that no commit makes a search
+ * read it again; what is on disk and not yet published is not in it.
+ */
+import { limits } from '#base/limits.ts'
+import type { Database } from './database.ts'
+import type { IndexRows } from './entity-index.ts'
+import { createNumberPairs, type NumberPairs, type NumberRange } from './number-pairs.ts'
+
+/** Which column: that of an attribute and a kind of scalars, or that of all types. */
+export type ColumnName = { readonly name: number; readonly kind: number } | 'types'
+
+/** What of a column is asked for. */
+export interface ColumnPart {
+  readonly column: ColumnName
+  readonly ranges: readonly NumberRange[]
+}
+
+export type ColumnRow = readonly [rid: number, value: number]
+
+interface Column {
+  readonly pairs: NumberPairs
+  /** The last pair that was read; undefined when the column is whole. */
+  readTo: readonly [value: number, rid: number] | undefined
+  askedAt: number
+}
+
+export interface KnownColumnSettings {
+  readonly bytesMax: number
+  readonly rowsAtOnce: number
+  /** Questions for which a column that had to leave is not read again. */
+  readonly rest: number
+}
+
+const defaults: KnownColumnSettings = {
+  bytesMax: limits.knownColumnsBytes.value,
+  rowsAtOnce: limits.columnRowsPerSearch.value,
+  rest: 10_000,
+}
+
+export function createKnownColumns(database: Database, settings = defaults) {
+  const scalars = database
+    .prepare<number[], [number, number]>(
+      `SELECT value, rid FROM scalar WHERE name = ? AND kind = ? AND (value, rid) > (?, ?)
+       ORDER BY value, rid LIMIT ?`,
+    )
+    .raw()
+  const types = database
+    .prepare<number[], [number, number]>(
+      'SELECT type, rid FROM entity_type WHERE (type, rid) > (?, ?) ORDER BY type, rid LIMIT ?',
+    )
+    .raw()
+  const columns = new Map<string, Column>()
+  /** Columns that had to leave, with the question from which on they may come back. */
+  const resting = new Map<string, number>()
+  let asked = 0
+
+  const makeRoom = (): void => {
+    let bytes = 0
+    for (const { pairs } of columns.values()) bytes += pairs.bytes()
+    while (bytes > settings.bytesMax) {
+      const [key, { pairs }] = [...columns].reduce((a, b) => (b[1].askedAt < a[1].askedAt ? b : a))
+      columns.delete(key)
+      resting.set(key, asked + settings.rest)
+      bytes -= pairs.bytes()
+    }
+  }
+  const readOn = (name: ColumnName, column: Column): void => {
+    const { pairs, readTo } = column
+    if (readTo === undefined) return
+    const rows =
+      name === 'types'
+        ? types.all(...readTo, settings.rowsAtOnce)
+        : scalars.all(name.name, name.kind, ...readTo, settings.rowsAtOnce)
+    for (const [value, rid] of rows) pairs.append(value, rid)
+    column.readTo = rows.length < settings.rowsAtOnce ? undefined : rows.at(-1)
+    makeRoom()
+  }
+  /** The pairs of a column that is whole. */
+  const known = (name: ColumnName): NumberPairs | undefined => {
+    asked++
+    const key = keyOf(name)
+    let column = columns.get(key)
+    if (column === undefined) {
+      if (asked < (resting.get(key) ?? 0)) return undefined
+      resting.delete(key)
+      column = { pairs: createNumberPairs(), readTo: [-Infinity, 0], askedAt: asked }
+      columns.set(key, column)
+    }
+    column.askedAt = asked
+    readOn(name, column)
+    return column.readTo === undefined && columns.has(key) ? column.pairs : undefined
+  }
+  /** Where a pair is within what was read; what is behind that is read later, as it then is. */
+  const renewed = (name: ColumnName, value: number | string, rid: number): NumberPairs | undefined => {
+    if (typeof value === 'string') return undefined
+    const column = columns.get(keyOf(name))
+    if (column?.readTo === undefined) return column?.pairs
+    const [last, lastRid] = column.readTo
+    return value < last || (value === last && rid <= lastRid) ? column.pairs : undefined
+  }
+
+  return Object.freeze({
+    /** Rows of a part: rid and value, at most about `most`; undefined where the column is not in memory. */
+    rows({ column, ranges }: ColumnPart, most: number): readonly ColumnRow[] | undefined {
+      const pairs = known(column)
+      if (pairs === undefined) return undefined
+      const rows: ColumnRow[] = []
+      for (const range of ranges) pairs.each(range, (value, rid) => rows.push([rid, value]) < most)
+      return rows
+    },
+
+    /** How many rows a part has. */
+    count({ column, ranges }: ColumnPart): number | undefined {
+      const pairs = known(column)
+      return pairs && ranges.reduce((sum, range) => sum + pairs.count(range), 0)
+    },
+
+    /** A test of rids: whether they have a type. */
+    ofType(type: number): ((rid: number) => boolean) | undefined {
+      const pairs = known('types')
+      return pairs && ((rid) => pairs.has(type, rid))
+    },
+
+    /** To be called with what was written of the index rows of an entity, once that is on disk. */
+    renew(
+      rid: number,
+      { add, remove }: { readonly add: IndexRows; readonly remove: IndexRows },
+      nameOf: (text: string) => number | undefined,
+    ): void {
+      if (columns.size === 0) return
+      const numberOf = (text: string): number => nameOf(text)!
+      for (const type of remove.types) renewed('types', numberOf(type), rid)?.remove(numberOf(type), rid)
+      for (const [name, kind, value] of remove.scalars)
+        renewed({ name: numberOf(name), kind }, value, rid)?.remove(value as number, rid)
+      for (const type of add.types) renewed('types', numberOf(type), rid)?.add(numberOf(type), rid)
+      for (const [name, kind, value] of add.scalars)
+        renewed({ name: numberOf(name), kind }, value, rid)?.add(value as number, rid)
+      makeRoom()
+    },
+
+    /** Where the tables were written by another hand. */
+    forget: () => columns.clear(),
+  })
+}
+
+const keyOf = (name: ColumnName): string => (name === 'types' ? name : `${name.name} ${name.kind}`)
