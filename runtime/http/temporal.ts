@@ -3,21 +3,20 @@
  * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
 import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
 import type { EntityAggregates, EntityHistory, EntityQuery, TemporalQuery } from '#broker/types.ts'
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
-import { badRequestData, invalidRequest, notFound, tooComplex } from '#ngsi-ld/problem.ts'
+import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
 import { hasLinked } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
-import { type Part, partOf, stuckAttribute } from '#ngsi-ld/temporal-part.ts'
+import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { entityQueryOf, searchParameters, typesOf } from './entity-search.ts'
+import { firstLook, readOn } from './history-reading.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
@@ -76,9 +75,10 @@ export function createTemporalRoutes(
       if (!isMeant(found)) throw unknown(id)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
-    const found = ask.broker.history(id, wish.query)
+    const query = firstLook(wish.query, 1)
+    const found = ask.broker.history(id, query)
     if (!isMeant(found)) throw unknown(id)
-    const shown = leadingOn([shownOf(found, wish)], wish, reading(ask, wish))
+    const shown = readOn([shownOf(found, wish)], { query, most: instancesMax }, reading(ask, wish))
     const part = partOf(shown, instancesMax, wish.query)
     const evolution = amended(part.evolutions[0]!, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
@@ -114,9 +114,10 @@ export function createTemporalRoutes(
       const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
       return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
     }
-    const page = ask.broker.temporal.search(search, wish.query)
+    const query = firstLook(wish.query, search.limit)
+    const page = ask.broker.temporal.search(search, query)
     const first = page.found.map((one) => shownOf(one, wish))
-    const shown = leadingOn(first, wish, reading(ask, wish))
+    const shown = readOn(first, { query, most: instancesMax }, reading(ask, wish))
     const part: Part = partOf(shown, instancesMax, wish.query)
     const rendered = part.evolutions.map((one) =>
       renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
@@ -146,34 +147,6 @@ export function createTemporalRoutes(
       return list(c, { ...ask, parameters: all }, entities)
     },
   })
-}
-
-/**
- * Reads more of an entity where all that was read of an attribute is of one time, so that a part leads on to others; what
- * was read of the others of a page stays as it is, since a page may be of many.
- * @throws ngsi-ld.too-complex at `temporalInstantMax`
- */
-function leadingOn(
-  page: readonly EntityHistory[],
-  { query }: HistoryWish,
-  read: (id: string, query: TemporalQuery) => EntityHistory,
-): readonly EntityHistory[] {
-  const most = limits.temporalInstantMax.value
-  const found = new Map(page.map((one) => [one.id, one]))
-  const limitOf = new Map<string, number>()
-  for (;;) {
-    const stuck = stuckAttribute([...found.values()], most, query)
-    if (stuck === undefined) return [...found.values()]
-    const { id, name, time, count } = stuck
-    const before = limitOf.get(id) ?? query.limit
-    if (before >= most || count > most) {
-      const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
-      throw tooComplex(`${what}; ask over another time property, or around it`)
-    }
-    const limit = Math.min(4 * before, most)
-    limitOf.set(id, limit)
-    found.set(id, read(id, { ...query, limit }))
-  }
 }
 
 const unknown = (id: string) => notFound(`no history of ${id}`)

@@ -92,6 +92,17 @@ function cutToFit(evolutions: readonly CutEvolution[], most: number, options: Pa
   })
 }
 
+/**
+ * How many instances each of the lists that were cut may have, so that all lists together hold at most so many: as those that
+ * were not show, since nobody knows how long the others are.
+ */
+export function roomOf(evolutions: readonly CutEvolution[], most: number): number {
+  const lengths = evolutions.flatMap(({ attributes, cut }) =>
+    [...attributes].map(([name, list]) => (cut.has(name) ? Number.POSITIVE_INFINITY : list.length)),
+  )
+  return shareOf(lengths, most)
+}
+
 /** How many instances each list may have, so that all lists together hold at most so many; at least one each. */
 function shareOf(lengths: readonly number[], most: number): number {
   let rest = most

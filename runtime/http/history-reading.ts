@@ -1,0 +1,70 @@
+/**
+ * How much is read of the histories that one answer tells. It holds so many instances in all, and how many of them are of which
+ * attribute follows from how many there are of each: so a little of each is read first, and more of those that turn out to be
+ * longer, as long as there is room for it. Never more than some three times what the answer holds is in memory.
+ */
+import { limits } from '#base/limits.ts'
+import type { EntityHistory, TemporalQuery } from '#broker/types.ts'
+import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { tooComplex } from '#ngsi-ld/problem.ts'
+import { roomOf, stuckAttribute } from '#ngsi-ld/temporal-part.ts'
+
+/** Reads the history of an entity, up to `limit` instances of each attribute. */
+type Read = (id: string, query: TemporalQuery) => EntityHistory
+
+/** Attributes that an entity is expected to have; where they are more, the first look holds more. */
+const attributesExpected = 8
+
+/** The query of the first look at so many entities, of a query whose `limit` is what the answer holds. */
+export function firstLook(query: TemporalQuery, entities: number): TemporalQuery {
+  const limit = Math.max(1, Math.floor(query.limit / (attributesExpected * Math.max(1, entities))))
+  return { ...query, limit }
+}
+
+/**
+ * What a first look saw, and so much more that an answer of `most` instances can be made of it, and leads on.
+ * @throws ngsi-ld.too-complex at `temporalInstantMax`
+ */
+export function readOn(
+  page: readonly EntityHistory[],
+  { query, most }: { readonly query: TemporalQuery; readonly most: number },
+  read: Read,
+): readonly EntityHistory[] {
+  const found = new Map(page.map((one) => [one.id, one]))
+  let { limit } = query
+  while (limit < most) {
+    const all = [...found.values()]
+    const cut = all.filter((one) => one.cut.size > 0)
+    const room = roomOf(all, most)
+    if (cut.length === 0 || room < limit) break
+    limit = Math.min(most, Math.max(room, 2 * limit))
+    for (const { id } of cut) found.set(id, read(id, { ...query, limit }))
+  }
+  return leadingOn(found, { ...query, limit }, read)
+}
+
+/**
+ * Reads more of an entity where all that was read of an attribute is of one time, so that a part leads on to others; what
+ * was read of the others of a page stays as it is, since a page may be of many.
+ */
+function leadingOn(
+  found: Map<string, EntityHistory>,
+  query: TemporalQuery,
+  read: Read,
+): readonly EntityHistory[] {
+  const most = limits.temporalInstantMax.value
+  const limitOf = new Map<string, number>()
+  for (;;) {
+    const stuck = stuckAttribute([...found.values()], most, query)
+    if (stuck === undefined) return [...found.values()]
+    const { id, name, time, count } = stuck
+    const before = limitOf.get(id) ?? query.limit
+    if (before >= most || count > most) {
+      const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
+      throw tooComplex(`${what}; ask over another time property, or around it`)
+    }
+    const limit = Math.min(4 * before, most)
+    limitOf.set(id, limit)
+    found.set(id, read(id, { ...query, limit }))
+  }
+}
