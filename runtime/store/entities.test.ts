@@ -46,11 +46,17 @@ it('renews what it knows and remembers nothing that nobody read', () => {
   expect([0, 1].map(isKnown)).toEqual([false, false])
 })
 
-it('remembers what searches read when they meet it again, and so no page that nobody asks for twice', () => {
+it('remembers what searches read when they meet it the third time, and so no page that is asked for now and then', () => {
+  setLimit('rowsMetMax', 4)
   const { entities } = open()
-  expect(entities.byRids([1, 2]).map(({ rid }) => rid)).toEqual([1, 2])
-  expect(entities.knownRows([1])).toBeUndefined()
-  expect(entities.byRids([2, 3, 99]).map(({ rid }) => rid)).toEqual([2, 3])
+  const ridsOf = (rids: readonly number[]) => entities.byRids(rids).map(({ rid }) => rid)
+  expect(ridsOf([1, 2])).toEqual([1, 2])
+  expect(ridsOf([1, 2])).toEqual([1, 2])
+  expect(entities.knownRows([2])).toBeUndefined()
+  // It takes the place of 1, and 1 takes it back.
+  expect(ridsOf([5])).toEqual([5])
+  expect(ridsOf([1])).toEqual([1])
+  expect(ridsOf([2, 3, 99])).toEqual([2, 3])
   expect(entities.knownRows([2])).toHaveLength(1)
-  expect([1, 3].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined])
+  expect([1, 3, 5].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined, undefined])
 })

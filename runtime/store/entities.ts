@@ -164,8 +164,9 @@ export function createEntities(database: Database) {
 function createRecentRows() {
   const byId = new Map<string, Recent>()
   const byRid = new Map<number, Recent>()
-  /** Rids that searches met lately, each at a place of its own: it makes way for the next that belongs there. */
+  /** Rids that searches met lately and how often, each at a place of its own: it makes way for the next that belongs there. */
   const met = new Uint32Array(limits.rowsMetMax.value)
+  const meetings = new Uint8Array(met.length)
   let hand = byId.values()
   let bytes = 0
   const row = (entry: Recent | undefined): EntityRow | undefined => {
@@ -199,13 +200,19 @@ function createRecentRows() {
     byRid: (rid: number) => row(byRid.get(rid)),
     forget,
     remember,
-    /** Remembers a row that a search read, once it has met it twice: most of what a search reads is read by no other. */
+    /**
+     * Remembers a row that a search read, once it has met it three times: most of what a search reads is read by no other, and
+     * what is remembered costs as much again when another takes its place.
+     */
     meet(row: EntityRow): EntityRow {
       const place = row.rid % met.length
       const mark = row.rid >>> 0
-      if (met[place] === mark) return remember(row)
-      met[place] = mark
-      return row
+      if (met[place] !== mark) {
+        met[place] = mark
+        meetings[place] = 0
+      }
+      meetings[place] = Math.min(3, meetings[place]! + 1)
+      return meetings[place] === 3 ? remember(row) : row
     },
     renew(row: EntityRow): void {
       const entry = byId.get(row.id)
