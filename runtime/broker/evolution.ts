@@ -197,7 +197,7 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const tail = new Map(
     boundedTail(unfolded.filter(isLeft), query).map((one) => [identityOf(one.time, one.value), one]),
   )
-  let added = 0
+  const isEnough = enoughOf(query)
   let reached = Number.POSITIVE_INFINITY
   for (const chunk of chunksOf(ports, stream, span, query)) {
     const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
@@ -206,16 +206,15 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
       continue
     }
     const series = decodeChunk(chunk)
-    for (let i = 0; i < series.times.length; i++) {
+    for (let i = 0; i < series.times.length && reached === Number.POSITIVE_INFINITY; i++) {
       const [time, value] = [series.times[i]!, series.values[i]!]
       // A fold in flight may be on disk and in memory at once.
       if (tail.size > 0) tail.delete(identityOf(time, value))
       const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
-      if (put({ time, modified: series.modified[i]!, value }, shape)) added++
+      if (put({ time, modified: series.modified[i]!, value }, shape))
+        reached = isEnough(time, series.times[i + 1])
     }
-    if (!isNarrow || added <= query.limit || query.lastN !== undefined) continue
-    reached = chunk.t1
-    break
+    if (reached < Number.POSITIVE_INFINITY) break
   }
   // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
   for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
@@ -224,6 +223,20 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const fits = (time: number): boolean => bounds.fits(name, time)
   for (const { one, before } of replacedOf(ports, s, own, { property: query.timeproperty, fits }))
     if (!told.has(before.time, before.value)) add(name, one)
+}
+
+/**
+ * Told of the instances of a stream one after the other, and of which time the next is, if that is known: up to which time they
+ * are enough for an answer, once they are. That is one more than fits, all of their times, and more than one time, since an answer
+ * in parts has to lead on.
+ */
+function enoughOf({ timeproperty, lastN, limit }: TemporalQuery): (time: number, next?: number) => number {
+  if (timeproperty !== 'observedAt' || lastN !== undefined) return () => Number.POSITIVE_INFINITY
+  let [count, first] = [0, Number.POSITIVE_INFINITY]
+  return (time, next = Number.POSITIVE_INFINITY) => {
+    first = Math.min(first, time)
+    return ++count > limit && time > first && next > time ? time : Number.POSITIVE_INFINITY
+  }
 }
 
 /** The oldest instances that an answer can hold, or the newest where the query asks for the last ones. */
