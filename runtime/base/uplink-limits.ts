@@ -153,6 +153,12 @@ export const uplinkLimits = {
     'what is over is forgotten',
   ),
   collisionEntitiesMax: limit(1000, 'entities', 'Known of a pair of gateways', 'the number stays'),
+  uplinkLossesMax: limit(
+    50_000,
+    'attributes',
+    'Of what an uplink let go and has not told yet, in memory and as rows',
+    'one gap for the rest, by reason',
+  ),
   uplinkForgoneMax: limit(
     1000,
     'attributes',

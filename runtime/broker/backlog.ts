@@ -23,6 +23,8 @@ export interface Backlog {
   roomBytes(from: number): number
   /** Gaps behind a number, of what was committed at a time (ms) or later, in the order of their numbers: so many at most. */
   gapsBehind(g: number, since: number, limit: number): readonly OwnedGapRow[]
+  /** The same of what somebody was not told when it went, and of all that began before a time (ms). */
+  gapsOwed(g: number, before: number, limit: number): readonly OwnedGapRow[]
   /** Number of the gap that was touched longest ago, as far as it is no part of a sum; undefined where there is none. */
   firstGap(): number | undefined
   /** What gaps beyond their ceiling became: one sum per reason, of nobody. */
@@ -64,6 +66,7 @@ export function createBacklog(
       return Math.max(0, free) + spans.bytesBefore(from)
     },
     gapsBehind: retained.gapsBehind,
+    gapsOwed: retained.gapsOwed,
     firstGap: retained.firstGap,
     gapSums: retained.gapSums,
     owe: owed.add,

@@ -264,12 +264,14 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   function recordGap(stage: Stage, loss: Loss, reason: GapReason, owedSince: number): void {
     const { rid, s, name, t0, t1, m1, count } = loss
     const last = retained.lastGapOf(rid, s)
+    const isOwed = m1 >= owedSince
+    const owed = isOwed ? 1 : 0
     lastGap++
-    if (last?.reason === reason && last.m1 >= owedSince === m1 >= owedSince)
-      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, last.g)
+    if (last?.reason === reason && last.m1 >= owedSince === isOwed)
+      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, owed, last.g)
     else {
       gapCount++
-      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1)
+      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1, owed)
     }
   }
 

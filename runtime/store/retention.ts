@@ -8,18 +8,18 @@ import { slotMax } from './chunk-key.ts'
 import type { Database } from './database.ts'
 import type { Row } from './rows.ts'
 
-const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1'
+const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1, owed'
 
 export const retentionWrites = {
-  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?)
-     WHERE g = ?`,
+  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?),
+       owed = max(owed, ?) WHERE g = ?`,
   // Before the last trace of an entity goes.
   'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
      WHERE rid = ?`,
   // One record per reason keeps the sum of what is let go.
   'gap.sum': `INSERT INTO gap (${gapColumns})
-     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1
+     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, owed
      FROM gap WHERE g = ?
      ON CONFLICT (g) DO UPDATE SET t0 = min(t0, excluded.t0), t1 = max(t1, excluded.t1),
        count = count + excluded.count, at = max(at, excluded.at), m1 = max(m1, excluded.m1)`,
@@ -77,6 +77,8 @@ export interface GapRow {
   readonly since: number
   /** Commit time of the last that went, ms. */
   readonly m1: number
+  /** 1 where somebody followed who had not been told of some of it when that went. */
+  readonly owed: 0 | 1
 }
 
 /** With whose it was, where no other trace of that entity is left: id and type as JSON. */
@@ -117,6 +119,9 @@ export function createRetained(database: Database) {
     `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?))
      ORDER BY g LIMIT ?`,
   )
+  const gapsOwed = database.prepare<[number, number, number], OwnedGapRow>(
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (owed = 1 OR since < ? OR reason = 'restore') ORDER BY g LIMIT ?`,
+  )
   const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
   return Object.freeze({
     /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
@@ -141,6 +146,8 @@ export function createRetained(database: Database) {
      */
     gapsBehind: (g: number, since: number, limit: number) =>
       gapsBehind.all(Math.max(0, g), since, since, limit),
+    /** Records touched after a number was given, of what somebody was not told when it went, and all that began before a time (ms). */
+    gapsOwed: (g: number, before: number, limit: number) => gapsOwed.all(Math.max(0, g), before, limit),
     /** What records beyond their ceiling became. */
     gapSums: () => gapSums.all(),
     lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),

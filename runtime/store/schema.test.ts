@@ -4,6 +4,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { scalarKinds } from './entity-index.ts'
 import { migrations } from './schema.ts'
+import { createUplinkStates } from './uplink-states.ts'
 
 const square = [
   [
@@ -58,4 +59,20 @@ it('marks arrays and objects in the scalar index as writes do', () => {
   expect(changes).toBe(9)
   database.exec(migrations.find(({ version }) => version === 45)!.sql)
   expect(tables.indexed()).toEqual(before)
+})
+
+it('moves what uplinks let go into rows', () => {
+  const { database } = createEntityTables()
+  const losses = { '7 budget': { from: 1, to: 2, count: 3, reason: 'budget' }, '8 thinned': { from: 4 } }
+  const put = database.prepare('INSERT INTO uplink (id, state) VALUES (?, ?)')
+  put.run('urn:up', JSON.stringify({ position: { n: 1, at: 2 }, losses }))
+  put.run('urn:calm', JSON.stringify({ position: { n: 1, at: 2 } }))
+  database.exec('DROP TABLE uplink_loss')
+  database.exec(migrations.find(({ version }) => version === 48)!.sql)
+  const states = createUplinkStates(database)
+  expect(states.losses('urn:up').map(({ of, loss }) => [of, JSON.parse(loss)])).toEqual(
+    Object.entries(losses),
+  )
+  expect(states.losses('urn:calm')).toEqual([])
+  expect(states.get('urn:up')).toBe('{"position":{"n":1,"at":2}}')
 })

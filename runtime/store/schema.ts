@@ -299,6 +299,24 @@ ALTER TABLE gap ADD COLUMN owner TEXT;
 UPDATE gap SET since = at, m1 = at;
 `,
   },
+  {
+    version: 48,
+    title: 'what uplinks let go and have not told yet, in rows of its own',
+    sql: `
+-- What of an attribute did not go up, as JSON, by stream and reason.
+CREATE TABLE uplink_loss (uplink TEXT NOT NULL, of TEXT NOT NULL, loss TEXT NOT NULL, PRIMARY KEY (uplink, of)) STRICT, WITHOUT ROWID;
+INSERT INTO uplink_loss SELECT uplink.id, one.key, one.value FROM uplink, json_each(uplink.state, '$.losses') AS one;
+UPDATE uplink SET state = json_remove(state, '$.losses');
+`,
+  },
+  {
+    version: 49,
+    title: 'which gaps of history somebody had to be told of',
+    sql: `
+-- 1 where somebody followed who had not been told of some of it when that went.
+ALTER TABLE gap ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

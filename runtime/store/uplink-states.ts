@@ -1,6 +1,6 @@
 /**
- * Uplinks as rows: how far each is (one row per subscription whose endpoint is a broker), and what the other side will not
- * take. What a state says is the uplink's business.
+ * Uplinks as rows: how far each is (one row per subscription whose endpoint is a broker), what did not go up and is still to be
+ * told, and what the other side will not take. What a state or a loss says is the uplink's business.
  */
 import type { Database } from './database.ts'
 
@@ -8,6 +8,10 @@ export const uplinkWrites = {
   'uplink.put':
     'INSERT INTO uplink (id, state) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state',
   'uplink.delete': 'DELETE FROM uplink WHERE id = ?',
+  'uplink-loss.put':
+    'INSERT INTO uplink_loss (uplink, of, loss) VALUES (?, ?, ?) ON CONFLICT (uplink, of) DO UPDATE SET loss = excluded.loss',
+  'uplink-loss.delete': 'DELETE FROM uplink_loss WHERE uplink = ? AND of = ?',
+  'uplink-loss.clear': 'DELETE FROM uplink_loss WHERE uplink = ?',
   'uplink-refusal.insert':
     'INSERT INTO uplink_refusal (q, uplink, entity, at, reason, step) VALUES (?, ?, ?, ?, ?, ?)',
   'uplink-refusal.delete': 'DELETE FROM uplink_refusal WHERE q = ?',
@@ -29,6 +33,9 @@ export interface UplinkRefusalRow {
 /** Read access to uplinks. */
 export function createUplinkStates(database: Database) {
   const get = database.prepare<[string], string>('SELECT state FROM uplink WHERE id = ?').pluck()
+  const losses = database.prepare<[string], { readonly of: string; readonly loss: string }>(
+    'SELECT of, loss FROM uplink_loss WHERE uplink = ?',
+  )
   const ids = database.prepare<[], string>('SELECT id FROM uplink').pluck()
   const last = database
     .prepare<[string], number | null>(
@@ -49,6 +56,8 @@ export function createUplinkStates(database: Database) {
   return Object.freeze({
     /** The state as JSON text. */
     get: (id: string) => get.get(id),
+    /** What did not go up, each as JSON text. To be asked when it begins. */
+    losses: (id: string) => losses.all(id),
     /** To be asked at start. */
     ids: () => ids.all(),
     /** To be asked at start; the oldest first. */

@@ -97,6 +97,12 @@ export function createComparing(ports: ComparingPorts): Comparing {
     begin('restored')
   }
 
+  /** What is over there is an older copy, or may be. */
+  function beginRestored(): void {
+    state.isForgotten = true
+    begin('restored')
+  }
+
   function meet(met: readonly Met[]): void {
     for (const one of met)
       if (state.collisions?.some(({ origin }) => origin === one.origin) !== true)
@@ -157,10 +163,10 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
       if (isRestored || position < (state.centreAt ?? 0)) {
         log.warn('uplink.centre-restored', { uplink: id })
-        begin('restored')
+        beginRestored()
       }
       // What was told before it first said so may have gone with an older copy.
-      if (state.centreAt === undefined && sent + past > 0) begin('restored')
+      if (state.centreAt === undefined && sent + past > 0) beginRestored()
       state.centreAt = position
       meet(metIn(told['collisions'], ports.alias))
       state.centreRestoredAt = restoredAt

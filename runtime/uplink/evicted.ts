@@ -18,7 +18,7 @@ import type { Telling, Unnamed, UplinkState } from './state.ts'
 export interface EvictedPorts {
   readonly state: UplinkState
   readonly following: Pick<Following, 'standing' | 'partOf'>
-  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapSums' | 'firstGap'>
+  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap'>
   readonly selection: UplinkSelection
 }
 
@@ -36,7 +36,10 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Te
   const { state, backlog } = ports
   const most = limits.uplinkEntitiesPerRequest.value
   for (let isLast = false; !isLast; ) {
-    const rows = backlog.gapsBehind(state.gap, telling.began, most)
+    const rows =
+      telling.again === undefined
+        ? backlog.gapsBehind(state.gap, telling.began, most)
+        : backlog.gapsOwed(telling.again, state.gapsBefore ?? 0, most)
     isLast = rows.length < most
     yield pageOf(rows, ports, rule, telling)
   }
@@ -54,6 +57,7 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Te
     steps,
     told() {
       telling.unnamed = {}
+      if (telling.began === 0) state.gapsBefore = telling.to
     },
   }
 }
@@ -99,7 +103,8 @@ function pageOf(
     const id = `${prefix}:kept-${s === 0 ? `r${rid}` : s}-${since}`
     return [gapStep(id, of, { from, to, count, reason, atMost: true })]
   })
-  const summed = backlog.gapSums()
+  // Sums are no records of their own, so they are not told again.
+  const summed = telling.again === undefined ? backlog.gapSums() : []
   // The oldest records go into the sums: where one is left that was told, all in these was told, too.
   const isNew = (backlog.firstGap() ?? Number.POSITIVE_INFINITY) > state.gap
   for (const row of isNew ? summed : []) {
@@ -109,9 +114,13 @@ function pageOf(
   return {
     steps,
     told() {
-      state.gap = rows.at(-1)?.g ?? state.gap
-      state.summed = Object.fromEntries(summed.map(({ reason, count }) => [reason, count]))
+      const last = rows.at(-1)?.g
       telling.unnamed = unnamed
+      if (telling.again !== undefined) telling.again = last ?? telling.again
+      else {
+        state.gap = last ?? state.gap
+        state.summed = Object.fromEntries(summed.map(({ reason, count }) => [reason, count]))
+      }
     },
   }
 }

@@ -1,8 +1,14 @@
 /**
  * What is let go of a history, and that every value is either kept or counted.
  */
-import { describe, expect, it } from 'vitest'
-import { keptOf } from './losses.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createLosses, keptOf, type Loss, type LossesPorts } from './losses.ts'
+import { createPlacing } from './placing.ts'
+import type { Step } from './plan.ts'
+import { newState } from './state.ts'
+
+afterEach(restoreLimits)
 
 const valueAt = (i: number): string | number => (i % 25 === 0 ? 'alarm' : i)
 const values = { valueAt, timeAt: (i: number): number => 1_767_225_600_000 + i * 1000 }
@@ -27,5 +33,65 @@ describe('history that is let go', () => {
   it('leaves what is no number, and then nothing', () => {
     expect(left('numberless').kept).toEqual(['alarm', 'alarm', 'alarm', 'alarm'])
     expect(left('bare')).toMatchObject({ kept: [], lost: { count: 100, reason: 'budget' } })
+  })
+})
+
+describe('losses that are still to be told', () => {
+  const open = (before: ReadonlyMap<string, Loss> = new Map(), isAnew = false) => {
+    const ports = {
+      ...{ state: newState({ n: 0, at: 0 }, undefined), before, isAnew },
+      following: { streamOf: (s: number) => (s === 0 ? undefined : { id: `urn:T:${s}`, name: 'level' }) },
+      backlog: { owe: () => () => undefined, gapsBehind: () => [], gapSums: () => [], firstGap: () => 0 },
+    } as unknown as LossesPorts
+    const placing = createPlacing(undefined)
+    return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, placing })
+  }
+  const lose = (losses: ReturnType<typeof open>, streams: readonly number[]): void => {
+    losses.begin()
+    for (const s of streams) losses.keep({ ...values, s }, places, 'bare')
+    losses.end(1)
+  }
+  /** How many were told of each entity. */
+  const toldBy = (losses: ReturnType<typeof open>): Readonly<Record<string, unknown>> => {
+    const told: Record<string, unknown> = {}
+    for (const page of losses.gaps({ began: 0, to: 1, unnamed: {} })) {
+      for (const step of page.steps as readonly (Step & { kind: 'put' })[]) {
+        const of = step.attributes.get('gapOf')?.[0]?.['object']
+        told[String(of)] = step.attributes.get('lost')?.[0]?.value
+      }
+      page.told()
+    }
+    return told
+  }
+
+  it('are put on disk where they changed', () => {
+    const losses = open()
+    lose(losses, [1, 2, 3])
+    const { rows, kept } = losses.changes()
+    expect(rows.map(([of]) => of)).toEqual(['1 budget', '2 budget', '3 budget'])
+    lose(losses, [2])
+    kept()
+    expect(losses.changes().rows).toMatchObject([['2 budget', { count: 200 }]])
+    losses.changes().kept()
+    expect(losses.changes().rows).toEqual([])
+    toldBy(losses)
+    expect(losses.changes().rows).toEqual(['1', '2', '3'].map((s) => [`${s} budget`, undefined]))
+  })
+
+  it('beyond their ceiling are one sum, and none is forgotten', () => {
+    setLimit('uplinkLossesMax', 2)
+    const losses = open()
+    lose(losses, [1, 2, 3, 4])
+    lose(losses, [2, 4])
+    expect(toldBy(losses)).toEqual({ 'urn:T:1': 100, 'urn:T:2': 200, undefined: 300 })
+  })
+
+  it('go on where they were on disk, but not to another broker', () => {
+    const first = open()
+    lose(first, [1, 2])
+    const onDisk = new Map(first.changes().rows as readonly [string, Loss][])
+    expect(toldBy(open(onDisk))).toEqual({ 'urn:T:1': 100, 'urn:T:2': 100 })
+    expect(toldBy(open(onDisk, true))).toEqual({})
+    expect(open(onDisk, true).changes().rows).toEqual(['1', '2'].map((s) => [`${s} budget`, undefined]))
   })
 })

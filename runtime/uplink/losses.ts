@@ -1,7 +1,7 @@
 /**
  * What of the past does not go up: which values of a slice are let go at the level of its span, how many of each attribute
- * that were, and what is told of them. Counts become part of the state together with the position behind their slice, so they
- * are right after a crash.
+ * that were, and what is told of them. Counts are put on disk together with the position behind their slice, so they are right
+ * after a crash: those that changed, each in a row of its own.
  */
 import { limits } from '#base/limits.ts'
 import type { Backlog } from '#broker/backlog.ts'
@@ -57,9 +57,16 @@ function isKept(
   return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
 }
 
+/** What is to be put on disk: a loss by its key, undefined where it was told. */
+export type LossRow = readonly [of: string, loss: Loss | undefined]
+
 export interface LossesPorts extends EvictedPorts {
+  /** What was lost before, as it is on disk. */
+  readonly before: ReadonlyMap<string, Loss>
+  /** Nothing of that is owed any more, because all goes to another broker. */
+  readonly isAnew: boolean
   readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
-  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapSums' | 'firstGap' | 'owe'>
+  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap' | 'owe'>
 }
 
 export interface Losses {
@@ -68,10 +75,12 @@ export interface Losses {
   begin(): void
   /** What is thinned goes up in slices that are long beside its periods. */
   leastSliceMs(level: Level): number
-  /** The slice up to a commit time (ms) has gone up: what it lost is part of the state. */
+  /** The slice up to a commit time (ms) has gone up: what it lost is to be put on disk with the position behind it. */
   end(writtenBefore: number): void
   /** What is to be told of a span that has gone up, page by page; each is read when the one before it was told. */
   gaps(telling: Telling): Iterable<GapPage>
+  /** What is to be put on disk with the state; `kept` is to be called when it is there. */
+  changes(): { readonly rows: readonly LossRow[]; kept(): void }
   /** Nobody is owed anything any more. */
   close(): void
 }
@@ -83,11 +92,23 @@ export function createLosses(
   const { state, following } = ports
   const rule = { prefix: gapPrefix(alias, uplink), alias, placing }
   const close = ports.backlog.owe(() => owedSince(state, following.since(state.position)))
+  const losses = new Map(ports.isAnew ? [] : ports.before)
+  /** Those that are on disk otherwise, or not. */
+  const changed = new Set(ports.isAnew ? ports.before.keys() : [])
   let open = new Map<number, Loss>()
+
+  function add(s: number, loss: Loss): void {
+    const named = `${s} ${loss.reason}`
+    const hasRoom = losses.has(named) || losses.size < limits.uplinkLossesMax.value
+    const of = hasRoom ? named : `${nobody} ${loss.reason}`
+    const before = losses.get(of)
+    losses.set(of, before === undefined ? loss : sumOf(before, loss))
+    changed.add(of)
+  }
 
   function* ownGaps({ to }: Telling): Generator<GapPage> {
     for (;;) {
-      const some = Object.entries(state.losses).slice(0, limits.uplinkEntitiesPerRequest.value)
+      const some = losses.entries().take(limits.uplinkEntitiesPerRequest.value).toArray()
       if (some.length === 0) return
       const steps = some.map(([of, loss]) => {
         const s = Number.parseInt(of, 10)
@@ -100,7 +121,10 @@ export function createLosses(
       yield {
         steps,
         told() {
-          for (const [of] of some) delete state.losses[of]
+          for (const [of] of some) {
+            losses.delete(of)
+            changed.add(of)
+          }
         },
       }
     }
@@ -120,11 +144,8 @@ export function createLosses(
     },
     end(writtenBefore) {
       for (const [s, lost] of open) {
-        const loss = { ...lost, writtenBefore }
-        const of = `${s} ${loss.reason}`
-        const before = state.losses[of]
-        state.losses[of] = before === undefined ? loss : sumOf(before, loss)
-        state.counts.evicted += loss.count
+        add(s, { ...lost, writtenBefore })
+        state.counts.evicted += lost.count
       }
       open = new Map()
     },
@@ -132,8 +153,21 @@ export function createLosses(
       yield* ownGaps(telling)
       yield* evictedGaps(ports, rule, telling)
     },
+    changes() {
+      const rows = [...changed].map((of): LossRow => [of, losses.get(of)])
+      return {
+        rows,
+        kept() {
+          // What changed meanwhile is still to come.
+          for (const [of, loss] of rows) if (losses.get(of) === loss) changed.delete(of)
+        },
+      }
+    },
   } satisfies Losses)
 }
+
+/** For whom beyond their ceiling losses are added up; no stream has this number. */
+const nobody = 0
 
 const sumOf = (one: Loss, other: Loss): Loss => ({
   from: Math.min(one.from, other.from),

@@ -8,12 +8,12 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createTurns } from '#base/turns.ts'
 import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { lastRefusalKey, type UplinkStates } from '#store/uplink-states.ts'
 import { printStep } from './anew.ts'
 import type { Refusal } from './outcome.ts'
 import type { Step } from './plan.ts'
-import type { UplinkState } from './state.ts'
 
 export interface RefusalsPorts {
   readonly states: Pick<UplinkStates, 'ids' | 'lastRefusal' | 'refusalSizes' | 'refusal'>
@@ -24,8 +24,8 @@ export interface RefusalsPorts {
 
 export interface Refusals {
   /**
-   * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns the state of the uplink with
-   * what is to be told of that; both are one commit.
+   * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns what puts on disk what is to be
+   * told of that; both are one commit.
    */
   bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
   /** Settles when it is gone from disk. */
@@ -46,7 +46,7 @@ export interface LetGo {
   readonly at: number
 }
 
-export type OnLetGo = (gone: readonly LetGo[]) => UplinkState
+export type OnLetGo = (gone: readonly LetGo[]) => (stage: Stage) => void
 
 export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
   let last = states.lastRefusal()
@@ -76,13 +76,13 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
       }
       return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at, q }
     })
-    const state = lost.length === 0 ? undefined : JSON.stringify(onLetGo(lost))
+    const told = lost.length === 0 ? undefined : onLetGo(lost)
     await door.commit((stage) => {
       for (const { q, step, reason, text } of rows)
         stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
       stage.write('meta.put', lastRefusalKey, last)
       for (const q of old) stage.write('uplink-refusal.delete', q)
-      if (state !== undefined) stage.write('uplink.put', uplink, state)
+      told?.(stage)
     })
     for (const [q, bytes] of fresh) mine.set(q, bytes)
     for (const q of old) mine.delete(q)

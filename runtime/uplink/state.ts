@@ -6,7 +6,6 @@
 import type { Position } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Forgone } from './forgone.ts'
-import type { Loss } from './losses.ts'
 import type { Lane } from './pace.ts'
 import type { ReconcileTask } from './reconcile.ts'
 import type { Met } from './told.ts'
@@ -35,6 +34,8 @@ export interface Telling {
   readonly to: number
   /** What is to be told at last, by reason: of those gaps that are behind the position of `gap`. */
   unnamed: { readonly [reason: string]: Unnamed }
+  /** Where it is no span, but what was told of all cuts is told again: the last record of these that was. */
+  again?: number
 }
 
 export interface UplinkState {
@@ -48,12 +49,14 @@ export interface UplinkState {
   ahead: readonly Portion[]
   /** The last of these that is done, until what is missing of it is told, too. */
   telling?: Telling | undefined
-  /** What of these did not go up and is still to be told, by stream and reason. */
-  losses: { [of: string]: Loss }
   /** What was refused, is not kept any more, and is still to be told, by what it is of. */
   readonly forgone: { [of: string]: Forgone }
   /** The last record of what the history let go that was told, or need not be. */
   gap: number
+  /** What began to go before a time (ms) was all told, of whatever cut. */
+  gapsBefore?: number
+  /** The other broker was brought back to an older copy, and may not have the gaps any more that it was told. */
+  isForgotten?: boolean
   /** How many the gaps beyond their ceiling told of, by reason, when they were told last. */
   summed?: { readonly [reason: string]: number }
   /** By a person, who alone ends it. */
@@ -89,7 +92,6 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
     refresh,
     spans: [],
     ahead: [],
-    losses: {},
     forgone: {},
     gap: 0,
     isPaused: false,
@@ -146,6 +148,13 @@ export function owe(state: UplinkState, from: number, to: number): void {
   if (isOne) last.to = first.to
   else state.spans.push({ ...first, began })
   state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
+}
+
+/** Has all gaps that are on record told again to whoever may have forgotten them, when no others are being told. */
+export function recall(state: UplinkState, now: number): void {
+  if (state.isForgotten !== true || state.telling !== undefined) return
+  delete state.isForgotten
+  state.telling = { began: now, to: now, unnamed: {}, again: 0 }
 }
 
 /** The commit time (ms) since which something is owed, where all behind the position is committed since then. */

@@ -26,7 +26,7 @@ import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { createSending, type SendingPorts } from './sending.ts'
-import { owe, type Telling, type UplinkState } from './state.ts'
+import { owe, recall, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -219,6 +219,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       isFilling = false
       const span = state.spans[0]
       const mayFill = state.refresh === undefined && !following.isHeld()
+      recall(state, ports.clock.now())
       if (mayFill && state.telling !== undefined) {
         if (!(await tellGaps(state.telling, breathe))) return
         continue

@@ -7,6 +7,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { Inside } from '#broker/tenant.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
@@ -18,7 +19,7 @@ import { type Centre, type CentreSettings, createCentre } from './centre.ts'
 import { forgo } from './forgone.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createLink, type Link } from './link.ts'
-import { createLosses } from './losses.ts'
+import { createLosses, type Loss, type Losses } from './losses.ts'
 import { createMeasure } from './measure.ts'
 import { createOperations, type Operated } from './operations.ts'
 import type { Lane } from './pace.ts'
@@ -77,36 +78,64 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   let isClosed = false
   let looking = Promise.resolve()
 
-  const save = ({ i, subscription: { id } }: UplinkSubscription, state: UplinkState): Promise<void> => {
+  /** The state with what changed of its losses, as both are now. */
+  function written(id: string, state: UplinkState, losses: Losses) {
     const text = JSON.stringify(state)
-    const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
+    const { rows, kept: onKept } = losses.changes()
     kept.add(id)
-    return door.commit(
-      (stage) => {
+    return {
+      bytes: text.length + rows.length * lossBytes,
+      onKept,
+      stage(stage: Stage): void {
         stage.write('uplink.put', id, text)
+        for (const [of, loss] of rows)
+          if (loss === undefined) stage.write('uplink-loss.delete', id, of)
+          else stage.write('uplink-loss.put', id, of, JSON.stringify(loss))
+      },
+    }
+  }
+
+  async function save(
+    { i, subscription: { id } }: UplinkSubscription,
+    state: UplinkState,
+    losses: Losses,
+  ): Promise<void> {
+    const { bytes, stage: write, onKept } = written(id, state, losses)
+    const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
+    await door.commit(
+      (stage) => {
+        write(stage)
         if (statistics !== undefined) stage.write('subscription.stats', statistics, i!)
       },
-      { urgent: false, bytes: text.length, isSparing: true },
+      { urgent: false, bytes, isSparing: true },
     )
+    onKept()
   }
 
   /** A new one begins with all there is. */
-  function stateOf({ subscription }: UplinkSubscription, { base, headers }: CentreSettings): UplinkState {
+  function stateOf(
+    { subscription }: UplinkSubscription,
+    { base, headers }: CentreSettings,
+  ): { readonly state: UplinkState; readonly isAnew: boolean } {
     const text = uplinkStates.get(subscription.id)
     const { scope } = parseWishes(subscription.notification.endpoint.notifierInfo)
     const before = text === undefined ? undefined : readState(text)
     const goal = { centre: `${base} ${headers['ngsild-tenant'] ?? ''}`, selected: printOf(subscription) }
     const state = adapted(before, goal, following.position())
-    if (state !== before && scope !== undefined) state.scope = scope
-    return state
+    const isAnew = state !== before
+    if (isAnew && scope !== undefined) state.scope = scope
+    return { state, isAnew }
   }
+
+  const lossesOf = (id: string): ReadonlyMap<string, Loss> =>
+    new Map(uplinkStates.losses(id).map(({ of, loss }) => [of, JSON.parse(loss) as Loss]))
 
   async function open(one: UplinkSubscription): Promise<Uplink> {
     const { i, subscription } = one
     const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
     const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
-    const state = stateOf(one, settings)
+    const { state, isAnew } = stateOf(one, settings)
     const placing = createPlacing(wishes.scope)
     const windows = await openWindows(wishes.windows)
     const { gate, link } = wayOf(
@@ -117,7 +146,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const selected = createSelectedStreams(following, selection, clock.monotonic)
     const measure = createMeasure({ state, backlog: tenant.backlog, clock, selected }, wishes)
     const losses = createLosses(
-      { state, following, backlog: tenant.backlog, selection },
+      { state, following, backlog: tenant.backlog, selection, before: lossesOf(id), isAnew },
       { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
     )
     const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings, clock)
@@ -139,8 +168,8 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         told({ isOk, at, reason }) {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
-        save: (saved) => save(one, saved),
-        bury: (some) => refusals.bury(id, some, (gone) => forgo(state, gone)),
+        save: (saved) => save(one, saved, losses),
+        bury: (some) => refusals.bury(id, some, (gone) => written(id, forgo(state, gone), losses).stage),
       },
     )
   }
@@ -159,7 +188,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     }
     for (const id of kept) {
       if (known.has(id)) continue
-      await door.commit((stage) => stage.write('uplink.delete', id), { isSparing: true })
+      await door.commit(
+        (stage) => {
+          stage.write('uplink.delete', id)
+          stage.write('uplink-loss.clear', id)
+        },
+        { isSparing: true },
+      )
       await refusals.forget(id)
       kept.delete(id)
     }
@@ -196,6 +231,9 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     },
   } satisfies Uplinks)
 }
+
+/** Of a loss as a row, about. */
+const lossBytes = 150
 
 interface WayPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
   readonly state: UplinkState

@@ -229,7 +229,7 @@ test('gap records have a ceiling: those untouched for longest become one sum per
     await site.door.commit((stage) => {
       for (const end = g + 20_000; g < end && g <= total; g++) {
         const reason = g % 2 === 0 ? 'size' : 'age'
-        stage.write('gap.insert', g, g, g, 1, g, g + 10, 2, wallMs + g, reason, wallMs + g, g)
+        stage.write('gap.insert', g, g, g, 1, g, g + 10, 2, wallMs + g, reason, wallMs + g, g, 0)
       }
     })
   }

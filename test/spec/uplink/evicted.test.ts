@@ -6,7 +6,15 @@ import { expect, test } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
-import { dayMs, type HistorySite, megabyte, perFold, sitesOfFile, startMs } from '#test/kit/history-site.ts'
+import {
+  dayMs,
+  type HistorySite,
+  megabyte,
+  perFold,
+  sitesOfFile,
+  startMs,
+  wallMs,
+} from '#test/kit/history-site.ts'
 import { type EvictedPorts, evictedGaps } from '#uplink/evicted.ts'
 import { createPlacing } from '#uplink/placing.ts'
 import type { Step } from '#uplink/plan.ts'
@@ -111,6 +119,7 @@ async function siteWithGaps(count: number): Promise<HistorySite> {
         'age',
         startMs + g,
         startMs,
+        g % 2 === 0 ? 1 : 0,
       )
       if (g % 5 === 0) continue
       const doc = JSON.stringify({ id: `urn:Store:${g}`, type: 'Store' })
@@ -162,4 +171,20 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
   expect(asked.every((rows) => rows <= most)).toBe(true)
   expect(taken.size).toBe(count - count / 5 + 1)
   expect([...taken.values()].reduce((sum, one) => sum + one, 0)).toBe(count)
+})
+
+test('gaps are told again to whoever forgot them, where somebody had not been told them when they went', async () => {
+  const site = await siteWithGaps(1000)
+  const state = newState({ n: 0, at: 0 }, undefined)
+  const ports = portsOf(site, state)
+  const ids = (steps: readonly Step[]): readonly string[] => steps.map(({ entity }) => entity.id)
+  const first = ids(stepsBy(ports, { ...newTelling(), began: 1 }))
+  const again = ids(stepsBy(ports, { ...newTelling(), began: wallMs, to: 2, again: 0 }))
+  expect(first).toHaveLength(801)
+  expect(again).toHaveLength(401)
+  expect(again.slice(0, -1).every((id) => first.includes(id))).toBe(true)
+  expect(stepsBy(ports, newTelling())).toEqual([])
+  // Who was told all there was forgot all of it.
+  state.gapsBefore = startMs + 501
+  expect(stepsBy(ports, { ...newTelling(), began: wallMs, to: 3, again: 0 })).toHaveLength(601)
 })

@@ -2,6 +2,7 @@
  * An uplink as an operator has it: paused and resumed, kept to a pace, to windows and to bytes of a day, throttled, and
  * told by its subscription; wrong wishes are refused by name.
  */
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -173,7 +174,9 @@ describe.concurrent('an uplink', () => {
   })
 
   it('sends no more on a day than it may', async () => {
-    for (let i = 0; i < 3; i++) await create('Dear', `${i}`)
+    // More than goes on any day, however few bytes that has.
+    const noise = { type: 'Property', value: randomBytes(6000).toString('base64') }
+    await send('POST', entities, { id: 'urn:Dear:large', type: 'Dear', noise })
     await uplink('urn:dear', 'Dear', { 'bytes-per-day': '300' })
     await pause(2500)
     const before = await countThere('Dear')

@@ -46,7 +46,10 @@ const refused = (count: number, value = ''): readonly Refusal[] =>
     },
   }))
 let state: UplinkState
-const letGo: OnLetGo = (gone) => forgo(state, gone)
+const letGo: OnLetGo = (gone) => {
+  const text = JSON.stringify(forgo(state, gone))
+  return (stage) => stage.write('uplink.put', 'big', text)
+}
 const toldLetGo = (): number => events.filter((event) => event === 'uplink.refused-let-go').length
 
 it('keeps so many of each uplink, over a restart, too', async () => {

@@ -13,6 +13,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 const v1 = '/ngsi-ld/v1'
 const withinMs = { timeout: 15_000, interval: 100 }
 setLimit('reconcileNoteMs', 300)
+setLimit('tailAgeMs', 300)
 afterAll(restoreLimits)
 
 describe('a gateway that was restored', () => {
@@ -137,4 +138,60 @@ describe('a gateway that was restored', () => {
     const seen: { reconcile?: object } = (await site.get('/selvedge/v1/uplinks/urn:up')).json()
     expect(seen.reconcile).toMatchObject({ reason: 'restored', missing: 1 })
   }, 60_000)
+
+  it('tells a restored centre again which gaps it was told', async () => {
+    const { httpPort } = centre
+    const old = { SELVEDGE_HISTORY_MAX_AGE_DAYS: '1' }
+    const level = (n: number) => ({
+      level: { type: 'Property', value: n, observedAt: new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString() },
+    })
+    const metric = async (name: string): Promise<number> =>
+      Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, 'm').exec((await site.get('/metrics')).text)?.[1])
+    let works = 0
+    // Each commit folds some, and each lets some go.
+    const untilSo = (name: string, isSo: (value: number) => boolean): Promise<void> =>
+      vi.waitFor(async () => {
+        await send('POST', `${v1}/entities`, { id: `urn:other:${works++}`, type: 'Other' })
+        expect(await metric(name)).toSatisfy(isSo)
+      }, withinMs)
+    const caughtUp = (): Promise<void> =>
+      vi.waitFor(async () => {
+        expect((await site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
+      }, withinMs)
+
+    await send('POST', `${v1}/entities`, { ...tank('old'), ...level(0) })
+    await send('POST', `${v1}/subscriptions`, {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${httpPort}${v1}`,
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
+        },
+      },
+    })
+    await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:old']), withinMs)
+    await caughtUp()
+    const { path } = (await centre.send('POST', '/selvedge/v1/backups', undefined)).json() as { path: string }
+    await centre.close()
+    for (let n = 1; n <= 20; n++) await send('PATCH', `${v1}/entities/urn:tank:old/attrs`, level(n))
+    await untilSo('selvedge_tail_observations', (left) => left === 0)
+    await site.close()
+    site = await startGatewayInside(join(folders, 'site'), old)
+    await untilSo('selvedge_history_evicted_total', (gone) => gone >= 20)
+    centre = await startGatewayInside(join(folders, 'centre'), { SELVEDGE_HTTP_PORT: String(httpPort) })
+    await vi.waitFor(async () => expect(await there('HistoryGap')).toHaveLength(1), withinMs)
+    const [gap] = await there('HistoryGap')
+    expect(gap).toMatchObject({ gapOf: 'urn:tank:old', reason: 'age' })
+    await caughtUp()
+    // What the centre holds is noted.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await site.close()
+    await centre.close()
+
+    restoreFolder(path, join(folders, 'older'), { now: Date.now(), onProgress: () => undefined })
+    centre = await startGatewayInside(join(folders, 'older'), { SELVEDGE_HTTP_PORT: String(httpPort) })
+    expect(await there('HistoryGap')).toEqual([])
+    site = await startGatewayInside(join(folders, 'site'))
+    await vi.waitFor(async () => expect(await there('HistoryGap')).toEqual([gap]), withinMs)
+  }, 90_000)
 })
