@@ -1,40 +1,21 @@
 /**
- * What is let go of a history, and that every value is either kept or counted.
+ * What was let go of a history is told once, over a restart too, and put on disk where it changed.
  */
 import { afterEach, describe, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { createLosses, keptOf, type Loss, type LossesPorts } from './losses.ts'
+import { createLosses, type LossesPorts } from './losses.ts'
 import { createPlacing } from './placing.ts'
 import type { Step } from './plan.ts'
 import { newState } from './state.ts'
+import type { Loss } from './thinning.ts'
 
 afterEach(restoreLimits)
 
-const valueAt = (i: number): string | number => (i % 25 === 0 ? 'alarm' : i)
-const values = { valueAt, timeAt: (i: number): number => 1_767_225_600_000 + i * 1000 }
-const places = Array.from({ length: 100 }, (_, i) => i)
-const left = (level: Parameters<typeof keptOf>[2]['level']) => {
-  const { kept, lost } = keptOf(values, places, { level, thinMs: 10_000 })
-  expect(kept.length + (lost?.count ?? 0)).toBe(places.length)
-  return { kept: kept.map(valueAt), lost }
+const values = {
+  valueAt: (i: number): number => i,
+  timeAt: (i: number): number => 1_767_225_600_000 + i * 1000,
 }
-
-describe('history that is let go', () => {
-  it('is none at first', () => {
-    expect(left('full')).toMatchObject({ kept: { length: 100 }, lost: undefined })
-  })
-
-  it('leaves the last number of each period, and what is no number', () => {
-    const { kept, lost } = left('thinned')
-    expect(kept).toEqual(['alarm', 9, 19, 'alarm', 29, 39, 49, 'alarm', 59, 69, 'alarm', 79, 89, 99])
-    expect(lost).toMatchObject({ from: 1_767_225_601_000, to: 1_767_225_698_000, reason: 'thinned' })
-  })
-
-  it('leaves what is no number, and then nothing', () => {
-    expect(left('numberless').kept).toEqual(['alarm', 'alarm', 'alarm', 'alarm'])
-    expect(left('bare')).toMatchObject({ kept: [], lost: { count: 100, reason: 'budget' } })
-  })
-})
+const places = Array.from({ length: 100 }, (_, i) => i)
 
 describe('losses that are still to be told', () => {
   const open = (before: ReadonlyMap<string, Loss> = new Map(), isAnew = false) => {

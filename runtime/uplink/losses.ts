@@ -1,7 +1,6 @@
 /**
- * What of the past does not go up: which values of a slice are let go at the level of its span, how many of each attribute
- * that were, and what is told of them. Counts are put on disk together with the position behind their slice, so they are right
- * after a crash: those that changed, each in a row of its own.
+ * What of the past did not go up: how many values of each attribute were let go, and what is told of them. Counts are put on
+ * disk together with the position behind their slice, so they are right after a crash: those that changed, each in a row of its own.
  */
 import { limits } from '#base/limits.ts'
 import type { Backlog } from '#broker/backlog.ts'
@@ -12,50 +11,7 @@ import { type EvictedPorts, evictedGaps } from './evicted.ts'
 import { type GapPage, gapPrefix, gapStep } from './gap-step.ts'
 import type { Placing } from './placing.ts'
 import { owedSince, type Telling } from './state.ts'
-
-/** What is missing of an attribute: times of the first and the last (ms), and how many. */
-export interface Loss {
-  readonly from: number
-  readonly to: number
-  readonly count: number
-  readonly reason: 'thinned' | 'budget'
-  /** Commit time (ms) before which all of it was written; left out in states that older versions kept. */
-  readonly writtenBefore?: number
-}
-
-/** Values in the order of their times. */
-export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
-
-/** Which of some values, told by their ascending places, go up, and what does not. */
-export function keptOf(
-  values: Timed,
-  places: readonly number[],
-  { level, thinMs }: { readonly level: Level; readonly thinMs: number },
-): { readonly kept: readonly number[]; readonly lost: Loss | undefined } {
-  const lost: number[] = []
-  const kept = places.filter((place, i) => {
-    const is = isKept(values, { place, next: places[i + 1] }, level, thinMs)
-    if (!is) lost.push(place)
-    return is
-  })
-  if (lost.length === 0) return { kept, lost: undefined }
-  const [from, to] = [lost[0]!, lost.at(-1)!].map((place) => values.timeAt(place)) as [number, number]
-  return { kept, lost: { from, to, count: lost.length, reason: level === 'thinned' ? 'thinned' : 'budget' } }
-}
-
-function isKept(
-  { timeAt, valueAt }: Timed,
-  { place, next }: { readonly place: number; readonly next: number | undefined },
-  level: Level,
-  thinMs: number,
-): boolean {
-  if (level === 'full') return true
-  if (level === 'bare') return false
-  if (typeof valueAt(place) !== 'number') return true
-  if (level === 'numberless') return false
-  // The last of each period.
-  return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
-}
+import { keptOf, type Loss, type Timed } from './thinning.ts'
 
 /** What is to be put on disk: a loss by its key, undefined where it was told. */
 export type LossRow = readonly [of: string, loss: Loss | undefined]
