@@ -1,6 +1,6 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
-import { adapted, newState, type UplinkState } from './state.ts'
+import { adapted, newState, owe, type UplinkState } from './state.ts'
 
 const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
 const here = { n: 90, at: 900 }
@@ -43,4 +43,14 @@ it('goes on where it was to the same, and begins anew elsewhere', () => {
   expect(adapted(known, goal, here)).toEqual(known)
   const other = adapted({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
   expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
+})
+
+it('owes nothing again that has gone up while its gaps are told', () => {
+  const telling = { began: 0, to: 600, unnamed: {} }
+  const one: UplinkState = { ...state([]), telling }
+  owe(one, 550, 700)
+  expect(one.spans).toEqual([{ from: 600, to: 700, level: 'full', began: 600 }])
+  const again: UplinkState = { ...state([]), telling: { ...telling, again: 0 } }
+  owe(again, 550, 700)
+  expect(again.spans).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
 })

@@ -140,7 +140,9 @@ function withoutHoles(spans: readonly Waiting[], end: number): Waiting[] {
 /** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */
 export function owe(state: UplinkState, from: number, to: number): void {
   const last = state.spans.at(-1)
-  const began = Math.max(from, last?.to ?? 0)
+  // What has gone up is not owed again while its gaps are told: they would be told twice.
+  const gone = state.telling?.again === undefined ? state.telling?.to : undefined
+  const began = Math.max(from, last?.to ?? gone ?? 0)
   const [first, ...others] = stretchOf(state.ahead, began, to)
   state.ahead = []
   if (first === undefined) return
