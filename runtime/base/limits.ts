@@ -80,13 +80,13 @@ export const limits = underTrial({
     8 * 1024 * 1024,
     'bytes',
     'Columns of the index that searches asked for, per tenant; an attribute of 100,000 entities takes 1.6 MB',
-    'the one longest not asked for leaves, and for the next 10,000 questions the tables answer for it',
+    'the one longest not asked for leaves, and for the next 10,000 searches the tables answer for it',
   ),
   columnRowsPerSearch: limit(
     2048,
     'rows',
-    'Of a column that is not whole yet, half a millisecond with each question for it',
-    'the next question',
+    'Of columns that are not whole yet, half a millisecond of each search that asks for them',
+    'the next search',
   ),
   // Log, tail, chunks
   logBytesMax: limit(

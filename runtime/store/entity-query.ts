@@ -89,6 +89,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return [...told, ...known.flatMap((rows = []) => rows)]
   }
 
+  const conditionsOf = (search: EntitySearch): readonly Condition[] => {
+    columns.begin()
+    return compileConditions(search, sqlPorts)
+  }
   const sqlPorts: SqlPorts = {
     ...ports,
     hasSeveral: (name) => statements.number(severalStatement(name)) === 1,
@@ -178,7 +182,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
     const known = pages.find(search, { limit, offset, after })
     if (known !== undefined) return pageOf(known)
-    const conditions = compileConditions(search, sqlPorts)
+    const conditions = conditionsOf(search)
     const plan = choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) {
       const listed = listPage(plan, after, limit, offset)
@@ -202,7 +206,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
   const listed = (search: EntitySearch): readonly number[] | undefined => {
     if (search.idPattern !== undefined) return undefined
-    const conditions = compileConditions(search, sqlPorts)
+    const conditions = conditionsOf(search)
     const chosen = choosePlan(conditions, planPorts)
     const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
     return plan.exact ? ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
@@ -255,7 +259,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
 
     /** How many entities match. */
     count(search: EntitySearch): number {
-      const conditions = compileConditions(search, sqlPorts)
+      const conditions = conditionsOf(search)
       const chosen = choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
       if (plan.exact && search.idPattern === undefined) return statements.number(countStatement(plan))

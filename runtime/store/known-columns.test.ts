@@ -60,14 +60,15 @@ it('say what the tables say', () => {
       fc.array(step, { minLength: 1, maxLength: 30 }),
       fc.integer({ min: 1, max: 8 }),
       range,
-      (first, then, rowsAtOnce, wanted) => {
+      (first, then, rowsPerSearch, wanted) => {
         tables.fill([{ ...entityOf(first[0] ?? then[0]!), id: 'urn:e:1' }])
-        const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsAtOnce, rest: 0 })
+        const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch, rest: 0 })
         const kinds = [scalarKinds.number, scalarKinds.cell].map((kind) => ({
           name: nameOf(kind === scalarKinds.cell ? 'at' : 'a')!,
           kind,
         }))
         const ask = (): void => {
+          columns.begin()
           for (const column of kinds) columns.count({ column, ranges: [] })
           columns.ofType(1)
         }
@@ -123,7 +124,7 @@ it('hold what they may, and rest after they had to leave', () => {
   })) as Entity[]
   tables.fill(many)
   // A column of 3,000 takes 6 blocks of 8 kB.
-  const columns = createKnownColumns(tables.database, { bytesMax: 60_000, rowsAtOnce: 1000, rest: 20 })
+  const columns = createKnownColumns(tables.database, { bytesMax: 60_000, rowsPerSearch: 1000, rest: 20 })
   const ranges = [{ low: 10, high: 1999 }]
   const partOf = (name: string): ColumnPart => ({
     column: { name: nameOf(name)!, kind: scalarKinds.number },
@@ -131,7 +132,10 @@ it('hold what they may, and rest after they had to leave', () => {
   })
   const [a, b] = [partOf('a'), partOf('b')]
   const asked = (part: ColumnPart, times: number): number | undefined =>
-    Array.from({ length: times }, () => columns.count(part)).at(-1)
+    Array.from({ length: times }, () => {
+      columns.begin()
+      return columns.count(part)
+    }).at(-1)
   expect(asked(a, 3)).toBeUndefined()
   expect(asked(a, 1)).toBe(1990)
   // In reverse each is put into a block that is full.
@@ -143,4 +147,29 @@ it('hold what they may, and rest after they had to leave', () => {
   expect(asked(b, 4)).toBe(0)
   expect(asked(a, 10)).toBeUndefined()
   expect(asked(b, 1)).toBe(0)
+})
+
+it('are read no further by one search than it may, whatever it asks for', () => {
+  tables.fill(
+    Array.from({ length: 100 }, (_, at) => ({
+      id: `urn:e:${at}`,
+      type: 'T',
+      a: { type: 'Property', value: at },
+      b: { type: 'Property', value: at },
+    })) as Entity[],
+  )
+  const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch: 80, rest: 0 })
+  const countOf = (name: string): number | undefined =>
+    columns.count({
+      column: { name: nameOf(name)!, kind: scalarKinds.number },
+      ranges: [{ low: 0, high: 49 }],
+    })
+  const search = (): (number | undefined)[] => {
+    columns.begin()
+    return ['a', 'b', 'a', 'b'].map(countOf)
+  }
+  expect(search()).toEqual([undefined, undefined, undefined, undefined])
+  // The last 20 of one and the first 60 of the other, of which there are 100.
+  expect(search()).toEqual([50, undefined, 50, undefined])
+  expect(search()).toEqual([50, 50, 50, 50])
 })

@@ -1,7 +1,7 @@
 /**
  * Columns of the index in memory, as far as they hold numbers: values of an attribute, cells of its places, and the types of
- * entities, each with its entity. A column that searches ask for is read piece by piece, one with each of them, and answers once it
- * is whole; until then, and where there is no room for it, the tables do. It follows what is committed, so that no commit makes a search
+ * entities, each with its entity. A column that searches ask for is read piece by piece, and answers once it is whole; each search
+ * reads one piece, of however many columns. Until then, and where there is no room for it, the tables answer. It follows what is committed, so that no commit makes a search
  * read it again; what is on disk and not yet published is not in it.
  */
 import { limits } from '#base/limits.ts'
@@ -29,14 +29,14 @@ interface Column {
 
 export interface KnownColumnSettings {
   readonly bytesMax: number
-  readonly rowsAtOnce: number
-  /** Questions for which a column that had to leave is not read again. */
+  readonly rowsPerSearch: number
+  /** Searches for which a column that had to leave is not read again. */
   readonly rest: number
 }
 
 const defaults: KnownColumnSettings = {
   bytesMax: limits.knownColumnsBytes.value,
-  rowsAtOnce: limits.columnRowsPerSearch.value,
+  rowsPerSearch: limits.columnRowsPerSearch.value,
   rest: 10_000,
 }
 
@@ -53,9 +53,11 @@ export function createKnownColumns(database: Database, settings = defaults) {
     )
     .raw()
   const columns = new Map<string, Column>()
-  /** Columns that had to leave, with the question from which on they may come back. */
+  /** Columns that had to leave, with the search from which on they may come back: in the order of that, and no more than there are names. */
   const resting = new Map<string, number>()
-  let asked = 0
+  let searches = 0
+  /** Rows that the search may still read. */
+  let left = 0
 
   const makeRoom = (): void => {
     let bytes = 0
@@ -63,33 +65,30 @@ export function createKnownColumns(database: Database, settings = defaults) {
     while (bytes > settings.bytesMax) {
       const [key, { pairs }] = [...columns].reduce((a, b) => (b[1].askedAt < a[1].askedAt ? b : a))
       columns.delete(key)
-      resting.set(key, asked + settings.rest)
+      resting.set(key, searches + settings.rest)
       bytes -= pairs.bytes()
     }
   }
   const readOn = (name: ColumnName, column: Column): void => {
     const { pairs, readTo } = column
-    if (readTo === undefined) return
+    if (readTo === undefined || left === 0) return
     const rows =
-      name === 'types'
-        ? types.all(...readTo, settings.rowsAtOnce)
-        : scalars.all(name.name, name.kind, ...readTo, settings.rowsAtOnce)
+      name === 'types' ? types.all(...readTo, left) : scalars.all(name.name, name.kind, ...readTo, left)
     for (const [value, rid] of rows) pairs.append(value, rid)
-    column.readTo = rows.length < settings.rowsAtOnce ? undefined : rows.at(-1)
+    column.readTo = rows.length < left ? undefined : rows.at(-1)
+    left -= rows.length
     makeRoom()
   }
   /** The pairs of a column that is whole. */
   const known = (name: ColumnName): NumberPairs | undefined => {
-    asked++
     const key = keyOf(name)
     let column = columns.get(key)
     if (column === undefined) {
-      if (asked < (resting.get(key) ?? 0)) return undefined
-      resting.delete(key)
-      column = { pairs: createNumberPairs(), readTo: [-Infinity, 0], askedAt: asked }
+      if (left === 0 || resting.has(key)) return undefined
+      column = { pairs: createNumberPairs(), readTo: [-Infinity, 0], askedAt: searches }
       columns.set(key, column)
     }
-    column.askedAt = asked
+    column.askedAt = searches
     readOn(name, column)
     return column.readTo === undefined && columns.has(key) ? column.pairs : undefined
   }
@@ -103,6 +102,16 @@ export function createKnownColumns(database: Database, settings = defaults) {
   }
 
   return Object.freeze({
+    /** To be called when a search begins: what follows is asked by it. */
+    begin(): void {
+      searches++
+      left = settings.rowsPerSearch
+      for (const [key, until] of resting) {
+        if (until > searches) break
+        resting.delete(key)
+      }
+    },
+
     /** Rows of a part: rid and value, at most about `most`; undefined where the column is not in memory. */
     rows({ column, ranges }: ColumnPart, most: number): readonly ColumnRow[] | undefined {
       const pairs = known(column)

@@ -29,7 +29,7 @@ export interface SeenCondition extends Condition {
 }
 
 export interface PlanPorts {
-  /** How many rows the arms have, at most `most`. */
+  /** How many rows the arms have; where they are more than `most`, any number of them beyond it. */
   readonly countRows: (arms: readonly Arm[], most: number) => number
   /** Takes the closer look; undefined when there are more than `most` rows to look at. */
   readonly lookCloser: (condition: Condition, most: number) => SeenCondition | undefined
