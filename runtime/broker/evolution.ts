@@ -188,11 +188,11 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const span = { from: Math.max(window.from, chunkTimes.from), to: Math.min(window.to, chunkTimes.to) }
   const isLeft = ({ time, modified, value }: Omit<TailInstance, 'shape'>): boolean =>
     modified > own.erasedUntil && !told.has(time, value) && own.editOf(time, value) === undefined
+  // Asked before anything is made of it, since chunks hold more than a window wants.
+  const isMeant = (one: Omit<TailInstance, 'shape'>): boolean =>
+    bounds.fits(name, isNarrow ? one.time : one.modified) && isLeft(one)
   const put = (one: Omit<TailInstance, 'shape'>, shape: string): boolean =>
-    // Asked before anything is made of it, since chunks hold more than a window wants.
-    bounds.fits(name, isNarrow ? one.time : one.modified) &&
-    isLeft(one) &&
-    add(name, observedInstance(s, shape, one))
+    isMeant(one) && add(name, observedInstance(s, shape, one))
   const unfolded = tailWithin(ports.live.stream(s)?.tail, window)
   const tail = new Map(
     boundedTail(unfolded.filter(isLeft), query).map((one) => [identityOf(one.time, one.value), one]),
@@ -206,15 +206,20 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
       continue
     }
     const series = decodeChunk(chunk)
-    for (let i = 0; i < series.times.length && reached === Number.POSITIVE_INFINITY; i++) {
-      const [time, value] = [series.times[i]!, series.values[i]!]
+    const at = (i: number): Omit<TailInstance, 'shape'> => ({
+      time: series.times[i]!,
+      modified: series.modified[i]!,
+      value: series.values[i]!,
+    })
+    const start = startOfLast(series.times, query, (i) => isMeant(at(i)))
+    for (let i = start; i < series.times.length && reached === Number.POSITIVE_INFINITY; i++) {
+      const one = at(i)
       // A fold in flight may be on disk and in memory at once.
-      if (tail.size > 0) tail.delete(identityOf(time, value))
+      if (tail.size > 0) tail.delete(identityOf(one.time, one.value))
       const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
-      if (put({ time, modified: series.modified[i]!, value }, shape))
-        reached = isEnough(time, series.times[i + 1])
+      if (put(one, shape)) reached = isEnough(one.time, series.times[i + 1])
     }
-    if (reached < Number.POSITIVE_INFINITY) break
+    if (reached < Number.POSITIVE_INFINITY || start > 0) break
   }
   // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
   for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
@@ -239,6 +244,23 @@ function enoughOf({ timeproperty, lastN, limit }: TemporalQuery): (time: number,
   }
 }
 
+/** The same for the last ones of a stream: where in a chunk they begin, more than one time too; 0 where all of it may be needed. */
+function startOfLast(
+  times: Float64Array,
+  { timeproperty, lastN, limit }: TemporalQuery,
+  isMeant: (i: number) => boolean,
+): number {
+  if (timeproperty !== 'observedAt' || lastN === undefined) return 0
+  const most = Math.min(lastN, limit + 1)
+  let [count, last] = [0, Number.NEGATIVE_INFINITY]
+  for (let i = times.length - 1; i > 0; i--) {
+    if (!isMeant(i)) continue
+    last = Math.max(last, times[i]!)
+    if (++count >= most && times[i]! < last) return i
+  }
+  return 0
+}
+
 /** The oldest instances that an answer can hold, or the newest where the query asks for the last ones. */
 function boundedTail(instances: TailInstance[], query: TemporalQuery): TailInstance[] {
   if (query.timeproperty !== 'observedAt') return instances
@@ -254,8 +276,10 @@ function chunksOf(
   query: TemporalQuery,
 ): Iterable<ChunkRow> {
   const { lastN, limit, timeproperty } = query
-  if (lastN === undefined || timeproperty !== 'observedAt') return ports.history.chunks(s, from, to)
+  if (lastN === undefined) return ports.history.chunks(s, from, to)
   const chunks = ports.history.chunksBackwards(s, from, to)
+  // What was observed last was mostly written last: the first ones found leave little to look at in the others.
+  if (timeproperty !== 'observedAt') return chunks
   return lastChunks(chunks, own, { count: Math.min(lastN, limit + 1), before: windowOf(query).to })
 }
 

@@ -21,7 +21,7 @@ const instance = (second: number, i: number): TimedInstance => {
   }
 }
 
-/** Reads as the broker does; tells how many instances it gave and still gives. */
+/** Reads as the broker does; tells how many instances of it were there at once, and how many it gave in all. */
 function readerOf(site: Readonly<Record<string, Lists>>) {
   const made = new Map(
     Object.entries(site).map(([id, lists]) => [
@@ -30,7 +30,7 @@ function readerOf(site: Readonly<Record<string, Lists>>) {
     ]),
   )
   const held = new Map<string, number>()
-  let most = 0
+  let [most, sum] = [0, 0]
   const read = (id: string, query: TemporalQuery): EntityHistory => {
     const { limit, lastN } = query
     const cut = new Set<string>()
@@ -40,18 +40,17 @@ function readerOf(site: Readonly<Record<string, Lists>>) {
       if (wanted.length > limit) cut.add(name)
       attributes.set(name, beginningOf(wanted, limit, query))
     }
-    held.set(
-      id,
-      [...attributes.values()].reduce((sum, list) => sum + list.length, 0),
-    )
+    const count = [...attributes.values()].reduce((instances, list) => instances + list.length, 0)
+    held.set(id, count)
+    sum += count
     most = Math.max(
       most,
-      [...held.values()].reduce((sum, count) => sum + count, 0),
+      [...held.values()].reduce((instances, each) => instances + each, 0),
     )
     const entity = { id, type: 'T' }
     return { id, type: 'T', entity, created: 0, modified: 0, deleted: undefined, attributes, cut }
   }
-  return { read, mostHeld: () => most }
+  return { read, mostHeld: () => most, sumRead: () => sum }
 }
 
 const seconds = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
@@ -69,6 +68,16 @@ it('holds some three times what an answer does, however long the histories of a 
     [...attributes.values()].map((list) => list.length),
   )
   expect(told).toEqual(ids.flatMap(() => [9, 9, 1]))
+})
+
+it('reads a second time no more than fits', () => {
+  const ids = seconds(20).map((i) => `urn:x:${i}`)
+  const most = 1000
+  const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
+  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const page = ids.map((id) => reader.read(id, query))
+  readOn(page, { query, most }, reader.read)
+  expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length))
 })
 
 const optionsOf = fc.record({

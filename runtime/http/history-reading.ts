@@ -36,7 +36,7 @@ export function readOn(
     const all = [...found.values()]
     const cut = all.filter((one) => one.cut.size > 0)
     const room = roomOf(all, most)
-    if (cut.length === 0 || room < limit) break
+    if (cut.length === 0 || room <= limit) break
     limit = Math.min(most, Math.max(room, 2 * limit))
     for (const { id } of cut) found.set(id, read(id, { ...query, limit }))
   }

@@ -31,7 +31,9 @@ const fold = fc.record({
   stream: fc.nat(2),
   /** Seconds since the last value of the stream. */
   gap: fc.integer({ min: 1, max: 30 }),
-  values: fc.array(fc.integer({ min: -5, max: 5 }), { minLength: 1, maxLength: 12 }),
+  values: fc.uniqueArray(fc.integer({ min: -6, max: 6 }), { minLength: 1, maxLength: 13 }),
+  /** How many share a time. */
+  together: fc.constantFrom(1, 1, 3, 6),
   isText: fc.boolean(),
 })
 type Fold = typeof fold extends fc.Arbitrary<infer T> ? T : never
@@ -70,9 +72,9 @@ async function foldAll({ broker, main }: OpenBroker, id: string, folds: readonly
     'http',
   )
   const ends = streams.map(() => 0)
-  for (const [i, { stream, gap, values, isText }] of folds.entries()) {
+  for (const [i, { stream, gap, values, together, isText }] of folds.entries()) {
     const [name, dataset] = streams[stream]!
-    const times = Float64Array.from(values, (_, n) => at(ends[stream]! + gap + n))
+    const times = Float64Array.from(values, (_, n) => at(ends[stream]! + gap + Math.floor(n / together)))
     ends[stream] = ends[stream]! + gap + values.length
     await main.door.commit((stage) => {
       const { s } = main.streams.open(stage, main.documents.find(stage, id)!, name, dataset)
