@@ -36,8 +36,9 @@ export function readOn(
     const all = [...found.values()]
     const cut = all.filter((one) => one.cut.size > 0)
     const room = roomOf(all, most)
-    if (cut.length === 0 || room <= limit) break
-    limit = Math.min(most, Math.max(room, 2 * limit))
+    if (cut.length === 0 || room < limit) break
+    // One more than fits shows whether there is more than fits.
+    limit = Math.min(most, Math.max(room + 1, 2 * limit))
     for (const { id } of cut) found.set(id, read(id, { ...query, limit }))
   }
   return leadingOn(found, { ...query, limit }, read)
