@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- soak [--minutes 30]`: mixed load at a steady rate, and whether memory stays flat under it. Devices
  * publish, clients patch, query, follow links, subscribe and leave again, read history; batches of 10,000 entities stream
- * through, a context source has a part in what one tenant asks, and notifications are taken in every way there is. Resident
- * memory of the gateway is sampled and the slope of its second half is fitted, and its live heap is measured after a third and
- * at the end; the run fails when one of them grows faster than its goal, when a request fails, or when the notifications that
- * came are not those that were owed.
+ * through, a context source has a part in what one tenant asks, and notifications are taken in every way there is. Under load
+ * the gateway holds garbage that comes and goes by tens of MB, so what stays is measured while it rests, after a third of
+ * the load and at the end: its resident memory, and its live heap. The run fails when one of them grows faster than its
+ * goal, when a request fails, or when the notifications that came are not those that were owed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './fill.ts'
@@ -21,12 +21,14 @@ const devices = 100
 const messagesPerSecond = 200
 const requestsPerSecond = 60
 /**
- * MB a minute. What collections leave now and again comes to a few MB in the second half of half an hour; a leak of
- * a hundred bytes for each message and request would be 1.5 MB a minute.
+ * MB of resident memory at rest that a minute of load may add; where free pieces lie makes a few MB of difference. A leak of a
+ * hundred bytes for each message and request would be 1.5.
  */
-const slopeMax = 0.25
-/** The same of what is left after a collection, which tells a leak from garbage. */
-const heapSlopeMax = 0.1
+const residentGrowthMax = 0.25
+/** The same of what a collection leaves, which differs by less. */
+const heapGrowthMax = 0.1
+/** A quiet gateway gives memory back after twenty seconds. */
+const restSeconds = 40
 const batchSize = 100
 /** Of so many bytes each that together they are more than a body may be that is parsed whole. */
 const largeBatchSize = 10_000
@@ -50,6 +52,17 @@ interface Site {
   readonly gateway: Server
   readonly listeners: Listeners
   readonly tally: Tally
+  readonly heap: LiveHeap
+}
+
+/** Memory of the gateway in MB. */
+interface Stretch {
+  readonly minutes: number
+  /** Resident, the least and the most under load. */
+  readonly busy: readonly [least: number, most: number]
+  /** At the rest that followed. */
+  readonly resident: number
+  readonly liveHeap: number
 }
 
 export async function benchSoak({ minutes }: { readonly minutes: number }): Promise<void> {
@@ -68,16 +81,12 @@ export async function benchSoak({ minutes }: { readonly minutes: number }): Prom
     await share(gateway, source)
     const listeners = await listen(gateway, (...asked) => ask(gateway, ...asked), failed)
     await observeAll(gateway)
-    const seconds = minutes * 60
-    const numbers = [gateway.port, devices, 1, seconds + 5, devices, messagesPerSecond].map(String)
-    const publishers = startPinned(1, [process.execPath, mqttLoad, ...numbers])
-    const [samples] = await Promise.all([
-      sample(gateway, heap, seconds),
-      load({ gateway, listeners, tally }, seconds),
-    ])
-    await end(publishers)
-    await settled(listeners)
-    judge(samples, tally, listeners)
+    // The inspector takes its own memory now.
+    await heap.measure(gateway)
+    const site = { gateway, listeners, tally, heap }
+    const first = await stretch(site, { from: 0, minutes: minutes / 3 })
+    const second = await stretch(site, { from: minutes / 3, minutes: (minutes * 2) / 3 })
+    judge(site, [first, second])
     await listeners.close()
   } finally {
     await Promise.all([gateway.stop(), source.stop()])
@@ -96,13 +105,32 @@ async function settled({ ways }: Listeners): Promise<void> {
   await pause(1000)
 }
 
-/** An open loop of requests; those that are late do not hold up the others. */
-async function load(site: Site, seconds: number): Promise<void> {
+/** A stretch of load, after so many minutes of it, and the rest that follows. */
+async function stretch(site: Site, { from, minutes }: { from: number; minutes: number }): Promise<Stretch> {
+  const { gateway, heap, listeners } = site
+  const seconds = Math.round(minutes * 60)
+  const numbers = [gateway.port, devices, 1, seconds + 5, devices, messagesPerSecond].map(String)
+  const publishers = startPinned(1, [process.execPath, mqttLoad, ...numbers])
+  const first = Math.round(from * 60) * requestsPerSecond
+  const [samples] = await Promise.all([
+    sample(gateway, { from, seconds, everySeconds: 5 }),
+    load(site, first, first + seconds * requestsPerSecond),
+  ])
+  await end(publishers)
+  await settled(listeners)
+  const resting = await sample(gateway, { from: from + minutes, seconds: restSeconds, everySeconds: 1 })
+  const busy = [Math.min(...samples), Math.max(...samples)] as const
+  const liveHeap = (await heap.measure(gateway)) / 1e6
+  return { minutes, busy, resident: Math.min(...resting), liveHeap }
+}
+
+/** An open loop of the requests from one number to another; those that are late do not hold up the others. */
+async function load(site: Site, first: number, end: number): Promise<void> {
   const { tally } = site
   const begin = performance.now()
   const underWay = new Set<Promise<void>>()
-  for (let n = 0; n < seconds * requestsPerSecond; n++) {
-    const early = begin + (n / requestsPerSecond) * 1000 - performance.now()
+  for (let n = first; n < end; n++) {
+    const early = begin + ((n - first) / requestsPerSecond) * 1000 - performance.now()
     if (early > 0) await pause(early)
     if (underWay.size > 500) await Promise.race(underWay)
     const startedAt = performance.now()
@@ -235,75 +263,44 @@ async function rare(gateway: Server, n: number): Promise<void> {
   return ask(gateway, 'POST', '/ngsi-ld/v1/entityOperations/update', JSON.stringify(batch))
 }
 
-interface Sample {
-  readonly minutes: number
-  readonly megabytes: number
-}
-
-interface Samples {
-  /** Every five seconds. */
-  readonly resident: readonly Sample[]
-  /** After a third, and at the end. */
-  readonly liveHeap: readonly Sample[]
-}
-
-/** Memory of the gateway; some of it printed as it goes. */
-async function sample(gateway: Server, heap: LiveHeap, seconds: number): Promise<Samples> {
-  const everyMs = 5000
-  const printedMs = Math.max(everyMs, 1000 * 5 * Math.ceil(seconds / 300))
-  const third = everyMs * Math.ceil((seconds * 1000) / 3 / everyMs)
+/** Resident memory of the gateway in MB, now and again; some of it printed as it goes. */
+async function sample(
+  { pid }: Server,
+  { from, seconds, everySeconds }: { from: number; seconds: number; everySeconds: number },
+): Promise<readonly number[]> {
   const begin = performance.now()
-  const samples: Sample[] = []
-  const liveHeap: Sample[] = []
-  for (let at = everyMs; at <= seconds * 1000; at += everyMs) {
-    await pause(begin + at - performance.now())
-    const one = { minutes: at / 60_000, megabytes: memory(gateway.pid).resident / 1e6 }
-    samples.push(one)
-    if (at === third || at > seconds * 1000 - everyMs)
-      liveHeap.push({ ...one, megabytes: (await heap.measure(gateway)) / 1e6 })
-    if (at % printedMs === 0)
-      process.stdout.write(`  ${one.minutes.toFixed(1).padStart(5)} min ${one.megabytes.toFixed(1)} MB\n`)
+  const samples: number[] = []
+  for (let at = everySeconds; at <= seconds; at += everySeconds) {
+    await pause(begin + at * 1000 - performance.now())
+    const megabytes = memory(pid).resident / 1e6
+    samples.push(megabytes)
+    const minutes = (from + at / 60).toFixed(1).padStart(5)
+    if (at % 20 === 0) process.stdout.write(`  ${minutes} min ${megabytes.toFixed(1)} MB\n`)
   }
-  return { resident: samples, liveHeap }
+  return samples
 }
 
-function judge({ resident, liveHeap }: Samples, tally: Tally, { ways }: Listeners): void {
-  const half = resident.slice(Math.floor(resident.length / 2))
-  const slope = slopeOf(floorsOf(half))
-  const heapSlope = slopeOf(liveHeap)
-  const runMinutes = resident.at(-1)!.minutes
-  const signed = (one: number): string => `${one >= 0 ? '+' : ''}${one.toFixed(3)} MB per minute`
-  const heaps = liveHeap.map(({ megabytes }) => megabytes.toFixed(1)).join(' and then ')
-  const p99 = percentile(tally.latencies, 0.99)
+function judge({ tally, listeners: { ways } }: Site, stretches: readonly [Stretch, Stretch]): void {
+  const [first, second] = stretches
+  const growthOf = (what: 'resident' | 'liveHeap'): number => (second[what] - first[what]) / second.minutes
+  const [resident, heap] = [growthOf('resident'), growthOf('liveHeap')]
   const told = Object.entries(ways).map(([way, { ids, owed }]) => `${ids.size} of ${owed} by ${way}`)
   const isWhole = Object.values(ways).every(({ ids, owed }) => ids.size === owed && owed > 0)
+  const line = (what: string, values: readonly number[], growth: number, most: number): string => {
+    const [before, after] = values.map((one) => one.toFixed(1))
+    return `${what} ${before}, then ${after} MB: ${growth.toFixed(3)} MB per minute  (goal below ${most}, over at least 30 minutes)\n`
+  }
+  const p99 = percentile(tally.latencies, 0.99).toFixed(1)
+  const busy = stretches.map((one) => one.busy.map((some) => some.toFixed(0)).join(' to '))
   process.stdout.write(
-    `${tally.requests} requests, p99 ${p99.toFixed(1)} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
-      `resident memory of the second half: ${signed(slope)}  (goal below ${slopeMax}, over at least 10 minutes)\n` +
-      `live heap: ${heaps} MB, ${signed(heapSlope)}  (goal below ${heapSlopeMax})\n`,
+    `${tally.requests} requests, p99 ${p99} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
+      `resident under load ${busy.join(', then ')} MB\n` +
+      line('resident at rest', [first.resident, second.resident], resident, residentGrowthMax) +
+      line('live heap at rest', [first.liveHeap, second.liveHeap], heap, heapGrowthMax),
   )
   const kinds = Map.groupBy(tally.failures, (failure) => failure.replace(/\d+/g, ''))
   for (const all of kinds.values()) process.stderr.write(`${all.length} times such as ${all[0]}\n`)
-  const isFlat = (slope < slopeMax && heapSlope < heapSlopeMax) || runMinutes < 10
+  const isShort = first.minutes + second.minutes < 30
+  const isFlat = isShort || (resident < residentGrowthMax && heap < heapGrowthMax)
   if (!isFlat || tally.failures.length > 0 || !isWhole) process.exitCode = 1
-}
-
-/**
- * The least of each stretch from one large batch to the next: what these take for a while says nothing of what stays, and
- * would hide it.
- */
-function floorsOf(samples: readonly Sample[]): readonly Sample[] {
-  const stretches = Map.groupBy(samples, ({ minutes }) => Math.floor((minutes * 60) / largeBatchSeconds))
-  return [...stretches.values()].map((stretch) =>
-    stretch.reduce((least, one) => (one.megabytes < least.megabytes ? one : least)),
-  )
-}
-
-/** Least squares, MB per minute. */
-function slopeOf(samples: readonly Sample[]): number {
-  const mean = (of: (one: Sample) => number): number =>
-    samples.reduce((sum, one) => sum + of(one), 0) / samples.length
-  const [x, y] = [mean(({ minutes }) => minutes), mean(({ megabytes }) => megabytes)]
-  const along = samples.reduce((sum, one) => sum + (one.minutes - x) * (one.megabytes - y), 0)
-  return along / samples.reduce((sum, one) => sum + (one.minutes - x) ** 2, 0)
 }
