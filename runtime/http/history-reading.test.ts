@@ -80,6 +80,20 @@ it('reads a second time one more than fits, and that is enough', () => {
   expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length + 1))
 })
 
+it('leaves out who has no history any more when more of it is to be read', () => {
+  const ids = seconds(3).map((i) => `urn:x:${i}`)
+  const [most, gone] = [1000, ids[1]]
+  const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
+  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const page = ids.map((id) => reader.read(id, query))
+  const read = (id: string, more: TemporalQuery) => (id === gone ? undefined : reader.read(id, more))
+  const found = readOn(page, { query, most }, read)
+  expect(found.map(({ id, attributes }) => [id, attributes.get('a')?.length])).toEqual([
+    ['urn:x:0', 500],
+    ['urn:x:2', 500],
+  ])
+})
+
 const optionsOf = fc.record({
   most: fc.integer({ min: 1, max: 60 }),
   entities: fc.integer({ min: 1, max: 5 }),

@@ -9,8 +9,8 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { roomOf, stuckAttribute } from '#ngsi-ld/temporal-part.ts'
 
-/** Reads the history of an entity, up to `limit` instances of each attribute. */
-type Read = (id: string, query: TemporalQuery) => EntityHistory
+/** Reads the history of an entity, up to `limit` instances of each attribute; undefined where it has none any more. */
+type Read = (id: string, query: TemporalQuery) => EntityHistory | undefined
 
 /** Attributes that an entity is expected to have; where they are more, the first look holds more. */
 const attributesExpected = 8
@@ -22,7 +22,8 @@ export function firstLook(query: TemporalQuery, entities: number): TemporalQuery
 }
 
 /**
- * What a first look saw, and so much more that an answer of `most` instances can be made of it, and leads on.
+ * What a first look saw, and so much more that an answer of `most` instances can be made of it, and leads on. Who has no history
+ * any more is left out.
  * @throws ngsi-ld.too-complex at `temporalInstantMax`
  */
 export function readOn(
@@ -39,9 +40,14 @@ export function readOn(
     if (cut.length === 0 || room < limit) break
     // One more than fits shows whether there is more than fits.
     limit = Math.min(most, Math.max(room + 1, 2 * limit))
-    for (const { id } of cut) found.set(id, read(id, { ...query, limit }))
+    for (const { id } of cut) renew(found, id, read(id, { ...query, limit }))
   }
   return leadingOn(found, { ...query, limit }, read)
+}
+
+function renew(found: Map<string, EntityHistory>, id: string, one: EntityHistory | undefined): void {
+  if (one === undefined) found.delete(id)
+  else found.set(id, one)
 }
 
 /**
@@ -66,6 +72,6 @@ function leadingOn(
     }
     const limit = Math.min(4 * before, most)
     limitOf.set(id, limit)
-    found.set(id, read(id, { ...query, limit }))
+    renew(found, id, read(id, { ...query, limit }))
   }
 }

@@ -80,7 +80,9 @@ export function createTemporalRoutes(
     if (!isMeant(found)) throw unknown(id)
     const shown = readOn([shownOf(found, wish)], { query, most: instancesMax }, reading(ask, wish))
     const part = partOf(shown, instancesMax, wish.query)
-    const evolution = amended(part.evolutions[0]!, ask.amendment, context)
+    const [told] = part.evolutions
+    if (told === undefined) throw unknown(id)
+    const evolution = amended(told, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
     return part.range === undefined
       ? answers.entity(ask, text, context)
@@ -103,10 +105,9 @@ export function createTemporalRoutes(
 
   const reading =
     (ask: Ask, wish: HistoryWish) =>
-    (id: string, query: TemporalQuery): EntityHistory => {
+    (id: string, query: TemporalQuery): EntityHistory | undefined => {
       const found = ask.broker.history(id, query)
-      if (found === undefined) throw unknown(id)
-      return shownOf(found, wish)
+      return found && shownOf(found, wish)
     }
 
   async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
