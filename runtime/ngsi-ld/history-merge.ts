@@ -37,26 +37,33 @@ export function mergeHistories(
   const end = ends.length === 0 ? undefined : isBackwards ? Math.max(...ends) : Math.min(...ends)
   const time = (one: TimedInstance): number => timeOf(one, timeproperty) ?? one.modifiedAt
   const attributes = new Map<string, readonly TimedInstance[]>()
-  const cut = new Set<string>(copies.flatMap(({ history }) => [...history.cut]))
+  const cut = new Set<string>()
   for (const name of new Set(copies.flatMap(({ history }) => [...history.attributes.keys()]))) {
-    const all = instancesOf(copies, name, time).sort((a, b) => time(a) - time(b))
+    const speakers = speakersOf(copies, name)
+    const all = instancesOf(speakers, name, time).sort((a, b) => time(a) - time(b))
     const told = all.filter((one) => end === undefined || (isBackwards ? time(one) >= end : time(one) <= end))
     if (told.length < all.length || (end !== undefined && told.some((one) => time(one) === end)))
       cut.add(name)
     const wanted = isBackwards ? told.slice(-lastN) : told
-    if (wanted.length > limit) cut.add(name)
+    if (wanted.length > limit || speakers.some(({ history }) => history.cut.has(name))) cut.add(name)
     attributes.set(name, beginningOf(wanted, limit, selection))
   }
   return { ...headOf(copies), attributes, cut }
 }
 
+/** Those that are listened to about an attribute: who is responsible for it alone, where there is one, and auxiliary sources. */
+function speakersOf(copies: readonly HistoryCopy[], name: string): readonly HistoryCopy[] {
+  const isResponsible = (copy: HistoryCopy): boolean =>
+    isSole(copy) && (copy.claim === 'all' || copy.claim.has(name))
+  if (!copies.some(isResponsible)) return copies
+  return copies.filter((copy) => copy.mode === 'auxiliary' || isResponsible(copy))
+}
+
 function instancesOf(
-  copies: readonly HistoryCopy[],
+  speakers: readonly HistoryCopy[],
   name: string,
   time: (one: TimedInstance) => number,
 ): TimedInstance[] {
-  const main = copies.filter(({ mode }) => mode !== 'auxiliary')
-  const sole = main.filter((copy) => isSole(copy) && (copy.claim === 'all' || copy.claim.has(name)))
   const held = new Map<string, TimedInstance>()
   const datasets = new Set<string>()
   const listOf = ({ history }: HistoryCopy): readonly TimedInstance[] => history.attributes.get(name) ?? []
@@ -65,12 +72,12 @@ function instancesOf(
     const { datasetId = '' } = instance
     return `${datasetId} ${time(one)} ${deletedAt === undefined ? '' : '-'} ${JSON.stringify(contentOf(one))}`
   }
-  for (const copy of sole.length > 0 ? sole : main)
+  for (const copy of speakers.filter(({ mode }) => mode !== 'auxiliary'))
     for (const one of listOf(copy)) {
       datasets.add(one.instance.datasetId ?? '')
       if (!held.has(keyOf(one))) held.set(keyOf(one), one)
     }
-  for (const copy of copies.filter(({ mode }) => mode === 'auxiliary'))
+  for (const copy of speakers.filter(({ mode }) => mode === 'auxiliary'))
     for (const one of listOf(copy))
       if (!datasets.has(one.instance.datasetId ?? '') && !held.has(keyOf(one))) held.set(keyOf(one), one)
   return [...held.values()]

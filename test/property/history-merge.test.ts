@@ -82,4 +82,11 @@ describe('what histories of one entity add up to', () => {
       }),
     )
   })
+
+  it('is not cut where only one is that nobody listens to', () => {
+    const [kept, told] = [copyOf('local', [1, 2]), copyOf('exclusive', [5])]
+    const partOfIt: HistoryCopy = { ...kept, history: { ...kept.history, cut: new Set(['flow']) } }
+    expect(mergeHistories([partOfIt, told], everything).cut).toEqual(new Set())
+    expect(mergeHistories([partOfIt, copyOf('inclusive', [5])], everything).cut).toEqual(new Set(['flow']))
+  })
 })
