@@ -37,8 +37,8 @@ describe('losses that are still to be told', () => {
     const told: Record<string, unknown> = {}
     for (const page of losses.gaps({ began: 0, to: 1, unnamed: {} })) {
       for (const step of page.steps as readonly (Step & { kind: 'put' })[]) {
-        const of = step.attributes.get('gapOf')?.[0]?.['object']
-        told[String(of)] = step.attributes.get('lost')?.[0]?.value
+        const of = step.attributes.get('gapOf')?.[0]?.['object'] as string | undefined
+        told[of ?? 'undefined'] = step.attributes.get('lost')?.[0]?.value
       }
       page.told()
     }
