@@ -23,8 +23,8 @@ export interface Comparing {
   isDue(): boolean
   /** Does the next portion, if there is one. Returns whether the state is to be kept. */
   portion(): Promise<boolean>
-  /** Asks a gateway now and then, and after trouble, whether less is over there than was. Returns the same. */
-  look(): Promise<boolean>
+  /** Asks a gateway now and then, and after trouble, whether less is over there than was; one that is told for the first time, before that. Returns the same. */
+  look(isFirst?: boolean): Promise<boolean>
 }
 
 export interface ComparingPorts
@@ -99,7 +99,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
 
   /** What is over there is an older copy, or may be. */
   function beginRestored(): void {
-    state.isForgotten = true
+    state.mayLackGaps = true
     begin('restored')
   }
 
@@ -134,7 +134,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
       })
       return true
     },
-    async look() {
+    async look(isFirst = false) {
       const since = link.trouble('live')?.since
       const isBack = troubleSince !== undefined && since === undefined
       troubleSince = since
@@ -142,9 +142,8 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const { sent, past } = state.counts
       const hasSent = sent + past !== sentBefore
       const isTime = now - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
-      // Trouble ends by what is told: who was never met is asked before that.
-      const isUnmet = state.centreAt === undefined && sent + past === 0
-      if (since === undefined ? !isTime && !isBack : !isUnmet) return false
+      const isDue = since === undefined && (isTime || isBack)
+      if (isFirst ? state.centreAt !== undefined : !isDue) return false
       lookedAt = now
       const isOurs = await centres.live.isSelvedge()
       const answer = isOurs === true ? await centres.live.look(question) : undefined

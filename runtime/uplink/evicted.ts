@@ -57,7 +57,8 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Te
     steps,
     told() {
       telling.unnamed = {}
-      if (telling.began === 0) state.gapsBefore = telling.to
+      if (telling.began === 0) state.gapsBefore = Math.max(state.gapsBefore ?? 0, telling.to)
+      state.telling = undefined
     },
   }
 }
@@ -85,6 +86,7 @@ function pageOf(
     return isSelected ? 'named' : 'unnamed'
   }
 
+  const waits = state.spans[0]?.began ?? state.spans[0]?.from ?? Number.POSITIVE_INFINITY
   const steps = rows.flatMap((row): Step[] => {
     const { s, rid, t0: from, t1: to, count, reason, since } = row
     // A time that a backup lacks, of everything: nobody knows what it held.
@@ -92,6 +94,8 @@ function pageOf(
       const everything = { id: undefined, stream: undefined, alias, placing }
       return [gapStep(`${prefix}:restore-${from}`, everything, { from, to, reason })]
     }
+    // What comes with a span that waits is not told again before.
+    if (telling.again !== undefined && row.g > state.gap && row.m1 >= waits) return []
     const stream = s === 0 ? undefined : following.partOf(s)
     if (stream !== undefined && !selection.takesAttribute(stream.name)) return []
     const whole = following.standing(rid)

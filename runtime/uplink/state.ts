@@ -55,8 +55,8 @@ export interface UplinkState {
   gap: number
   /** What began to go before a time (ms) was all told, of whatever cut. */
   gapsBefore?: number
-  /** The other broker was brought back to an older copy, and may not have the gaps any more that it was told. */
-  isForgotten?: boolean
+  /** The other broker may lack gaps that are behind: it was brought back to an older copy, or more is selected than was. */
+  mayLackGaps?: boolean
   /** How many the gaps beyond their ceiling told of, by reason, when they were told last. */
   summed?: { readonly [reason: string]: number }
   /** By a person, who alone ends it. */
@@ -122,6 +122,9 @@ export function adapted(
     const graves = Math.min(state.position.n, state.refresh?.graves ?? state.position.n)
     state.refresh = { since: 0, graves, rid: 0 }
     state.spans = withoutHoles(state.spans, Math.max(state.position.at, here.at) + 1)
+    // Gaps of what was not selected were passed over.
+    state.mayLackGaps = true
+    state.gapsBefore = here.at + 1
   }
   return Object.assign(state, { centre, selected })
 }
@@ -152,10 +155,10 @@ export function owe(state: UplinkState, from: number, to: number): void {
   state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
 }
 
-/** Has all gaps that are on record told again to whoever may have forgotten them, when no others are being told. */
+/** Has all gaps that are on record told again to whoever may lack them, when no others are being told. */
 export function recall(state: UplinkState, now: number): void {
-  if (state.isForgotten !== true || state.telling !== undefined) return
-  delete state.isForgotten
+  if (state.mayLackGaps !== true || state.telling !== undefined) return
+  delete state.mayLackGaps
   state.telling = { began: now, to: now, unnamed: {}, again: 0 }
 }
 

@@ -90,7 +90,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const { deliver, deliverAll, knowCentre } = createSending({
     ...ports,
     state,
-    look: () => comparing.look(),
+    look: () => comparing.look(true),
     onChanged,
   })
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
@@ -257,7 +257,6 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       await breathe()
     }
     if (gaps > 0) log.warn('uplink.evicted', { uplink: id, gaps, observations: counts.evicted })
-    state.telling = undefined
     return true
   }
 

@@ -176,6 +176,7 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
 test('gaps are told again to whoever forgot them, where somebody had not been told them when they went', async () => {
   const site = await siteWithGaps(1000)
   const state = newState({ n: 0, at: 0 }, undefined)
+  state.telling = newTelling()
   const ports = portsOf(site, state)
   const ids = (steps: readonly Step[]): readonly string[] => steps.map(({ entity }) => entity.id)
   const first = ids(stepsBy(ports, { ...newTelling(), began: 1 }))
@@ -184,7 +185,15 @@ test('gaps are told again to whoever forgot them, where somebody had not been to
   expect(again).toHaveLength(401)
   expect(again.slice(0, -1).every((id) => first.includes(id))).toBe(true)
   expect(stepsBy(ports, newTelling())).toEqual([])
+  expect(state.telling).toBeUndefined()
   // Who was told all there was forgot all of it.
   state.gapsBefore = startMs + 501
   expect(stepsBy(ports, { ...newTelling(), began: wallMs, to: 3, again: 0 })).toHaveLength(601)
+  // What a span that waits tells is not told before it, too.
+  state.gap = 501
+  state.spans = [{ from: startMs, to: wallMs }]
+  const early = ids(stepsBy(ports, { ...newTelling(), began: wallMs, to: 4, again: 0 }))
+  const late = ids(stepsBy(ports, { ...newTelling(), began: startMs, to: 5 }))
+  expect([early.length, late.length]).toEqual([401, 400])
+  expect(early.filter((id) => late.includes(id))).toEqual([])
 })

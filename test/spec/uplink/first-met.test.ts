@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
+import { createLesserBroker } from '#test/kit/lesser-broker.ts'
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -16,6 +17,25 @@ describe('an uplink that begins while the centre is away', () => {
 
   const uplink = async (): Promise<{ trouble?: string; sent: number; reconcile?: object }> =>
     (await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()
+
+  const begin = (url: string): Promise<unknown> =>
+    pair.site.send('POST', '/ngsi-ld/v1/subscriptions', {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: { uri: `${url}/ngsi-ld/v1`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
+      },
+    })
+  const isThere = (): Promise<void> =>
+    vi.waitFor(
+      async () => expect((await pair.centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
+      withinMs,
+    )
+  const comparesNothing = async (): Promise<void> => {
+    // It says more than once meanwhile how far it is.
+    await new Promise((resolve) => setTimeout(resolve, 2000))
+    expect(await uplink()).toMatchObject({ state: 'live' })
+    expect((await uplink()).reconcile).toBeUndefined()
+  }
 
   beforeEach(async () => {
     setLimit('reconcileNoteMs', 300)
@@ -30,24 +50,31 @@ describe('an uplink that begins while the centre is away', () => {
     await proxy.set('refused')
     const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
     await pair.site.send('POST', entities, { id: 'urn:tank:1', type: 'Tank', level })
-    await pair.site.send('POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      notification: {
-        endpoint: {
-          uri: `${proxy.url}/ngsi-ld/v1`,
-          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
-        },
-      },
-    })
+    await begin(proxy.url)
     await vi.waitFor(async () => expect((await uplink()).trouble).toBeDefined(), withinMs)
     await proxy.set('none')
-    await vi.waitFor(
-      async () => expect((await pair.centre.get(`${entities}/urn:tank:1`)).status).toBe(200),
-      withinMs,
-    )
-    // It says more than once meanwhile how far it is.
-    await new Promise((resolve) => setTimeout(resolve, 2000))
-    expect(await uplink()).toMatchObject({ state: 'live' })
-    expect((await uplink()).reconcile).toBeUndefined()
+    await isThere()
+    await comparesNothing()
+  }, 60_000)
+
+  it('is asked before the first thing that it is told, where that is past, too', async () => {
+    // It does not ask by itself meanwhile, and sees at once that something came and went.
+    setLimit('reconcileNoteMs', 10_000)
+    setLimit('uplinkPollMs', 1000)
+    const away: Record<string, number> = { '/selvedge/v1/digests': 503 }
+    const way = await createLesserBroker(pair.centre.httpPort!, away)
+    await begin(way.url)
+    await vi.waitFor(async () => expect(await uplink()).toMatchObject({ state: 'live' }), withinMs)
+    expect(way.asked().join()).toContain('/selvedge/v1/digests')
+    delete away['/selvedge/v1/digests']
+    const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
+    await pair.site.send('POST', entities, { id: 'urn:tank:1', type: 'Tank', level })
+    await pair.site.send('DELETE', `${entities}/urn:tank:1`, undefined)
+    await vi.waitFor(async () => expect(await uplink()).toMatchObject({ histories: 1 }), withinMs)
+    const asked = way.asked()
+    const isQuestion = (one: string): boolean => one.startsWith('GET /selvedge/v1/digests')
+    expect(asked.findIndex(isQuestion)).toBeGreaterThanOrEqual(0)
+    expect(asked.findIndex(isQuestion)).toBeLessThan(asked.findIndex((one) => one.startsWith('POST')))
+    await way.close()
   }, 60_000)
 })
