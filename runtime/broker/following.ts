@@ -247,8 +247,9 @@ export function createFollowing(ports: FollowingPorts) {
     },
     /** A commit time (ms) before which nothing is dated that was committed behind a position. */
     since({ n, at }: Position): number {
-      const mayBeEarlier = n < ports.door.status().datedUpTo
-      return mayBeEarlier ? Math.max(0, at - limits.batchOneTimeMs.value) : at
+      if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
+      const [next] = records.logAfter(n, 1)
+      return next?.n === n + 1 ? next.at : at
     },
     /** Rows after a number, in order; undefined when the log does not reach back that far. */
     after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
