@@ -30,8 +30,9 @@ export interface ForgoneRule {
   readonly placing: Placing
 }
 
-/** Adds what goes to what is to be told. */
-export function forgo(state: UplinkState, gone: readonly LetGo[]): UplinkState {
+/** Adds what goes to what is to be told. Returns how that is taken back; what was told meanwhile stays so. */
+export function forgo(state: UplinkState, gone: readonly LetGo[]): () => void {
+  const before = { ...state.forgone }
   for (const one of gone) {
     if ([one.entity.type].flat().includes(gapType)) continue
     for (const lost of forgoneOf(one)) {
@@ -48,7 +49,14 @@ export function forgo(state: UplinkState, gone: readonly LetGo[]): UplinkState {
       }
     }
   }
-  return state
+  const after = { ...state.forgone }
+  return () => {
+    for (const [key, one] of Object.entries(after)) {
+      if (state.forgone[key] !== one) continue
+      if (before[key] === undefined) delete state.forgone[key]
+      else state.forgone[key] = before[key]
+    }
+  }
 }
 
 function forgoneOf({ entity: { id }, attributes, at, q }: LetGo): readonly Forgone[] {

@@ -25,7 +25,7 @@ export interface RefusalsPorts {
 export interface Refusals {
   /**
    * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns what puts on disk what is to be
-   * told of that; both are one commit.
+   * told of that; both are one commit, and where that fails, that is undone.
    */
   bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
   /** Settles when it is gone from disk. */
@@ -46,7 +46,7 @@ export interface LetGo {
   readonly at: number
 }
 
-export type OnLetGo = (gone: readonly LetGo[]) => (stage: Stage) => void
+export type OnLetGo = (gone: readonly LetGo[]) => { stage(stage: Stage): void; undo(): void }
 
 export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
   let last = states.lastRefusal()
@@ -77,13 +77,18 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
       return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at, q }
     })
     const told = lost.length === 0 ? undefined : onLetGo(lost)
-    await door.commit((stage) => {
-      for (const { q, step, reason, text } of rows)
-        stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
-      stage.write('meta.put', lastRefusalKey, last)
-      for (const q of old) stage.write('uplink-refusal.delete', q)
-      told?.(stage)
-    })
+    try {
+      await door.commit((stage) => {
+        for (const { q, step, reason, text } of rows)
+          stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
+        stage.write('meta.put', lastRefusalKey, last)
+        for (const q of old) stage.write('uplink-refusal.delete', q)
+        told?.stage(stage)
+      })
+    } catch (error) {
+      told?.undo()
+      throw error
+    }
     for (const [q, bytes] of fresh) mine.set(q, bytes)
     for (const q of old) mine.delete(q)
     for (const { step, reason } of rows)

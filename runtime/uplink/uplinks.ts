@@ -170,7 +170,11 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
         save: (saved) => save(one, saved, losses),
-        bury: (some) => refusals.bury(id, some, (gone) => written(id, forgo(state, gone), losses).stage),
+        bury: (some) =>
+          refusals.bury(id, some, (gone) => {
+            const undo = forgo(state, gone)
+            return { stage: written(id, state, losses).stage, undo }
+          }),
       },
     )
   }

@@ -47,8 +47,9 @@ const refused = (count: number, value = ''): readonly Refusal[] =>
   }))
 let state: UplinkState
 const letGo: OnLetGo = (gone) => {
-  const text = JSON.stringify(forgo(state, gone))
-  return (stage) => stage.write('uplink.put', 'big', text)
+  const undo = forgo(state, gone)
+  const text = JSON.stringify(state)
+  return { stage: (stage) => stage.write('uplink.put', 'big', text), undo }
 }
 const toldLetGo = (): number => events.filter((event) => event === 'uplink.refused-let-go').length
 
@@ -142,6 +143,13 @@ it('counts nothing that did not come to disk', async () => {
   refusal = undefined
   await refusals.bury('up', refused(2), letGo)
   expect([states.refusalCount(), refusals.letGo('up')]).toEqual([2, 0])
+  // What goes is told once, however often that has to be tried.
+  refusal = full
+  for (let i = 0; i < 2; i++) await expect(refusals.bury('up', refused(1), letGo)).rejects.toBe(full)
+  refusal = undefined
+  await refusals.bury('up', refused(1), letGo)
+  expect([states.refusalCount(), refusals.letGo('up')]).toEqual([2, 1])
+  expect(Object.values(readState(states.get('big')!).forgone)).toMatchObject([{ id: 'urn:a:0', count: 1 }])
   await close()
   temporary.remove()
 })
