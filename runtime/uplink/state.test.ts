@@ -1,6 +1,6 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
-import { adapted, newState, owe, type UplinkState } from './state.ts'
+import { adapted, cutSince, newState, owe, type UplinkState } from './state.ts'
 
 const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
 const here = { n: 90, at: 900 }
@@ -45,12 +45,11 @@ it('goes on where it was to the same, and begins anew elsewhere', () => {
   expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
 })
 
-it('owes nothing again that has gone up while its gaps are told', () => {
+it('begins no cut with what has gone up while its gaps are told, and owes what came late all the same', () => {
   const telling = { began: 0, to: 600, unnamed: {} }
   const one: UplinkState = { ...state([]), telling }
-  owe(one, 550, 700)
-  expect(one.spans).toEqual([{ from: 600, to: 700, level: 'full', began: 600 }])
-  const again: UplinkState = { ...state([]), telling: { ...telling, again: 0 } }
-  owe(again, 550, 700)
-  expect(again.spans).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
+  expect([cutSince(one, 550), cutSince(one, 650)]).toEqual([600, 650])
+  expect(cutSince({ ...one, telling: { ...telling, again: 0 } }, 550)).toBe(550)
+  owe(one, 550, 580)
+  expect(one.spans).toEqual([{ from: 550, to: 580, level: 'full', began: 550 }])
 })

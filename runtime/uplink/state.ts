@@ -143,9 +143,7 @@ function withoutHoles(spans: readonly Waiting[], end: number): Waiting[] {
 /** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */
 export function owe(state: UplinkState, from: number, to: number): void {
   const last = state.spans.at(-1)
-  // What has gone up is not owed again while its gaps are told: they would be told twice.
-  const gone = state.telling?.again === undefined ? state.telling?.to : undefined
-  const began = Math.max(from, last?.to ?? gone ?? 0)
+  const began = Math.max(from, last?.to ?? 0)
   const [first, ...others] = stretchOf(state.ahead, began, to)
   state.ahead = []
   if (first === undefined) return
@@ -154,6 +152,10 @@ export function owe(state: UplinkState, from: number, to: number): void {
   else state.spans.push({ ...first, began })
   state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
 }
+
+/** When a cut begins (ms): what has gone up is no part of it while its gaps are told, since they would be told twice. */
+export const cutSince = ({ telling }: UplinkState, since: number): number =>
+  telling === undefined || telling.again !== undefined ? since : Math.max(since, telling.to)
 
 /** Has all gaps that are on record told again to whoever may lack them, when no others are being told. */
 export function recall(state: UplinkState, now: number): void {

@@ -26,7 +26,7 @@ import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { createSending, type SendingPorts } from './sending.ts'
-import { owe, recall, type Telling, type UplinkState } from './state.ts'
+import { cutSince, owe, recall, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -149,7 +149,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const { n, at } = following.position()
     const here = { n, at: Math.max(at, state.position.at) }
     const since = following.since(state.position)
-    owe(state, since, here.at + 1)
+    owe(state, cutSince(state, since), here.at + 1)
     measure.forget()
     state.refresh = {
       since: Math.min(since, state.refresh?.since ?? since),
