@@ -3,12 +3,13 @@
  * publish, clients patch, query, follow links, subscribe and leave again, read history; batches of 10,000 entities stream
  * through, a context source has a part in what one tenant asks, and notifications are taken in every way there is. Under load
  * the gateway holds garbage that comes and goes by tens of MB, so what stays is measured while it rests, after a third of
- * the load and at the end: its resident memory, and its live heap. The run fails when one of them grows faster than its
- * goal, when a request fails, or when the notifications that came are not those that were owed.
+ * the load and at the end: its resident memory, its live heap, and what is in use of its native one. The run fails when one of
+ * them grows faster than its goal, when a request fails, or when the notifications that came are not those that were owed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './fill.ts'
 import { createLiveHeap, type LiveHeap } from './live-heap.ts'
+import { nativeHeapBytes } from './native-heap.ts'
 import { memory, percentile, startPinned } from './processes.ts'
 import { end, layOutGateway, type Server, startGateway } from './servers.ts'
 import { bodyOf, pathOf, type RequestKind, stationId, stationType } from './site.ts'
@@ -20,15 +21,14 @@ const stations = 5000
 const devices = 100
 const messagesPerSecond = 200
 const requestsPerSecond = 60
-/**
- * MB of resident memory at rest that a minute of load may add; where free pieces lie makes a few MB of difference. A leak of a
- * hundred bytes for each message and request would be 1.5.
- */
-const residentGrowthMax = 0.25
-/** The same of what a collection leaves, which differs by less. */
-const heapGrowthMax = 0.1
+/** MB that a minute of load may add to what is in use at rest. A leak of a hundred bytes for each message and request would be 1.5. */
+const growthMax = { liveHeap: 0.1, native: 0.25 } as const
+/** The same of resident memory: how many free pieces of the native heap stay resident makes up to 15 MB of difference. */
+const residentGrowthMax = 1
 /** A quiet gateway gives memory back after twenty seconds. */
 const restSeconds = 40
+/** Caches of SQLite come and go within so many seconds even so. */
+const nativeSeconds = 15
 const batchSize = 100
 /** Of so many bytes each that together they are more than a body may be that is parsed whole. */
 const largeBatchSize = 10_000
@@ -63,6 +63,8 @@ interface Stretch {
   /** At the rest that followed. */
   readonly resident: number
   readonly liveHeap: number
+  /** In use of the native heap; undefined where it cannot be read. */
+  readonly native: number | undefined
 }
 
 export async function benchSoak({ minutes }: { readonly minutes: number }): Promise<void> {
@@ -120,8 +122,20 @@ async function stretch(site: Site, { from, minutes }: { from: number; minutes: n
   await settled(listeners)
   const resting = await sample(gateway, { from: from + minutes, seconds: restSeconds, everySeconds: 1 })
   const busy = [Math.min(...samples), Math.max(...samples)] as const
+  const native = await leastNative(gateway)
   const liveHeap = (await heap.measure(gateway)) / 1e6
-  return { minutes, busy, resident: Math.min(...resting), liveHeap }
+  return { minutes, busy, resident: Math.min(...resting), liveHeap, native }
+}
+
+/** The least of some seconds, in MB. */
+async function leastNative({ pid }: Server): Promise<number | undefined> {
+  let least: number | undefined
+  for (let second = 0; second < nativeSeconds; second++) {
+    const bytes = nativeHeapBytes(pid)
+    if (bytes !== undefined) least = Math.min(least ?? bytes, bytes)
+    await pause(1000)
+  }
+  return least && least / 1e6
 }
 
 /** An open loop of the requests from one number to another; those that are late do not hold up the others. */
@@ -282,25 +296,26 @@ async function sample(
 
 function judge({ tally, listeners: { ways } }: Site, stretches: readonly [Stretch, Stretch]): void {
   const [first, second] = stretches
-  const growthOf = (what: 'resident' | 'liveHeap'): number => (second[what] - first[what]) / second.minutes
-  const [resident, heap] = [growthOf('resident'), growthOf('liveHeap')]
+  const isShort = first.minutes + second.minutes < 30
+  let isFlat = true
+  const line = (what: string, [before, after]: readonly (number | undefined)[], most: number): string => {
+    if (before === undefined || after === undefined) return `${what} cannot be read here\n`
+    const growth = (after - before) / second.minutes
+    if (!isShort && growth >= most) isFlat = false
+    return `${what} ${before.toFixed(1)}, then ${after.toFixed(1)} MB: ${growth.toFixed(3)} MB per minute  (goal below ${most}, over at least 30 minutes)\n`
+  }
   const told = Object.entries(ways).map(([way, { ids, owed }]) => `${ids.size} of ${owed} by ${way}`)
   const isWhole = Object.values(ways).every(({ ids, owed }) => ids.size === owed && owed > 0)
-  const line = (what: string, values: readonly number[], growth: number, most: number): string => {
-    const [before, after] = values.map((one) => one.toFixed(1))
-    return `${what} ${before}, then ${after} MB: ${growth.toFixed(3)} MB per minute  (goal below ${most}, over at least 30 minutes)\n`
-  }
   const p99 = percentile(tally.latencies, 0.99).toFixed(1)
   const busy = stretches.map((one) => one.busy.map((some) => some.toFixed(0)).join(' to '))
   process.stdout.write(
     `${tally.requests} requests, p99 ${p99} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
       `resident under load ${busy.join(', then ')} MB\n` +
-      line('resident at rest', [first.resident, second.resident], resident, residentGrowthMax) +
-      line('live heap at rest', [first.liveHeap, second.liveHeap], heap, heapGrowthMax),
+      line('resident at rest', [first.resident, second.resident], residentGrowthMax) +
+      line('live heap at rest', [first.liveHeap, second.liveHeap], growthMax.liveHeap) +
+      line('native heap in use at rest', [first.native, second.native], growthMax.native),
   )
   const kinds = Map.groupBy(tally.failures, (failure) => failure.replace(/\d+/g, ''))
   for (const all of kinds.values()) process.stderr.write(`${all.length} times such as ${all[0]}\n`)
-  const isShort = first.minutes + second.minutes < 30
-  const isFlat = isShort || (resident < residentGrowthMax && heap < heapGrowthMax)
   if (!isFlat || tally.failures.length > 0 || !isWhole) process.exitCode = 1
 }
