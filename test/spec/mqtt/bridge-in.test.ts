@@ -75,7 +75,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await publish('-t', 'claimed/b', '-m', 'y', '-q', '2')
     await publish('-t', 'claimed/c', '-m', 'z', '-q', '0')
     await expect.poll(frames).toEqual(['claimed/a x', 'claimed/b y', 'claimed/c z'])
-    expect(bridge.stats()).toEqual({ connected: true, inFlight: 0, acknowledged: 2 })
+    await expect.poll(bridge.stats).toEqual({ connected: true, inFlight: 0, acknowledged: 2 })
   })
 
   it('marks what was delivered as retained, and only that', async () => {
