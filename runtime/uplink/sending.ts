@@ -10,7 +10,7 @@ import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
-import { owe, type UplinkState } from './state.ts'
+import { oweWhole, type UplinkState } from './state.ts'
 
 export interface SendingPorts {
   readonly state: UplinkState
@@ -90,33 +90,31 @@ export function createSending(ports: SendingPorts): Sending {
     return false
   }
 
-  /** Sends what is past once, where that is taken now; else it is filled in. False when the uplink was closed meanwhile. */
-  async function deliverPast(layer: Layer, dated: Span): Promise<boolean> {
-    if (link.trouble('backfill') === undefined && (await link.ready('live'))) {
-      await meet()
-      const outcome = await centres.live.send(layer)
-      if (outcome.kind === 'done') {
-        await taken('live', layer, outcome)
-        return true
-      }
-      if (!link.isClosed()) failed('backfill', outcome)
-    }
-    if (link.isClosed()) return false
-    // Without a hole to what is owed already, so that it stays one span.
-    owe(state, Math.min(dated.from, state.spans.at(-1)?.to ?? dated.from), dated.to)
-    onChanged()
-    return true
+  /** Sends what is past once, where that is taken now. Returns whether it was; of a closed uplink nothing is. */
+  async function tryPast(layer: Layer): Promise<boolean> {
+    if (link.trouble('backfill') !== undefined || !(await link.ready('live'))) return false
+    await meet()
+    const outcome = await centres.live.send(layer)
+    if (outcome.kind === 'done') await taken('live', layer, outcome)
+    else if (!link.isClosed()) failed('backfill', outcome)
+    return outcome.kind === 'done'
   }
 
   return Object.freeze({
     deliver,
     async deliverAll(steps, dated) {
+      let owesPast = false
       for (const layer of layersOf(steps)) {
         const isTaken =
-          layer.kind === 'past' && dated !== undefined
-            ? await deliverPast(layer, dated)
-            : await deliver('live', layer)
-        if (!isTaken) return false
+          layer.kind === 'past' && dated !== undefined ? await tryPast(layer) : await deliver('live', layer)
+        if (isTaken) continue
+        if (dated === undefined || link.isClosed()) return false
+        owesPast = true
+      }
+      // At the end: who fills it in passes nothing of it that is still to be told as current.
+      if (owesPast) {
+        oweWhole(state, dated!)
+        onChanged()
       }
       return true
     },

@@ -3,7 +3,7 @@
  * the spans. It is written through the door, so it is never ahead of what it speaks of, and at most once a second: what is
  * sent again after a crash is known over there.
  */
-import type { Position } from '#broker/following.ts'
+import type { Position, Span } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Forgone } from './forgone.ts'
 import type { Lane } from './pace.ts'
@@ -142,15 +142,22 @@ function withoutHoles(spans: readonly Waiting[], end: number): Waiting[] {
 
 /** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */
 export function owe(state: UplinkState, from: number, to: number): void {
-  const last = state.spans.at(-1)
-  const began = Math.max(from, last?.to ?? 0)
-  const [first, ...others] = stretchOf(state.ahead, began, to)
+  wait(state, stretchOf(state.ahead, Math.max(from, state.spans.at(-1)?.to ?? 0), to))
   state.ahead = []
+}
+
+/** All of it is to be filled in, without a hole to what is owed already; of that, what is earlier may have gone up. */
+export function oweWhole(state: UplinkState, { from, to }: Span): void {
+  const last = state.spans.at(-1)
+  wait(state, stretchOf([], last !== undefined && last.from <= from ? last.to : from, to))
+}
+
+function wait({ spans }: UplinkState, [first, ...others]: readonly Portion[]): void {
   if (first === undefined) return
-  const isOne = last !== undefined && last.to >= from && (last.level ?? 'full') === first.level
-  if (isOne) last.to = first.to
-  else state.spans.push({ ...first, began })
-  state.spans.push(...others.map((one): Waiting => ({ ...one, began })))
+  const last = spans.at(-1)
+  if (last?.to === first.from && (last.level ?? 'full') === first.level) last.to = first.to
+  else spans.push({ ...first, began: first.from })
+  spans.push(...others.map((one): Waiting => ({ ...one, began: first.from })))
 }
 
 /** When a cut begins (ms): what has gone up is no part of it while its gaps are told, since they would be told twice. */

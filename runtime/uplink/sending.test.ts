@@ -1,0 +1,99 @@
+/** What another broker fails at of the past is owed to the backfill lane, but not before all that is current was told. */
+import { expect, it } from 'vitest'
+import type { PeerRequest } from '#federation/peer.ts'
+import { createCentre } from './centre.ts'
+import { createGate } from './gate.ts'
+import { createLink } from './link.ts'
+import type { Step } from './plan.ts'
+import { createSending } from './sending.ts'
+import { newState } from './state.ts'
+
+const clock = { now: () => 5000, monotonic: () => performance.now() }
+const base = 'http://centre/ngsi-ld/v1'
+const dated = { from: 1000, to: 3001 }
+
+/** Of one entity, and with each value a value of the past. */
+const steps = [1, 2].flatMap((n): readonly Step[] => {
+  const entity = { id: `urn:tank:${n}`, type: ['Tank'] }
+  const observedAt = `2026-01-01T00:00:0${n}Z`
+  const of = (name: string): Step & { kind: 'put' } => ({
+    ...{ kind: 'put', entity, heard: undefined },
+    attributes: new Map([[name, [{ type: 'Property', value: n, observedAt }]]]),
+  })
+  return [{ ...of('gone'), kind: 'past' }, of('level')]
+})
+
+/** Sending to a broker that fails at histories with a status, and takes all else when it is let. */
+function sendingTo(pastStatus: number, spans: readonly { from: number; to: number }[] = []) {
+  const state = newState({ n: 7, at: 900 }, undefined)
+  state.spans.push(...spans.map((span) => ({ ...span })))
+  state.counts.sent = 1
+  const ports = { ...{ clock, dice: () => 0 }, probe: () => Promise.resolve(true) }
+  const link = createLink({ ...ports, onChange: () => undefined, isShut: () => false })
+  let [puts, open] = [0, (): void => undefined]
+  const isLet = new Promise<void>((resolve) => (open = resolve))
+  const peer = {
+    close: () => undefined,
+    async exchange({ url }: PeerRequest) {
+      if (url.endsWith('/info')) return { status: 200, headers: {}, text: '{"selvedge":"0"}' }
+      if (url.includes('/temporal/')) return { status: pastStatus, headers: {}, text: '' }
+      puts++
+      await isLet
+      return { status: 204, headers: {}, text: '' }
+    },
+  }
+  const gate = createGate(
+    { peer, clock, state, link: () => link, isHeld: () => false, windows: { isOpen: () => true } },
+    { windows: [], thinSeconds: 60, isPaused: false },
+  )
+  const centre = createCentre(peer, { base, headers: {}, alias: 'here' }, clock)
+  const sending = createSending({
+    ...{ state, link, gate, clock, centres: { live: centre, backfill: centre } },
+    ...{ told: () => undefined, bury: () => Promise.resolve(), look: () => Promise.resolve() },
+    onChanged: () => undefined,
+  })
+  return { sending, state, link, puts: () => puts, let: () => open() }
+}
+
+it('is owed when what came with it was told, so that its history does not pass it', async () => {
+  const { sending, state, link, puts, let: letGo } = sendingTo(503)
+  const all = sending.deliverAll(steps, dated)
+  await expect.poll(puts).toBe(1)
+  expect(link.trouble('backfill')).toMatchObject({ reason: 'answered 503 ' })
+  expect(state.spans).toEqual([])
+  letGo()
+  expect(await all).toBe(true)
+  expect(state.spans).toEqual([{ ...dated, level: 'full', began: 1000 }])
+  link.close()
+})
+
+it.each([
+  ['behind what waits', { from: 0, to: 500 }, [{ from: 0, to: 3001 }]],
+  [
+    'of what may have gone up',
+    { from: 2000, to: 2500 },
+    [
+      { from: 2000, to: 2500 },
+      { from: 1000, to: 3001 },
+    ],
+  ],
+  ['that waits', { from: 0, to: 9000 }, [{ from: 0, to: 9000 }]],
+])('is owed without a hole: %s', async (_, span, expected) => {
+  const { sending, state, link, let: letGo } = sendingTo(503, [span])
+  letGo()
+  expect(await sending.deliverAll(steps, dated)).toBe(true)
+  expect(state.spans).toMatchObject(expected)
+  link.close()
+})
+
+it('owes nothing where it was taken, or where it was closed meanwhile', async () => {
+  const taken = sendingTo(204)
+  taken.let()
+  expect(await taken.sending.deliverAll(steps, dated)).toBe(true)
+  expect([taken.state.spans, taken.state.counts.past]).toEqual([[], 2])
+  const closed = sendingTo(503)
+  closed.link.close()
+  expect(await closed.sending.deliverAll(steps, dated)).toBe(false)
+  expect(closed.state.spans).toEqual([])
+  taken.link.close()
+})
