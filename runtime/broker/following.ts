@@ -133,6 +133,8 @@ export interface FollowedPast {
     /** The chain of other brokers that it came through. */
     heard: string | undefined,
   ])[]
+  /** What went of it, in order. */
+  readonly dropped: readonly Dropped[]
 }
 
 export interface FollowingPorts {
@@ -224,12 +226,13 @@ export function createFollowing(ports: FollowingPorts) {
     const owner = entities.byRid(rid) ?? entities.graveOf(rid)
     if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
-    const instances = recordsOf(rid, span).flatMap((change) =>
+    const changes = recordsOf(rid, span)
+    const instances = changes.flatMap((change) =>
       change.instances.flatMap(([name, , instance, , at]) =>
         instance === null ? [] : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
       ),
     )
-    return { id: owner.id, rid, type, instances }
+    return { id: owner.id, rid, type, instances, dropped: droppedBy(changes) }
   }
 
   function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {

@@ -25,7 +25,7 @@ export interface BackfillPorts {
    * Has what is gone go over there, too, after its past was told. The live lane does it in its order, since what is gone
    * may come again meanwhile. False when the uplink was closed.
    */
-  readonly settle: (entity: Head, told: Attributes) => Promise<boolean>
+  readonly settle: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
   /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
   readonly hold: (id: string, told: Attributes) => Promise<boolean>
   readonly breathe: Breath
@@ -37,7 +37,7 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, losses, deliver, settle, hold, breathe } = ports
+  const { following, reading, losses, settle, breathe } = ports
   losses.begin()
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
@@ -66,11 +66,7 @@ export async function fillSpan(
   for (const read of following.changes({ from: span.from, to })) {
     await breathe()
     const past = read()
-    const step = past && stepOfPast(past, ports)
-    if (step === undefined) continue
-    if (!(await hold(step.entity.id, step.attributes))) return undefined
-    if (!(await deliver({ kind: 'past', steps: [step] }))) return undefined
-    if (!(await settle(step.entity, step.attributes))) return undefined
+    if (past !== undefined && !(await tellPast(past, ports))) return undefined
   }
   for (const grave of following.gravesWithin({ from: span.from, to }))
     for (const { entity } of stepsOfGrave(grave, undefined, reading))
@@ -128,6 +124,29 @@ async function tellStreams(
   if (!(await send())) return undefined
   if (told.size > 0 && !(await settle(entity, told))) return undefined
   return count
+}
+
+/** Tells what was written of an entity otherwise than by observing. False when the uplink was closed meanwhile. */
+async function tellPast(past: FollowedPast, ports: BackfillPorts): Promise<boolean> {
+  const { deliver, settle, hold } = ports
+  const lost = lostOf(past, ports)
+  const step = stepOfPast(past, ports)
+  if (step === undefined) return lost.length === 0 || settle(headOfPast(past, ports.reading), new Map(), lost)
+  const { entity, attributes } = step
+  if (!(await hold(entity.id, attributes))) return false
+  return (await deliver({ kind: 'past', steps: [step] })) && settle(entity, attributes, lost)
+}
+
+/** What went of an entity before that was deleted: the live lane tells it only of one that is there. */
+function lostOf(
+  { id, rid, dropped }: FollowedPast,
+  { following, reading: { selection, isFromThere } }: Pick<BackfillPorts, 'following' | 'reading'>,
+): readonly string[] {
+  const then =
+    dropped.length === 0 || following.entityWithRid(id)?.rid === rid ? undefined : following.standing(rid)
+  if (then === undefined || !selection.takes(then)) return []
+  const ours = dropped.filter(({ name, heard }) => selection.takesAttribute(name) && !isFromThere(heard))
+  return [...new Set(ours.map(({ key }) => key))]
 }
 
 /** Places of a part that are selected: asked with what the entity is now, or was when it was deleted, and the value as it was. */

@@ -111,7 +111,7 @@ function stepsOfObservation(
     const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
     const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, heard }] : []
     // Where it met the selection when it was deleted, the row of that tells it.
-    const gone = was === undefined || selection.takes(was) ? [] : leavesOf({ id, type }, attributes, ports)
+    const gone = was === undefined || selection.takes(was) ? [] : leavesOf({ entity: { id, type }, told: attributes, lost: [] }, ports)
     return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back, ...gone]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
@@ -157,8 +157,7 @@ function stepsOfChange(
       drops.push({ kind: 'drop', entity: head, name, dataset, heard })
   }
   if (change.kind === 'temporal' || isPast || now === undefined) {
-    const gone =
-      now === undefined ? [] : drops.filter(({ name, dataset }) => !hasInstance(now, name, dataset))
+    const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
     if (put.size === 0) return gone
     const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put)]
     return [
@@ -208,20 +207,33 @@ export interface LeavingPorts extends Pick<ReadingPorts, 'entity' | 'selection' 
   readonly gravesAfter: Following['gravesAfter']
 }
 
-/** Steps by which goes what was told of an entity and is not there any more. */
-export function leavesOf(head: Head, told: Attributes, ports: LeavingPorts): readonly Step[] {
-  const now = ports.entity(head.id)?.entity()
-  if (now !== undefined) return [...broughtBack(now, head, told)]
-  const grave = ports.gravesAfter(head.id, 0).at(-1)
+/** What is to go of an entity where it is not there any more. */
+export interface Leaving {
+  readonly entity: Head
+  /** What was told of its past. */
+  readonly told: Attributes
+  /** What it lost before it was deleted, as `name` or `name datasetId`. */
+  readonly lost: readonly string[]
+}
+
+/** Steps by which goes what was told of an entity, or it lost, and is not there any more. */
+export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): readonly Step[] {
+  const now = ports.entity(entity.id)?.entity()
+  if (now !== undefined) {
+    const present = new Set(instanceKeys(now))
+    const drops = lost.filter((key) => !present.has(key)).map((key) => dropOf(entity, key))
+    return [...broughtBack(now, entity, told), ...drops]
+  }
+  const grave = ports.gravesAfter(entity.id, 0).at(-1)
   const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Step[] =
     grave === undefined
-      ? [{ kind: 'remove', entity: head, had: new Set() }]
-      : told.size > 0
+      ? [{ kind: 'remove', entity, had: new Set() }]
+      : told.size + lost.length > 0
         ? removalOf(grave, undefined, ports)
         : stepsOfGrave(grave, undefined, ports)
   return steps.map((step) =>
-    step.kind === 'remove' ? { ...step, had: new Set([...step.had, ...back]) } : step,
+    step.kind === 'remove' ? { ...step, had: new Set([...step.had, ...back, ...lost]) } : step,
   )
 }
 
@@ -262,6 +274,12 @@ function* broughtBack(now: Entity, entity: Head, told: Attributes): Generator<St
     for (const dataset of datasets)
       if (!hasInstance(now, name, dataset)) yield { kind: 'drop', entity, name, dataset }
   }
+}
+
+/** That an attribute instance goes, which is named as `keyOf` does. */
+export function dropOf(entity: Head, key: string, heard?: string): Step {
+  const [name = '', dataset = ''] = key.split(' ')
+  return { kind: 'drop', entity, name, dataset, heard }
 }
 
 /** How an attribute instance is named. */

@@ -261,9 +261,12 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       const keys = keysThere(there.entity)
       if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
       task.surplus++
+      // Where it is said what is of others, all else is from here, whatever it had when it was deleted.
+      const ours =
+        there.isOthers && keys.filter((key) => reading.selection.takesAttribute(key.split(' ', 1)[0]!))
       return stepsOfGrave(grave, undefined, reading).map((step) =>
         step.kind === 'remove'
-          ? { ...step, had: new Set([...step.had].filter((key) => !stays.has(key))) }
+          ? { ...step, had: new Set([...(ours ?? step.had)].filter((key) => !stays.has(key))) }
           : step,
       )
     })

@@ -7,7 +7,8 @@ import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { idQuery } from './id-parts.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
-import type { Came, Head, Step } from './plan.ts'
+import type { Came, Step } from './plan.ts'
+import { dropOf } from './reading.ts'
 import { keysThere } from './told.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
@@ -45,7 +46,10 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
       const keys = there.get(step.entity.id)
       if (keys === undefined || step.kind !== 'remove') continue
       if (keys.every((key) => step.had.has(key))) whole.push(step)
-      else parts.push(...keys.filter((key) => step.had.has(key)).map((key) => dropOf(step, step.entity, key)))
+      else
+        parts.push(
+          ...keys.filter((key) => step.had.has(key)).map((key) => dropOf(step.entity, key, step.heard)),
+        )
     }
     const outcome = whole.length === 0 ? done() : await removeWhole(whole)
     if (outcome.kind === 'later') return outcome
@@ -74,11 +78,6 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
   }
 
   return Object.freeze({ remove, drop })
-}
-
-function dropOf({ heard }: Came, entity: Head, key: string): Step {
-  const [name = '', dataset = ''] = key.split(' ')
-  return { kind: 'drop', entity, name, dataset, heard }
 }
 
 /** The attribute instances of the entities in an answer, by entity; undefined of an answer that is no list. */
