@@ -9,6 +9,7 @@ import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { saysNoTenant } from './absence.ts'
 import type { Centre } from './centre.ts'
 import type { Link } from './link.ts'
+import type { Losses } from './losses.ts'
 import type { Outcome } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { createReconciler, newTask, type ReconcilePorts, type ReconcileTask } from './reconcile.ts'
@@ -36,12 +37,13 @@ export interface ComparingPorts
   readonly id: string
   readonly state: UplinkState
   readonly link: Link
+  readonly losses: Pick<Losses, 'forget'>
   readonly clock: Clock
   readonly log: Log
 }
 
 export function createComparing(ports: ComparingPorts): Comparing {
-  const { id, state, link, clock, log, centres } = ports
+  const { id, state, link, losses, clock, log, centres } = ports
   const question = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
   let lookedAt = Number.NEGATIVE_INFINITY
   let sentBefore = 0
@@ -100,6 +102,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
   /** What is over there is an older copy, or may be. */
   function beginRestored(): void {
     state.mayLackGaps = true
+    losses.forget()
     begin('restored')
   }
 

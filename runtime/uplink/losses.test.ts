@@ -67,6 +67,20 @@ describe('losses that are still to be told', () => {
     expect(toldBy(losses)).toEqual({ 'urn:T:1': 100, 'urn:T:2': 200, undefined: 300 })
   })
 
+  it('are forgotten with what went up beside them, also of the slice that goes up', () => {
+    const losses = open()
+    lose(losses, [1])
+    losses.changes().kept()
+    losses.begin()
+    losses.keep({ ...values, s: 2 }, places, 'bare')
+    losses.forget()
+    losses.keep({ ...values, s: 3 }, places, 'bare')
+    losses.end(1)
+    expect(losses.changes().rows).toEqual([['1 budget', undefined]])
+    lose(losses, [4])
+    expect(toldBy(losses)).toEqual({ 'urn:T:4': 100 })
+  })
+
   it('go on where they were on disk, but not to another broker', () => {
     const first = open()
     lose(first, [1, 2])

@@ -33,6 +33,11 @@ export interface Losses {
   leastSliceMs(level: Level): number
   /** The slice up to a commit time (ms) has gone up: what it lost is to be put on disk with the position behind it. */
   end(writtenBefore: number): void
+  /**
+   * What was lost and is not told yet will not be: what went up between may be gone with an older copy over there, so nobody
+   * can say how much is missing. A comparison tells all of it.
+   */
+  forget(): void
   /** What is to be told of a span that has gone up, page by page; each is read when the one before it was told. */
   gaps(telling: Telling): Iterable<GapPage>
   /** What is to be put on disk with the state; `kept` is to be called when it is there. */
@@ -51,7 +56,8 @@ export function createLosses(
   const losses = new Map(ports.isAnew ? [] : ports.before)
   /** Those that are on disk otherwise, or not. */
   const changed = new Set(ports.isAnew ? ports.before.keys() : [])
-  let open = new Map<number, Loss>()
+  /** Of the slice that goes up; undefined when it is not to be told. */
+  let open: Map<number, Loss> | undefined
 
   function add(s: number, loss: Loss): void {
     const named = `${s} ${loss.reason}`
@@ -95,15 +101,23 @@ export function createLosses(
     keep(part, places, level) {
       if (level === 'full') return places
       const { kept, lost } = keptOf(part, places, { level, thinMs })
-      if (lost !== undefined) open.set(part.s, lost)
+      if (lost !== undefined) open?.set(part.s, lost)
       return kept
     },
     end(writtenBefore) {
-      for (const [s, lost] of open) {
+      for (const [s, lost] of open ?? []) {
         add(s, { ...lost, writtenBefore })
         state.counts.evicted += lost.count
       }
-      open = new Map()
+      open = undefined
+    },
+    forget() {
+      for (const [of, { count }] of losses) {
+        changed.add(of)
+        state.counts.evicted -= count
+      }
+      losses.clear()
+      open = undefined
     },
     *gaps(telling) {
       yield* ownGaps(telling)

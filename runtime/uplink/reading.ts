@@ -111,7 +111,10 @@ function stepsOfObservation(
     const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
     const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, heard }] : []
     // Where it met the selection when it was deleted, the row of that tells it.
-    const gone = was === undefined || selection.takes(was) ? [] : leavesOf({ entity: { id, type }, told: attributes, lost: [] }, ports)
+    const gone =
+      was === undefined || selection.takes(was)
+        ? []
+        : leavesOf({ entity: { id, type }, told: attributes, lost: [] }, ports)
     return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back, ...gone]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
