@@ -40,6 +40,7 @@ export function createDerivedRows({
     writeIndex(stage: Stage, rid: number, add: IndexRows, drop: IndexRows): void {
       const intern = (text: string): number => names.intern(stage, text)
       if (add.types.length + drop.types.length > 0) stage.published(entities.pages.forget)
+      if (add.places.length + drop.places.length > 0) stage.published(entities.renewPlaces)
       stage.published(() => entities.columns.renew(rid, { add, remove: drop }, names.find))
       for (const type of drop.types) stage.write('type.delete', intern(type), rid)
       for (const name of drop.attributes) stage.write('attribute.delete', intern(name), rid)

@@ -92,6 +92,7 @@ export function createEntities(database: Database) {
     )
     .raw()
   let expiresFirst: number | undefined
+  let lastPlaceKnown: number | undefined
   const recent = createRecentRows()
   return Object.freeze({
     byId(id: string): EntityRow | undefined {
@@ -140,7 +141,15 @@ export function createEntities(database: Database) {
     /** The first rows behind a rid; they are not kept in memory. */
     behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
     lastRid: () => lastRid.get()?.rid ?? 0,
-    lastPlace: () => lastPlace.get()?.i ?? 0,
+    /** The last number of a place that is no point; 0 where there is none. Costs nothing: searches ask it. */
+    lastPlace(): number {
+      lastPlaceKnown ??= lastPlace.get()?.i ?? 0
+      return lastPlaceKnown
+    },
+    /** To be called when places were written, once they are on disk. */
+    renewPlaces(): void {
+      lastPlaceKnown = undefined
+    },
     count: () => total.get()?.c ?? 0,
     /** Entities of which something has expired, the longest ago first. */
     expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),

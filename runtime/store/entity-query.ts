@@ -89,6 +89,12 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return [...told, ...known.flatMap((rows = []) => rows)]
   }
 
+  /** The same without what they tell. */
+  const ridsOfArm = (arm: Arm, most: number): readonly number[] =>
+    arm.rids ??
+    (arm.part && columns.rids(arm.part, most)) ??
+    statements.numbers(armRowsStatement([arm], most))
+
   const conditionsOf = (search: EntitySearch): readonly Condition[] => {
     columns.begin()
     return compileConditions(search, sqlPorts)
@@ -107,7 +113,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
     },
     lookCloser(condition, most) {
-      const seen = lookAt(rowsOf, condition, most)
+      const seen = lookAt({ rowsOf, ridsOfArm }, condition, most)
       return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
     },
   }
@@ -120,7 +126,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
     const asked = plan.filters.filter((_, i) => tests[i] === undefined)
     const passing = (rids: readonly number[], most: number): readonly number[] => {
-      const left = rids.filter((rid) => tests.every((test) => test?.(rid) !== false))
+      const left = tests.reduce((some, test) => test?.(some) ?? some, rids)
       return asked.length === 0
         ? left.slice(0, most)
         : statements.numbers(passingStatement(left, asked, most))
@@ -321,18 +327,26 @@ const noRids: ReadonlySet<number> = new Set()
 
 /** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
 function lookAt(
-  rowsOf: (alike: readonly Arm[], most: number) => readonly ArmRow[],
+  {
+    rowsOf,
+    ridsOfArm,
+  }: {
+    readonly rowsOf: (alike: readonly Arm[], most: number) => readonly ArmRow[]
+    readonly ridsOfArm: (arm: Arm, most: number) => readonly number[]
+  },
   { arms = [], look, armsExact: areExact }: Condition,
   most: number,
 ): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
   if (look === undefined) {
-    const listed = arms.flatMap((arm) => rowsOf([arm], most + 1).map(([rid]) => rid))
+    const listed = arms.flatMap((arm) => ridsOfArm(arm, most + 1))
     return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }
   }
-  const sure: number[] = []
+  const sure = arms.flatMap((arm) => (arm.isSure === true ? ridsOfArm(arm, most + 1) : []))
   const doubtful: number[] = []
-  let left = most
-  for (const alike of Map.groupBy(arms, ({ columns, rids }) => rids ?? columns).values()) {
+  let left = most - sure.length
+  if (left < 0) return undefined
+  const looked = arms.filter(({ isSure }) => isSure !== true)
+  for (const alike of Map.groupBy(looked, ({ columns, rids }) => rids ?? columns).values()) {
     const rows = rowsOf(alike, left + 1)
     if (rows.length > left) return undefined
     left -= rows.length

@@ -102,12 +102,14 @@ it('say what the tables say', () => {
               (lowOpen ? value > low : value >= low) && (highOpen ? value < high : value <= high),
           )
           expect(columns.rows({ column, ranges: [wanted] }, 1000)).toEqual(some)
+          expect(columns.rids({ column, ranges: [wanted] }, 1000)).toEqual(some.map(([rid]) => rid))
           expect(columns.count({ column, ranges: [wanted] })).toBe(some.length)
         }
         for (const type of ['T', 'U']) {
           const number = nameOf(type)
-          const isOfType = number === undefined ? () => false : columns.ofType(number)!
-          for (let rid = 1; rid <= 40; rid++) expect(isOfType(rid)).toBe(now.get(rid)?.type === type)
+          const rids = Array.from({ length: 40 }, (_, at) => at + 1)
+          const have = number === undefined ? [] : columns.ofType(number)!(rids)
+          expect(have).toEqual(rids.filter((rid) => now.get(rid)?.type === type))
         }
       },
     ),

@@ -1,8 +1,8 @@
 /**
  * Columns of the index in memory, as far as they hold numbers: values of an attribute, cells of its places, and the types of
  * entities, each with its entity. A column that searches ask for is read piece by piece, and answers once it is whole; each search
- * reads one piece, of however many columns. Until then, and where there is no room for it, the tables answer. It follows what is committed, so that no commit makes a search
- * read it again; what is on disk and not yet published is not in it.
+ * reads one piece, of however many columns. Until then, and where there is no room for it, the tables answer. It follows what is
+ * committed, so that no commit makes a search read it again; what is on disk and not yet published is not in it.
  */
 import { limits } from '#base/limits.ts'
 import type { Database } from './database.ts'
@@ -121,16 +121,25 @@ export function createKnownColumns(database: Database, settings = defaults) {
       return rows
     },
 
+    /** The rids of these. */
+    rids({ column, ranges }: ColumnPart, most: number): readonly number[] | undefined {
+      const pairs = known(column)
+      if (pairs === undefined) return undefined
+      const rids: number[] = []
+      for (const range of ranges) pairs.each(range, (_, rid) => rids.push(rid) < most)
+      return rids
+    },
+
     /** How many rows a part has. */
     count({ column, ranges }: ColumnPart): number | undefined {
       const pairs = known(column)
       return pairs && ranges.reduce((sum, range) => sum + pairs.count(range), 0)
     },
 
-    /** A test of rids: whether they have a type. */
-    ofType(type: number): ((rid: number) => boolean) | undefined {
+    /** Tells which of some rids, in order, have a type. */
+    ofType(type: number): ((rids: readonly number[]) => readonly number[]) | undefined {
       const pairs = known('types')
-      return pairs && ((rid) => pairs.has(type, rid))
+      return pairs && ((rids) => pairs.having(type, rids))
     },
 
     /** To be called with what was written of the index rows of an entity, once that is on disk. */

@@ -28,13 +28,15 @@ it('are a sorted set', () => {
             else model.delete(`${value} ${rid}`)
             if (isAdded) pairs.add(value, rid)
             else pairs.remove(value, rid)
-            expect(pairs.has(value, rid)).toBe(isAdded)
+            expect(pairs.having(value, [rid])).toEqual(isAdded ? [rid] : [])
           }
         }
         const sorted = [...model.values()].sort(([a, i], [b, j]) => a - b || i - j)
         const listed: [number, number][] = []
         pairs.each(every, (value, rid) => listed.push([value, rid]) > 0)
         expect(listed).toEqual(sorted)
+        const asked = Array.from({ length: 100 }, (_, rid) => rid)
+        expect(pairs.having(low, asked)).toEqual(asked.filter((rid) => model.has(`${low} ${rid}`)))
         const range = { low, high: low + (width % 20), lowOpen, highOpen }
         const within = sorted.filter(
           ([value]) =>

@@ -38,16 +38,10 @@ export function createNumberPairs() {
       else last = middle - 1
     }
     const block = blocks[first]!
-    let from = 0
-    let to = block.pairs
-    while (from < to) {
-      const middle = (from + to) >> 1
-      if (isBefore(block, middle, value, rid)) from = middle + 1
-      else to = middle
-    }
-    return from === block.pairs && first + 1 < blocks.length
+    const pair = placeIn(block, value, rid)
+    return pair === block.pairs && first + 1 < blocks.length
       ? { block: first + 1, pair: 0 }
-      : { block: first, pair: from }
+      : { block: first, pair }
   }
   const isAt = ({ block, pair }: Place, value: number, rid: number): boolean => {
     const { numbers, pairs } = blocks[block]!
@@ -96,7 +90,19 @@ export function createNumberPairs() {
       if (block.pairs === 0 && blocks.length > 1) blocks.splice(place.block, 1)
     },
 
-    has: (value: number, rid: number): boolean => isAt(find(value, rid), value, rid),
+    /** Those of some rids, in order, that are with a value: each is sought from where the last one was. */
+    having(value: number, rids: readonly number[]): readonly number[] {
+      let at = rids.length === 0 ? 0 : find(value, rids[0]!).block
+      let from = 0
+      return rids.filter((rid) => {
+        while (at + 1 < blocks.length && isBefore(blocks[at]!, blocks[at]!.pairs - 1, value, rid)) {
+          at++
+          from = 0
+        }
+        from = placeIn(blocks[at]!, value, rid, from)
+        return isAt({ block: at, pair: from }, value, rid)
+      })
+    },
 
     /** How many lie in a range. */
     count(range: NumberRange): number {
@@ -122,6 +128,18 @@ export function createNumberPairs() {
 export type NumberPairs = ReturnType<typeof createNumberPairs>
 
 const emptyBlock = (): Block => ({ numbers: new Float64Array(2 * blockSize), pairs: 0 })
+
+/** Where in a block a pair is, or would be; at `from` or behind. */
+function placeIn(block: Block, value: number, rid: number, from = 0): number {
+  let first = from
+  let end = block.pairs
+  while (first < end) {
+    const middle = (first + end) >> 1
+    if (isBefore(block, middle, value, rid)) first = middle + 1
+    else end = middle
+  }
+  return first
+}
 
 function isBefore({ numbers }: Block, pair: number, value: number, rid: number): boolean {
   const own = numbers[2 * pair]!

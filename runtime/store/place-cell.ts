@@ -24,34 +24,38 @@ export function boxOfCell(cell: number): Box {
   const low = cell % parts
   const x = gather(high) * half + gather(low)
   const y = gather(high >>> 1) * half + gather(low >>> 1)
-  return [
-    longitudeOf(x) - slack,
-    latitudeOf(y) - slack,
-    longitudeOf(x + 1) + slack,
-    latitudeOf(y + 1) + slack,
-  ]
+  return boxOfSquare({ x, y, size: 1 })
+}
+
+/** The first and the last of some cells in a row. */
+export type CellRange = readonly [first: number, last: number]
+
+/** Cells that together hold every wanted position. */
+export interface CellRanges {
+  /** Every position of these is wanted. */
+  readonly whole: readonly CellRange[]
+  /** Some positions of these are wanted, as far as was looked. */
+  readonly edge: readonly CellRange[]
 }
 
 /**
- * Ranges of cells, both ends included, that together hold every wanted position; all of those lie in the windows. `test` says
- * of a box whether all, none or (undefined) some of its positions are wanted.
+ * Cells of what is wanted, all of which lies in the windows. `test` says of a box whether all, none or (undefined) some of its
+ * positions are wanted.
  */
-export function cellRanges(
-  windows: readonly Box[],
-  test: (box: Box) => boolean | undefined,
-): readonly (readonly [first: number, last: number])[] {
+export function cellRanges(windows: readonly Box[], test: (box: Box) => boolean | undefined): CellRanges {
   const whole: Square[] = []
+  const least: Square[] = []
   let cut = squaresAround(windows)
-  while (cut.length > 0 && whole.length + cut.length <= squaresEnough) {
+  while (cut.length > 0 && whole.length + least.length + cut.length <= squaresEnough) {
     const rest: Square[] = []
     for (const square of cut.flatMap(quarters)) {
       const verdict = test(boxOfSquare(square))
-      if (verdict === true || (verdict === undefined && square.size === 1)) whole.push(square)
-      else if (verdict === undefined) rest.push(square)
+      if (verdict === true) whole.push(square)
+      else if (verdict === undefined) (square.size === 1 ? least : rest).push(square)
     }
     cut = rest
   }
-  return merged([...whole, ...cut])
+  return { whole: merged(whole), edge: merged([...least, ...cut]) }
 }
 
 /** A square of cells at a corner that is a multiple of its size. */
@@ -93,10 +97,15 @@ function quarters({ x, y, size }: Square): readonly Square[] {
 }
 
 function boxOfSquare({ x, y, size }: Square): Box {
-  return [longitudeOf(x), latitudeOf(y), longitudeOf(x + size), latitudeOf(y + size)]
+  return [
+    longitudeOf(x) - slack,
+    latitudeOf(y) - slack,
+    longitudeOf(x + size) + slack,
+    latitudeOf(y + size) + slack,
+  ]
 }
 
-function merged(squares: readonly Square[]): readonly (readonly [number, number])[] {
+function merged(squares: readonly Square[]): readonly CellRange[] {
   const ranges = squares
     .map(({ x, y, size }): [number, number] => {
       const first = interleave(x, y)

@@ -5,7 +5,7 @@
 import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
 import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
 import { scalarKinds } from './entity-index.ts'
-import { boxOfCell, cellRanges } from './place-cell.ts'
+import { boxOfCell, type CellRange, cellRanges } from './place-cell.ts'
 import type { Condition, SqlPorts } from './query-sql.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
@@ -23,12 +23,16 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
   if (name === undefined) return superset
   const fresh = ports.unwritten?.(geo.property, { ...noNumber, fits: compileGeometryTest(geo) })
   const test = compileBoxTest(geo)
-  const cells = cellRanges(boxes, (box) => {
+  const isNear = geo.relation.kind === 'near'
+  const { whole, edge } = cellRanges(boxes, (box) => {
     const verdict = windowVerdict(box, boxes)
-    return verdict === false || geo.relation.kind !== 'near' ? verdict : test(box)
+    return verdict === false || !isNear ? verdict : test(box)
   })
+  // Where newer values exist, and where only the window is known, each row is looked at.
+  const isSure = isNear && fresh === undefined
   const arms = [
-    cellsArm(name, cells),
+    ...(whole.length === 0 ? [] : [{ ...cellsArm(name, whole), isSure }]),
+    ...(edge.length === 0 ? [] : [cellsArm(name, edge)]),
     ...(ports.hasBoxes?.() === false ? [] : boxes.map((box) => placeArm(name, box))),
   ]
   const look = (row: ArmRow): boolean | undefined => {
@@ -53,7 +57,7 @@ function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
 }
 
 /** All ranges in one arm: its text is always the same, and a select for each would cost more than its rows. */
-function cellsArm(name: number, ranges: readonly (readonly [first: number, last: number])[]): Arm {
+function cellsArm(name: number, ranges: readonly CellRange[]): Arm {
   return {
     columns: 'd.value',
     // CROSS JOIN keeps the order of the loops: the few ranges outside, a piece of the index for each inside.

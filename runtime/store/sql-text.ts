@@ -28,6 +28,8 @@ export interface Arm {
   readonly rids?: readonly number[]
   /** What of a column it lists with its values, where that may be in memory. */
   readonly part?: ColumnPart
+  /** True when each of its rows satisfies without a closer look. */
+  readonly isSure?: boolean
 }
 
 /** The rid and the columns of the arm. */

@@ -44,6 +44,7 @@ export function createEntityTables() {
     for (const name of add.attributes) write('attribute.insert', intern(name), rid)
     for (const [name, kind, value] of add.scalars) write('scalar.insert', intern(name), kind, value, rid)
     documents.columns.renew(rid, { add, remove }, (text) => numbers.get(text))
+    documents.renewPlaces()
     for (const { name, box, lon, lat } of add.places) {
       const i = ++lastPlace
       write('place.insert', i, box.x0, box.x1, box.y0, box.y1, rid, intern(name), lon ?? null, lat ?? null)

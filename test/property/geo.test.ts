@@ -214,10 +214,12 @@ describe('cells', () => {
             Math.min(180, west! + 10 ** exponent),
             Math.min(90, south! + 10 ** exponent),
           ]
-          const ranges = cellRanges([window], (each) =>
+          const { whole, edge } = cellRanges([window], (each) =>
             !boxesTouch(each, window) ? false : isBoxWithin(each, window) ? true : undefined,
           )
+          const ranges = [...whole, ...edge]
           expect(ranges.length).toBeLessThan(200)
+          for (const cell of whole.flat()) expect(isBoxWithin(boxOfCell(cell), window)).toBe(true)
           for (const [x, y] of shares) {
             const cell = cellOf(
               window[0] + x * (window[2] - window[0]),
@@ -230,14 +232,14 @@ describe('cells', () => {
       { numRuns: 500 },
     )
     const globe: Box = [-180, -90, 180, 90]
-    expect(cellRanges([globe], () => true)).toEqual([[0, 2 ** 52 - 1]])
-    expect(cellRanges([globe], () => false)).toEqual([])
+    expect(cellRanges([globe], () => true)).toEqual({ whole: [[0, 2 ** 52 - 1]], edge: [] })
+    expect(cellRanges([globe], () => false)).toEqual({ whole: [], edge: [] })
     // Around the antimeridian there are two windows, and nothing twice.
     const both: Box[] = [
       [-180, -1, -179, 1],
       [179, -1, 180, 1],
     ]
-    const firsts = cellRanges(both, () => undefined).map(([first]) => first)
+    const firsts = cellRanges(both, () => undefined).edge.map(([first]) => first)
     expect(new Set(firsts).size).toBe(firsts.length)
     expect(
       cellRanges(
@@ -247,7 +249,7 @@ describe('cells', () => {
         ],
         () => false,
       ),
-    ).toEqual([])
+    ).toEqual({ whole: [], edge: [] })
   })
 })
 
