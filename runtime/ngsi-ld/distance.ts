@@ -28,6 +28,26 @@ export function distanceMeters(a: Position, b: Position): number {
   return 2 * earthRadiusMeters * Math.asin(Math.min(1, Math.sqrt(square)))
 }
 
+/**
+ * Whether a position on the globe is within `meters` of another one, for many of them: half the work of telling how far each is.
+ */
+export function withinMeters(
+  from: Position,
+  meters: number,
+): (longitude: number, latitude: number) => boolean {
+  const angle = meters / earthRadiusMeters
+  if (!isOnGlobe(from) || angle < 0) return () => false
+  if (angle >= Math.PI) return () => true
+  const most = Math.sin(angle / 2) ** 2
+  const [longitude0, latitude0] = [from[0]! * radians, from[1]! * radians]
+  const cosine = Math.cos(latitude0)
+  return (longitude, latitude) => {
+    const latitudes = Math.sin((latitude * radians - latitude0) / 2)
+    const longitudes = Math.sin((longitude * radians - longitude0) / 2)
+    return latitudes * latitudes + cosine * Math.cos(latitude * radians) * longitudes * longitudes <= most
+  }
+}
+
 /** True within ±180 degrees of longitude and ±90 of latitude. */
 export function isOnGlobe(position: Position): boolean {
   return Math.abs(position[0]!) <= 180 && Math.abs(position[1]!) <= 90

@@ -49,6 +49,16 @@ it('are a sorted set', () => {
   )
 })
 
+it('have none between a number and itself, wherever blocks are cut', () => {
+  const pairs = createNumberPairs()
+  for (let at = 0; at < 1300; at++) pairs.append(Math.floor(at / 40), at % 40)
+  for (let value = 0; value < 33; value++) {
+    const range = { low: value, high: value, lowOpen: true, highOpen: true }
+    expect(pairs.count(range)).toBe(0)
+    pairs.each(range, () => expect.unreachable())
+  }
+})
+
 it('take no room for what is gone', () => {
   const pairs = createNumberPairs()
   for (let rid = 0; rid < 10_000; rid++) pairs.append(1, rid)

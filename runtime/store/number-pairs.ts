@@ -90,23 +90,23 @@ export function createNumberPairs() {
       if (block.pairs === 0 && blocks.length > 1) blocks.splice(place.block, 1)
     },
 
-    /** Those of some rids, in order, that are with a value: each is sought from where the last one was. */
+    /** Those of some rids, in order, that are with a value: each is sought in the block of the last one, and behind it. */
     having(value: number, rids: readonly number[]): readonly number[] {
       let at = rids.length === 0 ? 0 : find(value, rids[0]!).block
-      let from = 0
       return rids.filter((rid) => {
-        while (at + 1 < blocks.length && isBefore(blocks[at]!, blocks[at]!.pairs - 1, value, rid)) {
-          at++
-          from = 0
-        }
-        from = placeIn(blocks[at]!, value, rid, from)
-        return isAt({ block: at, pair: from }, value, rid)
+        while (at + 1 < blocks.length && isBefore(blocks[at]!, blocks[at]!.pairs - 1, value, rid)) at++
+        const block = blocks[at]!
+        const guess = guessIn(block, rid)
+        if (isAt({ block: at, pair: guess }, value, rid)) return true
+        return isAt({ block: at, pair: placeIn(block, value, rid) }, value, rid)
       })
     },
 
     /** How many lie in a range. */
     count(range: NumberRange): number {
       const [start, end] = [startOf(range), endOf(range)]
+      // Between a number and itself, both outside, it ends before it begins.
+      if (end.block < start.block) return 0
       let count = end.pair - start.pair
       for (let at = start.block; at < end.block; at++) count += blocks[at]!.pairs
       return Math.max(0, count)
@@ -129,9 +129,16 @@ export type NumberPairs = ReturnType<typeof createNumberPairs>
 
 const emptyBlock = (): Block => ({ numbers: new Float64Array(2 * blockSize), pairs: 0 })
 
-/** Where in a block a pair is, or would be; at `from` or behind. */
-function placeIn(block: Block, value: number, rid: number, from = 0): number {
-  let first = from
+/** Where in a block a rid would be if rids were evenly spread over it: most are one behind the other. */
+function guessIn({ numbers, pairs }: Block, rid: number): number {
+  const first = numbers[1]!
+  const span = numbers[2 * pairs - 1]! - first
+  return span > 0 && rid >= first ? Math.min(pairs - 1, Math.round(((rid - first) / span) * (pairs - 1))) : 0
+}
+
+/** Where in a block a pair is, or would be. */
+function placeIn(block: Block, value: number, rid: number): number {
+  let first = 0
   let end = block.pairs
   while (first < end) {
     const middle = (first + end) >> 1

@@ -19,12 +19,24 @@ export function cellOf(longitude: number, latitude: number): number | undefined 
 }
 
 /** A box that holds every position of a cell. */
-export function boxOfCell(cell: number): Box {
+export const boxOfCell = (cell: number): Box => boxOfSquare({ ...cornerOf(cell), size: 1 })
+
+/** The position in the middle of a cell. */
+export function middleOfCell(cell: number): readonly [longitude: number, latitude: number] {
+  const { x, y } = cornerOf(cell)
+  return [longitudeOf(x + 0.5), latitudeOf(y + 0.5)]
+}
+
+/** Metres within which all positions of a cell are of its middle: half of 0.6 by 0.3, and rounding. */
+export const cellBlurMeters = 1
+
+function cornerOf(cell: number): { readonly x: number; readonly y: number } {
   const high = Math.floor(cell / parts)
   const low = cell % parts
-  const x = gather(high) * half + gather(low)
-  const y = gather(high >>> 1) * half + gather(low >>> 1)
-  return boxOfSquare({ x, y, size: 1 })
+  return {
+    x: gather(high) * half + gather(low),
+    y: gather(high >>> 1) * half + gather(low >>> 1),
+  }
 }
 
 /** The first and the last of some cells in a row. */

@@ -3,9 +3,15 @@
  * look at each row, by which most candidates are decided without reading their entities.
  */
 import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
-import { compileBoxTest, compileGeometryTest, type GeoQuery, searchBoxesOf } from '#ngsi-ld/geo.ts'
+import {
+  compileBoxTest,
+  compileGeometryTest,
+  compileNearTest,
+  type GeoQuery,
+  searchBoxesOf,
+} from '#ngsi-ld/geo.ts'
 import { scalarKinds } from './entity-index.ts'
-import { boxOfCell, type CellRange, cellRanges } from './place-cell.ts'
+import { boxOfCell, type CellRange, cellBlurMeters, cellRanges, middleOfCell } from './place-cell.ts'
 import type { Condition, SqlPorts } from './query-sql.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
@@ -23,6 +29,7 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
   if (name === undefined) return superset
   const fresh = ports.unwritten?.(geo.property, { ...noNumber, fits: compileGeometryTest(geo) })
   const test = compileBoxTest(geo)
+  const ofBox = (box: Box | undefined): boolean | undefined => box && test(box)
   const isNear = geo.relation.kind === 'near'
   const { whole, edge } = cellRanges(boxes, (box) => {
     const verdict = windowVerdict(box, boxes)
@@ -35,9 +42,10 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
     ...(edge.length === 0 ? [] : [cellsArm(name, edge)]),
     ...(ports.hasBoxes?.() === false ? [] : boxes.map((box) => placeArm(name, box))),
   ]
+  const near = compileNearTest(geo, cellBlurMeters)
   const look = (row: ArmRow): boolean | undefined => {
-    const box = boxOfRow(row)
-    const verdict = box === undefined ? undefined : test(box)
+    const verdict =
+      near !== undefined && row.length === 2 ? near(...middleOfCell(row[1] as number)) : ofBox(boxOfRow(row))
     // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
     return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
   }

@@ -11,11 +11,12 @@ import {
   boundingBoxOf,
   compileBoxTest,
   compileGeometryTest,
+  compileNearTest,
   type GeoQuery,
   type GeoRelation,
   searchBoxesOf,
 } from '#ngsi-ld/geo.ts'
-import { boxOfCell, cellOf, cellRanges } from '#store/place-cell.ts'
+import { boxOfCell, cellBlurMeters, cellOf, cellRanges, middleOfCell } from '#store/place-cell.ts'
 
 interface Geometry {
   readonly type: string
@@ -196,6 +197,48 @@ describe('cells', () => {
     expect(cellOf(180.1, 0)).toBeUndefined()
     expect(cellOf(0, -91)).toBeUndefined()
     expect(cellOf(Number.NaN, 0)).toBeUndefined()
+  })
+
+  it('say of their middles what is near of all they hold', () => {
+    const metres = fc.oneof(
+      fc.double({ min: 0, max: 5, noNaN: true }),
+      fc.double({ min: 0, max: 2.1e7, noNaN: true }),
+    )
+    fc.assert(
+      fc.property(
+        fc.oneof(anywhere, corners, grid),
+        anywhere,
+        metres,
+        fc.boolean(),
+        (from, other, radius, isAtRim) => {
+          const place = isAtRim
+            ? from.map((one, i) => Math.max(-90, Math.min(90, one)) + (i === 0 ? 1e-5 : 0))
+            : other
+          const maxDistance = isAtRim ? Math.max(0, distanceMeters(from, place) + (radius % 3) - 1.5) : radius
+          const query: GeoQuery = {
+            relation: { kind: 'near', maxDistance },
+            geometry: { type: 'Point', coordinates: from },
+            property: 'location',
+          }
+          const [x, y] = place as [number, number]
+          const verdict = compileNearTest(query, cellBlurMeters)!(...middleOfCell(cellOf(x, y)!))
+          if (verdict !== undefined) expect(distanceMeters(from, place) <= maxDistance).toBe(verdict)
+        },
+      ),
+      { numRuns: 4000 },
+    )
+    const polygonal: GeoQuery = {
+      relation: { kind: 'near', maxDistance: 1 },
+      geometry: {
+        type: 'LineString',
+        coordinates: [
+          [0, 0],
+          [1, 1],
+        ],
+      },
+      property: 'location',
+    }
+    expect(compileNearTest(polygonal, cellBlurMeters)).toBeUndefined()
   })
 
   it('in ranges hold every position of a window', () => {
