@@ -30,6 +30,16 @@ describe('a gateway that was restored', () => {
   const there = async (type: string): Promise<Record<string, unknown>[]> =>
     (await centre.get(`${v1}/entities?type=${type}&options=keyValues`)).json()
   const ids = async (type: string): Promise<unknown[]> => (await there(type)).map(({ id }) => id)
+  const subscribeUplink = (...wishes: readonly { key: string; value: string }[]): Promise<string> =>
+    send('POST', `${v1}/subscriptions`, {
+      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      notification: {
+        endpoint: {
+          uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
+          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }, ...wishes],
+        },
+      },
+    })
 
   beforeEach(async () => {
     folders = mkdtempSync(join(tmpdir(), 'selvedge-restored-'))
@@ -46,18 +56,7 @@ describe('a gateway that was restored', () => {
   })
 
   it('tells the centre which time it lacks', async () => {
-    await send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      notification: {
-        endpoint: {
-          uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
-          notifierInfo: [
-            { key: 'selvedge:mode', value: 'uplink' },
-            { key: 'selvedge:scope', value: '/site-1' },
-          ],
-        },
-      },
-    })
+    await subscribeUplink({ key: 'selvedge:scope', value: '/site-1' })
     await send('POST', `${v1}/entities`, tank('before'))
     await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:before']), withinMs)
     // How far the uplink is, is on disk a second later.
@@ -104,15 +103,7 @@ describe('a gateway that was restored', () => {
 
   it('notices a restored centre to which others have written more than it lost', async () => {
     const { httpPort } = centre
-    await send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      notification: {
-        endpoint: {
-          uri: `http://127.0.0.1:${httpPort}${v1}`,
-          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
-        },
-      },
-    })
+    await subscribeUplink()
     await send('POST', `${v1}/entities`, tank('before'))
     await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:before']), withinMs)
     const { path } = (await centre.send('POST', '/selvedge/v1/backups', undefined)).json() as { path: string }
@@ -160,15 +151,7 @@ describe('a gateway that was restored', () => {
       }, withinMs)
 
     await send('POST', `${v1}/entities`, { ...tank('old'), ...level(0) })
-    await send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      notification: {
-        endpoint: {
-          uri: `http://127.0.0.1:${httpPort}${v1}`,
-          notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
-        },
-      },
-    })
+    await subscribeUplink()
     await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:old']), withinMs)
     await caughtUp()
     const { path } = (await centre.send('POST', '/selvedge/v1/backups', undefined)).json() as { path: string }
