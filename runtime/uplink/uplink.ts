@@ -266,7 +266,12 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (!isLast && (!isUnsaved || now - savedAt < limits.uplinkSaveMs.value)) return
     isUnsaved = false
     savedAt = now
-    await ports.save(state)
+    try {
+      await ports.save(state)
+    } catch (error) {
+      isUnsaved = true
+      throw error
+    }
   }
 
   /** A lane that ends for a fault of ours begins again. */
