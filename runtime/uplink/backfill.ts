@@ -44,6 +44,7 @@ export async function fillSpan(
   const level = span.level ?? 'full'
   const sliceMs = Math.max(sizes.sliceMs, losses.leastSliceMs(level))
   const to = Math.min(span.to, Math.max(span.from + sliceMs, begins))
+  span.read = to
   const byEntity = Map.groupBy(
     following.observations({ from: span.from, to }).flatMap(([s, read]) => {
       const stream = following.streamOf(s)
@@ -137,13 +138,13 @@ async function tellPast(past: FollowedPast, ports: BackfillPorts): Promise<boole
   return (await deliver({ kind: 'past', steps: [step] })) && settle(entity, attributes, lost)
 }
 
-/** What went of an entity before that was deleted: the live lane tells it only of one that is there. */
+/** What went of an entity before that was deleted: of one that is there, or came again, the live lane tells it. */
 function lostOf(
   { id, rid, dropped }: FollowedPast,
   { following, reading: { selection, isFromThere } }: Pick<BackfillPorts, 'following' | 'reading'>,
 ): readonly string[] {
   const then =
-    dropped.length === 0 || following.entityWithRid(id)?.rid === rid ? undefined : following.standing(rid)
+    dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.standing(rid)
   if (then === undefined || !selection.takes(then)) return []
   const ours = dropped.filter(({ name, heard }) => selection.takesAttribute(name) && !isFromThere(heard))
   return [...new Set(ours.map(({ key }) => key))]

@@ -263,7 +263,8 @@ describe('an answer of more than is taken', () => {
     answers.entities = [200, JSON.stringify([{ id: 'urn:a:1', type: 'A', v: {}, w: {} }])]
     asked = []
     expect(await centre.send({ kind: 'remove', steps })).toEqual(done())
-    expect(asked).toEqual(['entities', 'attribute'])
+    // Whether it is a gateway like this one, which would say what others wrote, is asked, too.
+    expect(asked.filter((place) => place === 'attribute')).toHaveLength(1)
   })
 
   it('is asked for in shorter histories', async () => {

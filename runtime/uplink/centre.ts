@@ -9,6 +9,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
+import { toIdList } from '#ngsi-ld/digest.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
@@ -27,6 +28,7 @@ import { questionFor, withoutKnown } from './known.ts'
 import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, instanceCount, type Layer, type Step } from './plan.ts'
 import { createRemoval } from './removal.ts'
+import { areOthers, toldBy } from './told.ts'
 
 export interface CentreSettings {
   /** Ends in /ngsi-ld/v1. */
@@ -181,7 +183,20 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return isOurs
   }
 
-  const { remove, drop } = createRemoval(ask, settle, seeAbsent)
+  async function othersOf(ids: readonly string[]) {
+    if ((await isSelvedge()) !== true) return { by: new Map<string, readonly string[]>() }
+    const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(settings.alias)}`
+    const told = toldBy(await seeOwn(`/selvedge/v1/digests?${question}`), areOthers)
+    return 'kind' in told ? told : { by: new Map(Object.entries(told.json?.others ?? {})) }
+  }
+
+  const seeOwn = (path: string): Promise<Seen> =>
+    seeAbsent(
+      () => look(path),
+      (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
+    )
+
+  const { remove, drop } = createRemoval(ask, settle, seeAbsent, othersOf)
 
   function look(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href
@@ -195,11 +210,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     look,
     see: (question) =>
       seeAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
-    seeOwn: (path) =>
-      seeAbsent(
-        () => look(path),
-        (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
-      ),
+    seeOwn,
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {

@@ -138,12 +138,13 @@ export function createMeasure(
       const waiting = behindTo === undefined ? [] : behind(behindTo)
       const all = [...fixed, ...open, ...waiting]
       const volumes = selectedOf(backlog.volumes(all[0]?.from ?? 0))
-      const parts = all.flatMap((span, i) => {
+      const cut = all.map((span, i) => {
         const portion = portionOf(span, volumes)
         return i < fixed.length
           ? [portion]
           : cutPortion(portion, limits.uplinkBudgetParts.value, limits.uplinkBudgetPartMs.value)
       })
+      const parts = cut.flat()
       const budget = {
         bytes: budgetBytes ?? Number.POSITIVE_INFINITY,
         observations: budgetObservations ?? Number.POSITIVE_INFINITY,
@@ -151,22 +152,37 @@ export function createMeasure(
       }
       const portions = withinBudget(weigh(parts, volumes, thinMs), budget, fixed.length)
       if (portions.every(({ level }, i) => level === parts[i]!.level)) return false
-      const of = (span: Waiting): readonly Portion[] =>
-        wholly(
-          span,
-          portions.filter(({ from, to }) => from >= span.from && to <= span.to),
-        )
-      if (behindTo !== undefined) state.ahead = joinedPortions(waiting.flatMap(of))
-      state.spans = [
+      // By their places: what was owed late lies over what is on its way.
+      let first = 0
+      const bounded = cut.map(({ length }, i) => {
+        first += length
+        return wholly(all[i]!, portions.slice(first - length, first))
+      })
+      const ends = fixed.length + open.length
+      if (behindTo !== undefined) state.ahead = joinedPortions(bounded.slice(ends).flat())
+      state.spans = joinedSpans([
         ...fixed,
-        ...open.flatMap((span) =>
-          of(span).map((one): Waiting => ({ ...one, began: span.began ?? span.from })),
+        ...open.flatMap((span, i) =>
+          bounded[fixed.length + i]!.map((one): Waiting => ({ ...one, began: span.began ?? span.from })),
         ),
-      ]
+      ])
       known = undefined
       return true
     },
   } satisfies Measure)
+}
+
+/** Neighbours of one cut and level as one, but for one that is on its way. */
+function joinedSpans(all: readonly Waiting[]): Waiting[] {
+  const joined: Waiting[] = []
+  for (const one of all) {
+    const last = joined.at(-1)
+    const isOne =
+      last?.to === one.from && last.level === one.level && last.began === one.began && last.read === undefined
+    if (isOne) joined[joined.length - 1] = { ...last, to: one.to }
+    else joined.push(one)
+  }
+  return joined
 }
 
 /** The portions of a span as few; the first of them was cut from where something is. */

@@ -4,7 +4,7 @@
  * arrive behind it with what was before: so turns, one after the other.
  */
 import { createTurns, type Turn } from '#base/turns.ts'
-import type { Following } from '#broker/following.ts'
+import type { Followed, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { attributeNames, instancesOf } from '#ngsi-ld/entity.ts'
@@ -38,6 +38,11 @@ export interface Present {
   steps(rid: number, view: EntityView, from: Since): Step[]
   /** The same without rows being past for it. */
   became(rid: number, view: EntityView, from: Since): Step[]
+  /**
+   * The same of what a row says came again before it was told that it had gone: all of it, without what it was. Undefined of any
+   * other row.
+   */
+  again(row: Followed): readonly Step[] | undefined
   /** The same since the live lane was at rest last. To be sent in the same turn. */
   owed(id: string): { readonly steps: readonly Step[]; readonly stand: Stand }
 }
@@ -51,7 +56,7 @@ interface Since {
 export interface PresentPorts {
   readonly following: Following
   readonly reading: LeavingPorts
-  readonly state: Pick<UplinkState, 'position' | 'refresh'>
+  readonly state: Pick<UplinkState, 'position' | 'refresh' | 'gravesOwed'>
 }
 
 export function createPresent({ following, reading, state }: PresentPorts): Present {
@@ -78,18 +83,37 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     const { entity } = told[0]!
     const now = view.entity()
     const present = new Set(instanceKeys(now))
-    const ends = endsOf(entity, now, { ...reading, graves: following.gravesAfter(view.id, graves) })
-    const drops = following.dropped(rid, since).flatMap(({ key, name, dataset, heard }): Step[] => {
-      const isTold =
-        !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
-      return isTold ? [{ kind: 'drop', entity, name, dataset }] : []
-    })
+    const ended = following.gravesAfter(view.id, graves)
+    const ends = endsOf(entity, now, { ...reading, graves: ended })
+    // What it was before may have lost some, too.
+    const rids = [...ended.map((grave) => grave.rid), rid]
+    const drops = rids
+      .flatMap((one) => following.dropped(one, since))
+      .flatMap(({ key, name, dataset, heard }): Step[] => {
+        const isTold =
+          !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
+        return isTold ? [{ kind: 'drop', entity, name, dataset }] : []
+      })
     return [...ends, ...drops, ...told]
+  }
+
+  const isPast = (n: number, id: string): boolean => n <= (toldAs.get(id) ?? 0)
+
+  function again({ n, what }: Followed): readonly Step[] | undefined {
+    const { gravesOwed: graves } = state
+    const isNew = 'id' in what && what.kind === 'created' && !isPast(n, what.id)
+    if (graves === undefined || !isNew || following.gravesAfter(what.id, graves).length === 0)
+      return undefined
+    const found = following.entityWithRid(what.id)
+    if (found?.rid !== what.rid) return undefined
+    const told = steps(found.rid, found.view, { since: 0, graves })
+    return told.length === 0 ? undefined : told
   }
 
   return Object.freeze({
     turn: createTurns(),
-    isPast: (n, id) => n <= (toldAs.get(id) ?? 0),
+    isPast,
+    again,
     passed(n) {
       if (n >= most) toldAs.clear()
     },

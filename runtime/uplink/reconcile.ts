@@ -169,17 +169,14 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
-    return present.turn(() => {
-      const steps: Step[] = []
-      for (const id of theirs.keys()) {
-        if (ours.has(id) || following.entity(id) !== undefined) continue
-        const gone = stepsOfGrave(following.gravesAfter(id, 0).at(-1), undefined, reading)
-        if (gone.length === 0) task.unknown++
-        else task.surplus++
-        steps.push(...gone)
-      }
-      return send(task, steps)
+    const graves = [...theirs.keys()].flatMap((id) => {
+      if (ours.has(id) || following.entity(id) !== undefined) return []
+      const grave = following.gravesAfter(id, 0).at(-1)
+      if (grave !== undefined && stepsOfGrave(grave, undefined, reading).length > 0) return [grave]
+      task.unknown++
+      return []
     })
+    return removeAll(task, graves)
   }
 
   /** Compares entities with what is over there, and sends what is not there or not the same. */
@@ -273,6 +270,12 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return (await send(task, steps)) ? 'done' : 'ended'
   }
 
+  async function removeAll(task: ReconcileTask, graves: readonly TombstoneRow[]): Promise<boolean> {
+    for (const part of idParts(graves, ({ id }) => id))
+      if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
+    return true
+  }
+
   function comparedSteps(
     task: ReconcileTask,
     view: EntityView,
@@ -328,8 +331,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         following.gravesAfter(grave.id, grave.n).length === 0 &&
         stepsOfGrave(grave, undefined, reading).length > 0,
     )
-    for (const part of idParts(graves, ({ id }) => id))
-      if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
+    if (!(await removeAll(task, graves))) return false
     if (isLast) {
       const isKin = await ports.until(
         async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),

@@ -18,7 +18,12 @@ export interface Removal {
   drop(step: Step): Promise<Outcome>
 }
 
-export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): Removal {
+/** What others wrote of entities, by id, as far as that is told. */
+export type OthersOf = (
+  ids: readonly string[],
+) => Promise<{ readonly by: ReadonlyMap<string, readonly string[]> } | (Outcome & { kind: 'later' })>
+
+export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent, othersOf: OthersOf): Removal {
   /** Some do not know that only they are asked. */
   let asksLocally = true
 
@@ -40,16 +45,18 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent): R
     if (!('status' in answer) || answer.status >= 300) return settle(steps, answer, remove)
     const there = keysIn(answer.text)
     if (there === undefined) return later(`answered ${answer.status} without a list of entities`)
+    const others =
+      there.size === 0 ? { by: new Map<string, readonly string[]>() } : await othersOf([...there.keys()])
+    if ('kind' in others) return others
     const whole: Step[] = []
     const parts: Step[] = []
     for (const step of steps) {
       const keys = there.get(step.entity.id)
       if (keys === undefined || step.kind !== 'remove') continue
-      if (keys.every((key) => step.had.has(key))) whole.push(step)
-      else
-        parts.push(
-          ...keys.filter((key) => step.had.has(key)).map((key) => dropOf(step.entity, key, step.heard)),
-        )
+      const theirs = others.by.get(step.entity.id) ?? []
+      const ours = keys.filter((key) => step.had.has(key) && !theirs.includes(key))
+      if (ours.length === keys.length) whole.push(step)
+      else parts.push(...ours.map((key) => dropOf(step.entity, key, step.heard)))
     }
     const outcome = whole.length === 0 ? done() : await removeWhole(whole)
     if (outcome.kind === 'later') return outcome

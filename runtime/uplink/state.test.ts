@@ -1,6 +1,6 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
-import { adapted, cutSince, newState, owe, type UplinkState } from './state.ts'
+import { adapted, cutSince, newState, owe, oweWhole, type UplinkState } from './state.ts'
 
 const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
 const here = { n: 90, at: 900 }
@@ -53,3 +53,42 @@ it('begins no cut with what has gone up while its gaps are told, and owes what c
   owe(one, 550, 580)
   expect(one.spans).toEqual([{ from: 550, to: 580, level: 'full', began: 550 }])
 })
+
+it.each([
+  ['where nothing waits', [], [{ from: 550, to: 580 }]],
+  ['without a hole to what waits', [{ from: 100, to: 500 }], [{ from: 100, to: 580 }]],
+  ['as far as it does not wait', [{ from: 100, to: 570 }], [{ from: 100, to: 580 }]],
+  ['not where it waits', [{ from: 100, to: 600 }], [{ from: 100, to: 600 }]],
+  [
+    'as one of its own behind what is on its way',
+    [{ from: 100, to: 500, read: 200 }],
+    [
+      { from: 100, to: 500 },
+      { from: 500, to: 580 },
+    ],
+  ],
+  [
+    'again where a slice of it was read before it was there',
+    [{ from: 100, to: 600, read: 560 }],
+    [
+      { from: 100, to: 600 },
+      { from: 550, to: 580 },
+    ],
+  ],
+  [
+    'again where it is earlier than what waits',
+    [{ from: 560, to: 600 }],
+    [
+      { from: 560, to: 600 },
+      { from: 550, to: 580 },
+    ],
+  ],
+] satisfies [string, UplinkState['spans'], object[]][])(
+  'owes what was not told, %s',
+  (_, spans, expected) => {
+    const one = state(spans.map((span) => ({ ...span })))
+    oweWhole(one, { from: 550, to: 580 })
+    expect(one.spans).toMatchObject(expected)
+    expect(one.spans).toHaveLength(expected.length)
+  },
+)

@@ -18,6 +18,8 @@ export interface Waiting {
   level?: Level
   /** Where it began before parts of it had gone up; left out, where it begins. */
   began?: number
+  /** The end of the slice that was read last: what is committed later with an earlier time may not be in it. */
+  read?: number
 }
 
 /** What is missing of whom nobody can name; times are ms. */
@@ -43,6 +45,8 @@ export interface UplinkState {
   position: Position
   /** Entities behind `rid` that became something else after a commit time are still to be sent as they are. */
   refresh: { since: number; graves: number; rid: number } | undefined
+  /** Log number behind which deletions may be left to the spans; left out where there are none. */
+  gravesOwed?: number | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: Waiting[]
   /** What is decided of what waits behind the position, while nothing can be sent, in order; it becomes spans then. */
@@ -149,13 +153,16 @@ export function owe(state: UplinkState, from: number, to: number): void {
 /** All of it is to be filled in, without a hole to what is owed already; of that, what is earlier may have gone up. */
 export function oweWhole(state: UplinkState, { from, to }: Span): void {
   const last = state.spans.at(-1)
-  wait(state, stretchOf([], last !== undefined && last.from <= from ? last.to : from, to))
+  const isUnread = last !== undefined && Math.max(last.from, last.read ?? 0) <= from
+  wait(state, stretchOf([], isUnread ? last.to : from, to))
 }
 
 function wait({ spans }: UplinkState, [first, ...others]: readonly Portion[]): void {
   if (first === undefined) return
   const last = spans.at(-1)
-  if (last?.to === first.from && (last.level ?? 'full') === first.level) last.to = first.to
+  // One that is on its way stays as it is: a budget leaves it alone.
+  const isOne = last?.to === first.from && last.read === undefined && (last.level ?? 'full') === first.level
+  if (isOne) last.to = first.to
   else spans.push({ ...first, began: first.from })
   spans.push(...others.map((one): Waiting => ({ ...one, began: first.from })))
 }

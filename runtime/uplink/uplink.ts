@@ -74,12 +74,18 @@ const throttledBefore = ({ n, at }: UplinkState['position'], throttling = 0): Up
     ? undefined
     : { since: at - throttling * 1000 - limits.batchOneTimeMs.value, graves: n, rid: 0 }
 
+/** What tells all that either would. */
+function earlier(one: UplinkState['refresh'], other: UplinkState['refresh']): UplinkState['refresh'] {
+  if (one === undefined || other === undefined) return one ?? other
+  return { since: Math.min(one.since, other.since), graves: Math.min(one.graves, other.graves), rid: 0 }
+}
+
 export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
   const { selection, throttling, placing } = rule
   const { following, centres, link, losses, measure, log } = ports
   const { counts, restored } = state
   const throttle = createThrottle(ports.clock.monotonic, throttling)
-  state.refresh ??= throttledBefore(state.position, throttling)
+  state.refresh = earlier(state.refresh, throttledBefore(state.position, throttling))
   let [savedAt, isClosed] = [Number.NEGATIVE_INFINITY, false]
   let [isFilling, isUnsaved] = [false, true]
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
@@ -115,7 +121,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const meeting = meetings.begin()
-    const steps = rows.flatMap((row) => meeting.steps(row, throttled))
+    const steps = rows.flatMap((row) => present.again(row) ?? meeting.steps(row, throttled))
     const dated = { from: Math.min(...rows.map(datedAt)), to: last.at + 1 }
     if (!(await deliverAll(steps, dated))) return true
     meeting.told()
@@ -134,11 +140,18 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   /** Tells what was held back and is newest now. */
   async function release(): Promise<boolean> {
     if (following.isHeld()) return false
+    const { position } = state
+    const isBehind = following.position().n > position.n
     const steps = throttle.due().flatMap(([id, since]) => {
       const found = following.entityWithRid(id)
       // What came to meet the selection goes up whole, by the row that says so.
-      return found === undefined || present.wholes.get(found.rid) !== true
-        ? []
+      if (found === undefined || present.wholes.get(found.rid) !== true) return []
+      // Rows that are still to come would be older behind it.
+      return isBehind
+        ? present.steps(found.rid, found.view, {
+            since: Math.min(since, following.since(position)),
+            graves: position.n,
+          })
         : stepsOfEntity(found.view, since, reading)
     })
     return steps.length > 0 && (await deliverAll(steps))
@@ -151,11 +164,8 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const since = following.since(state.position)
     owe(state, cutSince(state, since), here.at + 1)
     measure.forget()
-    state.refresh = {
-      since: Math.min(since, state.refresh?.since ?? since),
-      graves: Math.min(state.position.n, state.refresh?.graves ?? state.position.n),
-      rid: 0,
-    }
+    state.gravesOwed = Math.min(state.position.n, state.gravesOwed ?? state.position.n)
+    state.refresh = earlier(state.refresh, { since, graves: state.position.n, rid: 0 })
     if (here.at - since > limits.reconcileAfterMs.value && since > 0) comparing.begin('long-cut')
     state.position = here
     isUnsaved = true
@@ -240,6 +250,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       isUnsaved = true
       if (span.from < span.to) continue
       state.spans.splice(state.spans.indexOf(span), 1)
+      if (state.spans.length === 0) delete state.gravesOwed
       state.telling = { began: span.began, to: span.to, unnamed: {} }
     }
   }

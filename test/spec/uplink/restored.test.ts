@@ -130,6 +130,27 @@ describe('a gateway that was restored', () => {
     expect(seen.reconcile).toMatchObject({ reason: 'restored', missing: 1 })
   }, 60_000)
 
+  it('deletes again at a restored centre what had lost an attribute before', async () => {
+    const { httpPort } = centre
+    await subscribeUplink()
+    for (const id of ['stays', 'lost-some'])
+      await send('POST', `${v1}/entities`, { ...tank(id), label: { type: 'Property', value: 'old' } })
+    await vi.waitFor(async () => expect(await ids('Tank')).toHaveLength(2), withinMs)
+    const { path } = (await centre.send('POST', '/selvedge/v1/backups', undefined)).json() as { path: string }
+    await send('DELETE', `${v1}/entities/urn:tank:lost-some/attrs/label`)
+    await send('DELETE', `${v1}/entities/urn:tank:lost-some`)
+    await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:stays']), withinMs)
+    // What the centre holds is noted.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await site.close()
+    await centre.close()
+    restoreFolder(path, join(folders, 'older'), { now: Date.now(), onProgress: () => undefined })
+    centre = await startGatewayInside(join(folders, 'older'), { SELVEDGE_HTTP_PORT: String(httpPort) })
+    expect(await ids('Tank')).toHaveLength(2)
+    site = await startGatewayInside(join(folders, 'site'))
+    await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:stays']), withinMs)
+  }, 60_000)
+
   it('tells a restored centre again which gaps it was told', async () => {
     const { httpPort } = centre
     const old = { SELVEDGE_HISTORY_MAX_AGE_DAYS: '1' }
