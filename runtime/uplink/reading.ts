@@ -222,11 +222,8 @@ export interface Leaving {
 /** Steps by which goes what was told of an entity, or it lost, and is not there any more. */
 export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): readonly Step[] {
   const now = ports.entity(entity.id)?.entity()
-  if (now !== undefined) {
-    const present = new Set(instanceKeys(now))
-    const drops = lost.filter((key) => !present.has(key)).map((key) => dropOf(entity, key))
-    return [...broughtBack(now, entity, told), ...drops]
-  }
+  // What came again is told without what it was, when that is told.
+  if (now !== undefined) return [...broughtBack(now, entity, told)]
   const grave = ports.gravesAfter(entity.id, 0).at(-1)
   const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Step[] =
