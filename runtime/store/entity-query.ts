@@ -14,6 +14,7 @@ import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from './database.ts'
 import type { Entities, EntityRow } from './entities.ts'
+import { scalarKinds } from './entity-index.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
 import type { ListedPage } from './known-pages.ts'
 import {
@@ -101,7 +102,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
   const sqlPorts: SqlPorts = {
     ...ports,
-    hasSeveral: (name) => statements.number(severalStatement(name)) === 1,
+    hasSeveral(name) {
+      const column = { name, kind: scalarKinds.several }
+      const known = columns.count({ column, ranges: [{ low: 1, high: 1 }] })
+      return (known ?? statements.number(severalStatement(name))) > 0
+    },
     hasBoxes: () => ports.entities.lastPlace() > 0,
   }
   const planPorts: PlanPorts = {
