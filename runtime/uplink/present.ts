@@ -39,10 +39,10 @@ export interface Present {
   /** The same without rows being past for it. */
   became(rid: number, view: EntityView, from: Since): Step[]
   /**
-   * The same of what a row says came again before it was told that it had gone: all of it, without what it was. Undefined of any
-   * other row.
+   * The same of what a row says came again before it was told that it had gone: all of it, without what it was; that row is past
+   * then, too. None of any other row.
    */
-  again(row: Followed): readonly Step[] | undefined
+  again(row: Followed): readonly Step[]
   /** The same since the live lane was at rest last. To be sent in the same turn. */
   owed(id: string): { readonly steps: readonly Step[]; readonly stand: Stand }
 }
@@ -99,15 +99,12 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
 
   const isPast = (n: number, id: string): boolean => n <= (toldAs.get(id) ?? 0)
 
-  function again({ n, what }: Followed): readonly Step[] | undefined {
+  function again({ n, what }: Followed): readonly Step[] {
     const { gravesOwed: graves } = state
     const isNew = 'id' in what && what.kind === 'created' && !isPast(n, what.id)
-    if (graves === undefined || !isNew || following.gravesAfter(what.id, graves).length === 0)
-      return undefined
+    if (graves === undefined || !isNew || following.gravesAfter(what.id, graves).length === 0) return []
     const found = following.entityWithRid(what.id)
-    if (found?.rid !== what.rid) return undefined
-    const told = steps(found.rid, found.view, { since: 0, graves })
-    return told.length === 0 ? undefined : told
+    return found?.rid === what.rid ? steps(found.rid, found.view, { since: 0, graves }) : []
   }
 
   return Object.freeze({

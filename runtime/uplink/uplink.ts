@@ -121,7 +121,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const meeting = meetings.begin()
-    const steps = rows.flatMap((row) => present.again(row) ?? meeting.steps(row, throttled))
+    const steps = rows.flatMap((row) => [...present.again(row), ...meeting.steps(row, throttled)])
     const dated = { from: Math.min(...rows.map(datedAt)), to: last.at + 1 }
     if (!(await deliverAll(steps, dated))) return true
     meeting.told()

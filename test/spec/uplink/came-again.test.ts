@@ -3,6 +3,7 @@
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import type { GatewayInside } from '#test/kit/gateway-inside.ts'
 import { createLesserBroker, type LesserBroker } from '#test/kit/lesser-broker.ts'
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
@@ -20,6 +21,13 @@ afterEach(async () => {
 })
 
 const property = (value: unknown): object => ({ type: 'Property', value })
+const observed = (n: number): object => ({ ...property(n), observedAt: `2026-01-01T00:00:0${n}Z` })
+/** Of what came again, as far as they were observed. */
+const levels = async (of: GatewayInside): Promise<unknown> => {
+  const path = `${v1}/temporal/entities/urn:tank:again?attrs=level&options=temporalValues`
+  const { level } = (await of.get(path)).json() as { level: { values: [number, string][] } }
+  return level.values.map(([value]) => value).filter((value) => value > 1)
+}
 const send = async (method: string, path: string, body?: unknown): Promise<void> => {
   const answer = await pair.site.send(method, path, body)
   if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
@@ -55,9 +63,14 @@ it('is there without what it was', async () => {
     expect(await there(other)).toMatchObject({ level: 6 })
   }, withinMs)
   setLimit('uplinkBehindMs', 60_000)
-  await send('POST', `${v1}/entities`, { id: again, type: 'Tank', level: property(2) })
-  await vi.waitFor(async () => expect(await there(again)).toMatchObject({ level: 2 }), withinMs)
+  await send('POST', '/selvedge/v1/uplinks/urn:up/pause')
+  await send('POST', `${v1}/entities`, { id: again, type: 'Tank', level: observed(2) })
+  await send('PATCH', `${v1}/entities/${again}/attrs`, { level: observed(3) })
+  await send('POST', '/selvedge/v1/uplinks/urn:up/resume')
+  await vi.waitFor(async () => expect(await there(again)).toMatchObject({ level: 3 }), withinMs)
   delete failing[`${v1}/temporal`]
   await vi.waitFor(async () => expect(await status()).toMatchObject({ state: 'live' }), withinMs)
-  expect(await there(again)).toEqual({ id: again, type: 'Tank', level: 2 })
+  expect(await there(again)).toEqual({ id: again, type: 'Tank', level: 3 })
+  expect(await levels(pair.site)).toEqual([2, 3])
+  expect(await levels(pair.centre)).toEqual([2, 3])
 }, 90_000)
