@@ -31,47 +31,28 @@ const subscribe = (): Promise<void> =>
 const status = async (): Promise<{ state: string }> =>
   (await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()
 
-it.each([
-  [
-    'that comes to select more',
-    () => at('site', 'PATCH', '/subscriptions/urn:up', { entities: [{ type: 'Tank' }, { type: 'Pump' }] }),
-  ],
-  [
-    'that is made anew',
-    async () => {
-      await at('site', 'DELETE', '/subscriptions/urn:up')
-      await vi.waitFor(async () => {
-        expect((await pair.site.get('/selvedge/v1/uplinks/urn:up')).status).toBe(404)
-      }, withinMs)
-      await subscribe()
-    },
-  ],
-])(
-  'what others wrote stays with an uplink %s',
-  async (_, tellAnew) => {
-    await subscribe()
-    for (const name of ['moved', 'again'])
-      await at('site', 'POST', '/entities', {
-        ...{ id: `urn:tank:${name}`, type: 'Tank', level: property(1), label: property('old') },
-      })
-    await arrive(2)
-    await at('site', 'DELETE', '/entities/urn:tank:again/attrs/label')
-    for (const name of ['moved', 'again']) await at('site', 'DELETE', `/entities/urn:tank:${name}`)
-    await arrive(0)
-    await at('site', 'POST', '/entities', { id: 'urn:tank:again', type: 'Tank', level: property(2) })
-    await arrive(1)
-    await at('centre', 'POST', '/entities', {
-      ...{ id: 'urn:tank:moved', type: 'Tank', level: property(7), label: property('by another gateway') },
+it('what others wrote stays with an uplink that comes to select more', async () => {
+  await subscribe()
+  for (const name of ['moved', 'again'])
+    await at('site', 'POST', '/entities', {
+      ...{ id: `urn:tank:${name}`, type: 'Tank', level: property(1), label: property('old') },
     })
-    await at('centre', 'POST', '/entities/urn:tank:again/attrs', { label: property('town') })
-    await vi.waitFor(async () => expect((await status()).state).toBe('live'), withinMs)
-    const before = await there()
-    await tellAnew()
-    // Nothing tells when it begins; the history that goes up anew ends with what was deleted.
-    await new Promise((resolve) => setTimeout(resolve, 3000))
-    await vi.waitFor(async () => expect((await status()).state).toBe('live'), withinMs)
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    expect(await there()).toEqual(before)
-  },
-  60_000,
-)
+  await arrive(2)
+  await at('site', 'DELETE', '/entities/urn:tank:again/attrs/label')
+  for (const name of ['moved', 'again']) await at('site', 'DELETE', `/entities/urn:tank:${name}`)
+  await arrive(0)
+  await at('site', 'POST', '/entities', { id: 'urn:tank:again', type: 'Tank', level: property(2) })
+  await arrive(1)
+  await at('centre', 'POST', '/entities', {
+    ...{ id: 'urn:tank:moved', type: 'Tank', level: property(7), label: property('by another gateway') },
+  })
+  await at('centre', 'POST', '/entities/urn:tank:again/attrs', { label: property('town') })
+  await vi.waitFor(async () => expect((await status()).state).toBe('live'), withinMs)
+  const before = await there()
+  await at('site', 'PATCH', '/subscriptions/urn:up', { entities: [{ type: 'Tank' }, { type: 'Pump' }] })
+  // Nothing tells when it begins; the history that goes up anew ends with what was deleted.
+  await new Promise((resolve) => setTimeout(resolve, 3000))
+  await vi.waitFor(async () => expect((await status()).state).toBe('live'), withinMs)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(await there()).toEqual(before)
+}, 60_000)
