@@ -7,6 +7,7 @@ import { currentOf, historyOf } from './evidence.ts'
 import { judgeSite } from './hearing.ts'
 import { type Complaint, judgeCurrent, judgeHistory } from './judge.ts'
 import { nextValue, type Sent, type Stream, send, windowOf } from './ledger.ts'
+import { topicPayload } from './publishers.ts'
 import type { Site } from './site.ts'
 import { controllerId, meterId } from './writers.ts'
 
@@ -43,7 +44,8 @@ function makeUp({ ledger }: Site): Fact[] {
   const value = acknowledgeNews(stream)
   const level = acknowledge(ledger.streams.get(meterId)!)
   const [retained, kept] = [ledger.topics[0]!, ledger.topics.at(-1)!]
-  acknowledge(retained)
+  // One that clears its topic would be believed until the message comes that is really retained.
+  if (topicPayload(true, acknowledge(retained)) === '') acknowledge(retained)
   const owed = acknowledge(kept)
   const item = [...ledger.entities].find(
     ([id, { acknowledged }]) => id.includes(':Item:') && acknowledged,
