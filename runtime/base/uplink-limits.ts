@@ -47,6 +47,12 @@ export const uplinkLimits = {
   uplinkRequestBytes: limit(512 * 1024, 'bytes', 'Passes slow links within a timeout', 'the next request'),
   uplinkGzipBytesMin: limit(1024, 'bytes', 'Less gains nothing', 'sent as it is'),
   uplinkTimeoutMs: limit(20_000, 'ms', 'A full request over a slow link', 'sent again after a pause'),
+  uplinkLandsWithinMs: limit(
+    300_000,
+    'ms',
+    'What was sent is there by then, also by a way that holds requests up, and clocks differ by less',
+    'at a centre that does not say whose something is, what was written there later is of others',
+  ),
   uplinkRequestsInFlight: limit(
     4,
     'requests',

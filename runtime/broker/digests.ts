@@ -41,7 +41,10 @@ export interface Digests {
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
   /** Others that write the same as one origin does, lately. */
   collisions(origin: string): readonly Collision[]
-  /** Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one. */
+  /**
+   * Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one; of an
+   * entity without any `''`, where it is of others.
+   */
   others(id: string, through: string): readonly string[]
   /** What was observed of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
@@ -160,9 +163,12 @@ export function createDigests({ following, history, records, collisions }: Diges
       if (view === undefined) return []
       const { attributes } = view.times()
       const entity = view.entity()
-      return attributeNames(entity)
-        .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => timesKey(name, datasetId)))
-        .filter((key) => !chainOf(attributes[key]?.[2]).includes(through))
+      const keys = attributeNames(entity).flatMap((name) =>
+        instancesOf(entity, name).map(({ datasetId = '' }) => timesKey(name, datasetId)),
+      )
+      return (keys.length === 0 ? [''] : keys).filter(
+        (key) => !chainOf(attributes[key]?.[2]).includes(through),
+      )
     },
     history: (id, span) => alone(() => historyOf(id, span)),
     async *observed(id, key, span) {

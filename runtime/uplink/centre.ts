@@ -9,7 +9,6 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
-import { toIdList } from '#ngsi-ld/digest.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
@@ -25,10 +24,10 @@ import {
 } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { questionFor, withoutKnown } from './known.ts'
+import { aheadBy, askOthers, writtenSince } from './others.ts'
 import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, instanceCount, type Layer, type Step } from './plan.ts'
-import { createRemoval } from './removal.ts'
-import { areOthers, toldBy } from './told.ts'
+import { createRemoval, type OthersOf } from './removal.ts'
 
 export interface CentreSettings {
   /** Ends in /ngsi-ld/v1. */
@@ -105,6 +104,10 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   const seeAbsent = createSeeAbsent(seesBroker)
   const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkAskAgainMs.value
 
+  const unknown = (): Outcome & { kind: 'later' } => ({
+    ...{ kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` },
+  })
+
   async function put(steps: readonly Step[]): Promise<Outcome> {
     const bodies = steps.map((step) => bodyOf(step.entity, attributesOf(step), 'current'))
     const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0])
@@ -113,8 +116,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
 
   async function past(step: Step): Promise<Outcome> {
     const isOurs = await isSelvedge()
-    if (isOurs === undefined)
-      return { kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` }
+    if (isOurs === undefined) return unknown()
     if (isOurs && attributesOf(step).size === 0) return done([], 1)
     if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs'), () => past(step))
     if (!isOld(noHistorySeen)) return done([], 1)
@@ -183,11 +185,11 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return isOurs
   }
 
-  async function othersOf(ids: readonly string[]) {
-    if ((await isSelvedge()) !== true) return { by: new Map<string, readonly string[]>() }
-    const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(settings.alias)}`
-    const told = toldBy(await seeOwn(`/selvedge/v1/digests?${question}`), areOthers)
-    return 'kind' in told ? told : { by: new Map(Object.entries(told.json?.others ?? {})) }
+  const othersOf: OthersOf = async (there, steps, headers) => {
+    const isOurs = await isSelvedge()
+    if (isOurs === undefined) return unknown()
+    if (isOurs) return askOthers([...there.keys()], settings.alias, seeOwn)
+    return writtenSince(there, steps, { ahead: aheadBy(headers, clock.now()) })
   }
 
   const seeOwn = (path: string): Promise<Seen> =>
@@ -196,7 +198,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
       (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
     )
 
-  const { remove, drop } = createRemoval(ask, settle, seeAbsent, othersOf)
+  const { remove, drop } = createRemoval({ ask, settle, seeAbsent, othersOf, now: clock.now })
 
   function look(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href

@@ -10,7 +10,7 @@ import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entit
 import { isBelow, isSameScope } from './placing.ts'
 import type { Step } from './plan.ts'
 import { instanceKeys, keyOf, type LeavingPorts } from './reading.ts'
-import { keysThere } from './told.ts'
+import { instanceThere, keysThere } from './told.ts'
 
 /**
  * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
@@ -45,7 +45,7 @@ export function surplusOf(
     if (gone === undefined || reading.isFromThere(gone.heard)) return []
     const { name, dataset, at } = gone
     if (!reading.selection.takesAttribute(name)) return []
-    const known = instancesOf(there, name).find(({ datasetId = '' }) => datasetId === dataset)
+    const known = instanceThere(there, key)
     if (known === undefined || !isOthers(key) || !isWrittenAfter(known, at))
       return [{ kind: 'drop', entity: { id, type }, name, dataset }]
     onNewer()
@@ -69,8 +69,7 @@ export function staysOf(
   if (created === undefined || created > at) return undefined
   return new Set(
     keys.filter((key) => {
-      const [name = '', dataset = ''] = key.split(' ')
-      const one = instancesOf(there, name).find(({ datasetId = '' }) => datasetId === dataset)
+      const one = instanceThere(there, key)
       return one !== undefined && isWrittenAfter(one, at)
     }),
   )

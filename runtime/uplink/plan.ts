@@ -31,10 +31,20 @@ export type Step = Came &
         /** Of `attributes`, one that follows from the time of the others: its last value says it all. */
         readonly mirror?: string
       }
-    | { readonly kind: 'drop'; readonly entity: Head; readonly name: string; readonly dataset: string }
+    | (Went & {
+        readonly kind: 'drop'
+        readonly entity: Head
+        readonly name: string
+        readonly dataset: string
+      })
     /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
-    | { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> }
+    | (Went & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
   )
+
+/** When (commit time, ms) what is to go went here, where others may have written it since over there. */
+interface Went {
+  readonly at?: number
+}
 
 /** What an entity is beside its attributes. */
 export interface Head {

@@ -89,10 +89,10 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     const rids = [...ended.map((grave) => grave.rid), rid]
     const drops = rids
       .flatMap((one) => following.dropped(one, since))
-      .flatMap(({ key, name, dataset, heard }): Step[] => {
+      .flatMap(({ key, name, dataset, heard, at }): Step[] => {
         const isTold =
           !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
-        return isTold ? [{ kind: 'drop', entity, name, dataset }] : []
+        return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
       })
     return [...ends, ...drops, ...told]
   }

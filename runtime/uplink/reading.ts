@@ -157,7 +157,7 @@ function stepsOfChange(
       put.set(name, [...(put.get(name) ?? []), instance])
       past.set(name, [...(past.get(name) ?? []), dated(instance, since)])
     } else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
-      drops.push({ kind: 'drop', entity: head, name, dataset, heard })
+      drops.push({ kind: 'drop', entity: head, name, dataset, heard, at: since })
   }
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
@@ -260,7 +260,11 @@ export function endsOf(
       .flatMap((name) =>
         instancesOf(was, name)
           .filter(({ datasetId = '' }) => !hasInstance(now, name, datasetId))
-          .map(({ datasetId = '' }): Step => ({ kind: 'drop', entity: head, name, dataset: datasetId })),
+          .map(
+            ({ datasetId = '' }): Step => ({
+              ...{ kind: 'drop', entity: head, name, dataset: datasetId, at: grave.at },
+            }),
+          ),
       )
   })
 }
@@ -308,7 +312,7 @@ function removalOf(
   const was = JSON.parse(grave.doc) as Entity
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
-  return [{ kind: 'remove', entity: { id, type }, had, heard }]
+  return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at }]
 }
 
 /** All attribute instances of an entity, as `name` or `name datasetId`. */

@@ -8,7 +8,6 @@ import { limits } from '#base/limits.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import { toIdList } from '#ngsi-ld/digest.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { TombstoneRow } from '#store/entities.ts'
@@ -17,12 +16,13 @@ import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, staysOf, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts, idQuery } from './id-parts.ts'
+import { askOthers } from './others.ts'
 import { halvesOf, later, type Outcome } from './outcome.ts'
 import type { Layer, Step } from './plan.ts'
 import type { Present } from './present.ts'
 import { type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
 import { createPastPhases, passOver } from './reconcile-past.ts'
-import { areBuckets, areOthers, isBucket, keysThere, type Told, toldBy } from './told.ts'
+import { areBuckets, isBucket, keysThere, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
@@ -300,12 +300,8 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   /** What others wrote over there, as far as that is told; undefined when it is not told now. */
   async function othersOf(all: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
     if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
-    const ids = toIdList(all)
-    const question = `/selvedge/v1/digests?others=${encodeURIComponent(ids)}&through=${encodeURIComponent(ports.alias)}`
-    const answer = await told(areOthers, () => live.seeOwn(question), ports.once)
-    if (answer === undefined) return undefined
-    const written = Object.entries(answer.json?.others ?? {})
-    return new Map(written.map(([id, keys]) => [id, (key) => keys.includes(key)]))
+    const theirs = await ports.once(() => askOthers(all, ports.alias, live.seeOwn))
+    return theirs && new Map([...theirs.by].map(([id, keys]) => [id, (key) => keys.includes(key)]))
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {

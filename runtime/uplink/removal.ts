@@ -2,13 +2,16 @@
  * Deletions at the other broker. Others may have a part in an entity: it is deleted as a whole only where it is nothing but
  * what was sent from here, else only the attribute instances that this gateway had.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { PeerAnswer } from '#federation/peer.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { idQuery } from './id-parts.ts'
+import { isLongAgo, type Theirs } from './others.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Step } from './plan.ts'
-import { dropOf } from './reading.ts'
+import { dropOf, keyOf } from './reading.ts'
 import { keysThere } from './told.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
@@ -18,49 +21,74 @@ export interface Removal {
   drop(step: Step): Promise<Outcome>
 }
 
-/** What others wrote of entities, by id, as far as that is told. */
+/** What others wrote of entities, which are told with an answer, since each of them, or what is to go of it, went here. */
 export type OthersOf = (
-  ids: readonly string[],
-) => Promise<{ readonly by: ReadonlyMap<string, readonly string[]> } | (Outcome & { kind: 'later' })>
+  there: ReadonlyMap<string, Entity>,
+  steps: readonly Went[],
+  headers: IncomingHttpHeaders,
+) => Promise<Theirs | (Outcome & { kind: 'later' })>
 
-export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent, othersOf: OthersOf): Removal {
+type Went = Step & { readonly kind: 'drop' | 'remove' }
+
+export interface RemovalPorts {
+  readonly ask: Ask
+  readonly settle: Settle
+  readonly seeAbsent: SeeAbsent
+  readonly othersOf: OthersOf
+  readonly now: () => number
+}
+
+export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: RemovalPorts): Removal {
   /** Some do not know that only they are asked. */
   let asksLocally = true
 
   async function present(steps: readonly Step[]): Promise<PeerAnswer> {
     const ids = idQuery(steps.map(({ entity }) => entity.id))
     const types = [...new Set(steps.flatMap(({ entity }) => listOf(entity.type)))].map(encodeURIComponent)
-    const path = `/entities?${ids}&type=${types.join(',')}&limit=${steps.length}`
+    const path = `/entities?${ids}&type=${types.join(',')}&limit=${steps.length}&options=sysAttrs`
     const answer = await ask('GET', asksLocally ? `${path}&local=true` : path, undefined, steps[0])
     if (!asksLocally || !('status' in answer) || answer.status !== 400) return answer
     asksLocally = false
     return present(steps)
   }
 
-  async function remove(steps: readonly Step[]): Promise<Outcome> {
+  /** What is there of some entities, and what of that others wrote; or what becomes of the steps where that is not told. */
+  async function lookUp(
+    steps: readonly Went[],
+    again: (steps: readonly Went[]) => Promise<Outcome>,
+  ): Promise<{ readonly there: ReadonlyMap<string, Entity>; readonly theirs: Theirs['by'] } | Outcome> {
     const answer = await present(steps)
     if (saysNoTenant(answer)) return done()
-    if (isTooLarge(answer) && steps.length > 1) return inTurn(halvesOf(steps), remove)
+    if (isTooLarge(answer) && steps.length > 1) return inTurn(halvesOf(steps), again)
     if (isTooLarge(answer)) return done([{ step: steps[0]!, reason: answer.reason }])
-    if (!('status' in answer) || answer.status >= 300) return settle(steps, answer, remove)
-    const there = keysIn(answer.text)
-    if (there === undefined) return later(`answered ${answer.status} without a list of entities`)
-    const others =
-      there.size === 0 ? { by: new Map<string, readonly string[]>() } : await othersOf([...there.keys()])
-    if ('kind' in others) return others
+    if (!('status' in answer) || answer.status >= 300)
+      return settle(steps, answer, (some) => again(some as readonly Went[]))
+    const entities = parsedJson(answer.text)
+    if (!areEntities(entities)) return later(`answered ${answer.status} without a list of entities`)
+    const there = new Map(entities.map((one) => [one.id, one]))
+    const others = there.size === 0 ? { by: new Map() } : await othersOf(there, steps, answer.headers)
+    return 'kind' in others ? others : { there, theirs: others.by }
+  }
+
+  async function remove(steps: readonly Step[]): Promise<Outcome> {
+    const found = await lookUp(steps.filter(isWent), remove)
+    if ('kind' in found) return found
     const whole: Step[] = []
     const parts: Step[] = []
     for (const step of steps) {
-      const keys = there.get(step.entity.id)
-      if (keys === undefined || step.kind !== 'remove') continue
-      const theirs = others.by.get(step.entity.id) ?? []
+      const there = found.there.get(step.entity.id)
+      if (there === undefined || step.kind !== 'remove') continue
+      const keys = keysThere(there)
+      const theirs = found.theirs.get(step.entity.id) ?? []
+      // One without attributes is named as such.
+      if (keys.length === 0 && theirs.includes('')) continue
       const ours = keys.filter((key) => step.had.has(key) && !theirs.includes(key))
       if (ours.length === keys.length) whole.push(step)
       else parts.push(...ours.map((key) => dropOf(step.entity, key, step.heard)))
     }
     const outcome = whole.length === 0 ? done() : await removeWhole(whole)
     if (outcome.kind === 'later') return outcome
-    const rest = await inTurn(parts, drop)
+    const rest = await inTurn(parts, dropNow)
     return rest.kind === 'later' ? rest : { ...rest, refused: [...outcome.refused, ...rest.refused] }
   }
 
@@ -73,6 +101,14 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent, ot
   }
 
   async function drop(step: Step): Promise<Outcome> {
+    if (step.kind !== 'drop' || !isLongAgo(step.at, now())) return dropNow(step)
+    const found = await lookUp([step], () => drop(step))
+    if ('kind' in found) return found
+    const theirs = found.theirs.get(step.entity.id) ?? []
+    return theirs.includes(keyOf(step.name, step.dataset)) ? done() : dropNow(step)
+  }
+
+  async function dropNow(step: Step): Promise<Outcome> {
     if (step.kind !== 'drop') return done()
     const { entity, name, dataset } = step
     const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
@@ -81,14 +117,10 @@ export function createRemoval(ask: Ask, settle: Settle, seeAbsent: SeeAbsent, ot
       () => ask('DELETE', path, undefined, step),
       ({ status }) => status === 404,
     )
-    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => drop(step))
+    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => dropNow(step))
   }
 
   return Object.freeze({ remove, drop })
 }
 
-/** The attribute instances of the entities in an answer, by entity; undefined of an answer that is no list. */
-function keysIn(text: string): ReadonlyMap<string, readonly string[]> | undefined {
-  const entities = parsedJson(text)
-  return areEntities(entities) ? new Map(entities.map((one) => [one.id, keysThere(one)])) : undefined
-}
+const isWent = (step: Step): step is Went => step.kind === 'drop' || step.kind === 'remove'

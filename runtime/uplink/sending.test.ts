@@ -4,6 +4,7 @@ import type { PeerRequest } from '#federation/peer.ts'
 import { createCentre } from './centre.ts'
 import { createGate } from './gate.ts'
 import { createLink } from './link.ts'
+import { createPlacing } from './placing.ts'
 import type { Step } from './plan.ts'
 import { createSending } from './sending.ts'
 import { newState } from './state.ts'
@@ -51,6 +52,10 @@ function sendingTo(pastStatus: number, spans: readonly { from: number; to: numbe
     ...{ state, link, gate, clock, centres: { live: centre, backfill: centre } },
     ...{ told: () => undefined, bury: () => Promise.resolve(), look: () => Promise.resolve() },
     onChanged: () => undefined,
+    reading: {
+      ...{ entity: () => undefined, gravesAfter: () => [], isFromThere: () => false },
+      placing: createPlacing(undefined),
+    },
   })
   return { sending, state, link, puts: () => puts, let: () => open() }
 }

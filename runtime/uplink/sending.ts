@@ -3,13 +3,16 @@
  * fails at of the past, the live lane does not wait for: it is owed to the backfill lane from then on, as part of the history.
  */
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { Span } from '#broker/following.ts'
 import type { Centre } from './centre.ts'
 import type { Gate } from './gate.ts'
+import { withoutGone } from './late.ts'
 import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
+import type { LeavingPorts } from './reading.ts'
 import { oweWhole, type UplinkState } from './state.ts'
 
 export interface SendingPorts {
@@ -21,6 +24,7 @@ export interface SendingPorts {
   readonly clock: Clock
   /** Something was taken, or not. */
   readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
+  readonly reading: Omit<LeavingPorts, 'selection'>
   /** Puts on disk what will not be taken. */
   readonly bury: (refusals: readonly Refusal[]) => Promise<void>
   /** Asks the other broker how far it is, where that is not known. */
@@ -36,6 +40,12 @@ export interface Sending {
   deliverAll(steps: readonly Step[], dated?: Span): Promise<boolean>
   /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
   knowCentre(): Promise<boolean>
+}
+
+/** What is told as current, read at a monotonic time (ms). */
+interface Late {
+  readonly readAt: number
+  take(layers: readonly Layer[]): void
 }
 
 export function createSending(ports: SendingPorts): Sending {
@@ -75,9 +85,15 @@ export function createSending(ports: SendingPorts): Sending {
     if (counts.sent + counts.past === 0) await ports.look()
   }
 
-  async function deliver(lane: Lane, layer: Layer): Promise<boolean> {
+  /** `late` takes the layers that are to be sent instead of one that was read long ago. */
+  async function deliver(lane: Lane, layer: Layer, late?: Late): Promise<boolean> {
     while (await link.ready(lane)) {
       await meet()
+      const others = late === undefined ? undefined : await insteadOf(layer, late)
+      if (others !== undefined) {
+        late!.take(others)
+        return true
+      }
       const outcome = await centres[lane].send(layer)
       if (outcome.kind === 'done') {
         link.succeeded(lane)
@@ -88,6 +104,15 @@ export function createSending(ports: SendingPorts): Sending {
       failed(lane, outcome)
     }
     return false
+  }
+
+  /**
+   * Where it is not told whose something is, what is written over there long after it went here would be taken for that of others.
+   */
+  async function insteadOf(layer: Layer, { readAt }: Late): Promise<readonly Layer[] | undefined> {
+    if (layer.kind !== 'put' || clock.monotonic() - readAt <= limits.uplinkBehindMs.value) return undefined
+    if ((await centres.live.isSelvedge()) !== false) return undefined
+    return withoutGone(layer, ports.reading)
   }
 
   /** Sends what is past once, where that is taken now. Returns whether it was; of a closed uplink nothing is. */
@@ -101,12 +126,20 @@ export function createSending(ports: SendingPorts): Sending {
   }
 
   return Object.freeze({
-    deliver,
+    deliver: (lane, layer) => deliver(lane, layer),
     async deliverAll(steps, dated) {
       let owesPast = false
-      for (const layer of layersOf(steps)) {
+      const layers = [...layersOf(steps)]
+      const readAt = clock.monotonic()
+      // What is current is told whole by itself: its past goes up by the other lane.
+      const take = (some: readonly Layer[]): void => {
+        layers.unshift(...some.filter(({ kind }) => kind === 'put' || dated !== undefined))
+      }
+      for (let layer = layers.shift(); layer !== undefined; layer = layers.shift()) {
         const isTaken =
-          layer.kind === 'past' && dated !== undefined ? await tryPast(layer) : await deliver('live', layer)
+          layer.kind === 'past' && dated !== undefined
+            ? await tryPast(layer)
+            : await deliver('live', layer, { readAt, take })
         if (isTaken) continue
         if (dated === undefined || link.isClosed()) return false
         owesPast = true

@@ -4,7 +4,7 @@
  */
 import type { HistoryDigests } from '#broker/digests.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { isTooLarge, type Seen } from './absence.ts'
 import { later, type Outcome } from './outcome.ts'
@@ -40,6 +40,12 @@ export const keysThere = (entity: Entity): readonly string[] =>
   Object.keys(entity)
     .filter((name) => !noAttributes.has(name))
     .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)))
+
+/** One of them. */
+export function instanceThere(entity: Entity, key: string): AttributeInstance | undefined {
+  const [name = '', dataset = ''] = key.split(' ')
+  return instancesOf(entity, name).find(({ datasetId = '' }) => datasetId === dataset)
+}
 
 const isDigest = (one: unknown): one is Digest => Array.isArray(one) && one.length >= 2
 

@@ -30,7 +30,7 @@ import { cutSince, owe, recall, type Telling, type UplinkState } from './state.t
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
-export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'look' | 'onChanged'> {
+export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'reading' | 'look' | 'onChanged'> {
   readonly following: Following
   readonly digests: Digests
   readonly losses: Losses
@@ -95,7 +95,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
   const { deliver, deliverAll, knowCentre } = createSending({
     ...ports,
-    state,
+    ...{ state, reading },
     look: () => comparing.look(true),
     onChanged,
   })

@@ -1,0 +1,79 @@
+/**
+ * Whose is what is over there, when something that went here is to go there, too: what others wrote stays. Another gateway like this
+ * one says it. Of any other broker it is told by times: what was written there long after it had gone here is of others, but for
+ * what is older by its observation, as the past of what is gone is, where telling it brings that back.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { limits } from '#base/limits.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { toIdList } from '#ngsi-ld/digest.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Seen } from './absence.ts'
+import type { Outcome } from './outcome.ts'
+import { areOthers, instanceThere, keysThere, toldBy } from './told.ts'
+
+/** What others wrote, by entity id, as `name` or `name datasetId`. */
+export interface Theirs {
+  readonly by: ReadonlyMap<string, readonly string[]>
+}
+
+/** Asks a gateway like this one. */
+export async function askOthers(
+  ids: readonly string[],
+  alias: string,
+  seeOwn: (path: string) => Promise<Seen>,
+): Promise<Theirs | (Outcome & { kind: 'later' })> {
+  const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
+  const told = toldBy(await seeOwn(`/selvedge/v1/digests?${question}`), areOthers)
+  return 'kind' in told ? told : { by: new Map(Object.entries(told.json?.others ?? {})) }
+}
+
+/** Whether something went so long ago (commit time, ms) that others may have written since what it was. */
+export const isLongAgo = (at: number | undefined, now: number): at is number =>
+  at !== undefined && now - at > limits.uplinkLandsWithinMs.value
+
+/**
+ * What others wrote of entities since they, or attributes of them, went here, by the times with which they are told; an entity
+ * without attributes that came into being since is named as `''`.
+ */
+export function writtenSince(
+  there: ReadonlyMap<string, Entity>,
+  steps: readonly { readonly entity: Pick<Entity, 'id'>; readonly at?: number }[],
+  { ahead }: { readonly ahead: number },
+): Theirs {
+  const found = steps.map(({ entity: { id }, at }) => {
+    const one = there.get(id)
+    return [id, one === undefined || at === undefined ? [] : keysSince(one, { at, ahead })] as const
+  })
+  return { by: new Map(found) }
+}
+
+/** By how much (ms) the clock over there is ahead of that here, as an answer says that came at a time (ms). */
+export function aheadBy({ date = '' }: IncomingHttpHeaders, now: number): number {
+  const there = Date.parse(date)
+  return Number.isNaN(there) ? 0 : there - now
+}
+
+function keysSince(
+  there: Entity,
+  { at, ahead }: { readonly at: number; readonly ahead: number },
+): readonly string[] {
+  const isSince = (time: number | undefined): boolean =>
+    time !== undefined && time > at + ahead + limits.uplinkLandsWithinMs.value
+  const born = msOf(there['createdAt'])
+  const keys = keysThere(there)
+  if (keys.length === 0) return isSince(born) ? [''] : []
+  return keys.filter((key) => {
+    const one = instanceThere(there, key)
+    return one !== undefined && isSince(writtenAt(one) ?? born) && !isObservedBy(one, at)
+  })
+}
+
+const msOf = (time: unknown): number | undefined =>
+  typeof time === 'string' ? dateTimeToMs(time) : undefined
+
+const writtenAt = ({ modifiedAt, createdAt }: AttributeInstance): number | undefined =>
+  msOf(modifiedAt) ?? msOf(createdAt)
+
+const isObservedBy = ({ observedAt }: AttributeInstance, at: number): boolean =>
+  (msOf(observedAt) ?? Number.POSITIVE_INFINITY) <= at
