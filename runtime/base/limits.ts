@@ -65,10 +65,10 @@ export const limits = underTrial({
     'least recently used leaves',
   ),
   rowsMetMax: limit(
-    16_384,
+    131_072,
     'entities',
-    'Entities that searches read lately, remembered by number alone, per tenant',
-    'one that belongs at the same place takes it',
+    'Entities of which is counted how often searches met them lately, by a byte, per tenant',
+    'others share their counts',
   ),
   knownPagesRidsMax: limit(
     16_384,

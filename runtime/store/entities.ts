@@ -2,10 +2,10 @@
  * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
  * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
  */
-import { limits } from '#base/limits.ts'
 import type { Database } from './database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
+import { createRecentRows } from './recent-rows.ts'
 
 export const entityWrites = {
   'entity.insert':
@@ -54,12 +54,7 @@ export interface TombstoneRow {
   readonly created: number | null
 }
 
-/** A row kept in memory, and whether it was read since the hand came by. */
-interface Recent {
-  row: EntityRow
-  isRead: boolean
-}
-
+const none: ReadonlyMap<number, EntityRow> = new Map()
 const columns = 'rid, id, n, created, modified, sys, doc'
 
 /** Read access to entity documents. */
@@ -111,9 +106,12 @@ export function createEntities(database: Database) {
       const values = byRid.get(rid)
       return values === undefined ? undefined : rowOf(values)
     },
-    /** The rows of these rids in their order, without those that are no more; one statement for all not in memory. */
-    byRids(rids: readonly number[]): readonly EntityRow[] {
-      const rows: (EntityRow | undefined)[] = rids.map(recent.byRid)
+    /**
+     * The rows of these rids in their order, without those that are no more; one statement for all that are neither in memory nor
+     * `read` before.
+     */
+    byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): readonly EntityRow[] {
+      const rows: (EntityRow | undefined)[] = rids.map((rid) => read.get(rid) ?? recent.met(rid))
       const missing = rids.filter((_, i) => rows[i] === undefined)
       if (missing.length === 0) return rows as EntityRow[]
       let at = 0
@@ -166,73 +164,6 @@ export function createEntities(database: Database) {
   })
 }
 
-/**
- * Rows read lately, within a bound of bytes. A hand goes round over them: what was not read since it last came by leaves.
- * It stays where it is between two looks, because to find the first of a map costs a step for each that left before it.
- */
-function createRecentRows() {
-  const byId = new Map<string, Recent>()
-  const byRid = new Map<number, Recent>()
-  /** Rids that searches met lately and how often, each at a place of its own: it makes way for the next that belongs there. */
-  const met = new Uint32Array(limits.rowsMetMax.value)
-  const meetings = new Uint8Array(met.length)
-  let hand = byId.values()
-  let bytes = 0
-  const row = (entry: Recent | undefined): EntityRow | undefined => {
-    if (entry !== undefined) entry.isRead = true
-    return entry?.row
-  }
-  const forget = (id: string): void => {
-    const entry = byId.get(id)
-    if (entry === undefined) return
-    byId.delete(id)
-    byRid.delete(entry.row.rid)
-    bytes -= bytesOf(entry.row)
-  }
-  const makeRoom = (): void => {
-    const { value: entry, done } = hand.next()
-    if (done === true) hand = byId.values()
-    else if (entry.isRead) entry.isRead = false
-    else forget(entry.row.id)
-  }
-  const remember = (row: EntityRow): EntityRow => {
-    forget(row.id)
-    const entry = { row, isRead: false }
-    byId.set(row.id, entry)
-    byRid.set(row.rid, entry)
-    bytes += bytesOf(row)
-    while (bytes > limits.documentsCachedBytes.value) makeRoom()
-    return row
-  }
-  return Object.freeze({
-    byId: (id: string) => row(byId.get(id)),
-    byRid: (rid: number) => row(byRid.get(rid)),
-    forget,
-    remember,
-    /**
-     * Remembers a row that a search read, once it has met it three times: most of what a search reads is read by no other, and
-     * what is remembered costs as much again when another takes its place.
-     */
-    meet(row: EntityRow): EntityRow {
-      const place = row.rid % met.length
-      const mark = row.rid >>> 0
-      if (met[place] !== mark) {
-        met[place] = mark
-        meetings[place] = 0
-      }
-      meetings[place] = Math.min(3, meetings[place]! + 1)
-      return meetings[place] === 3 ? remember(row) : row
-    },
-    renew(row: EntityRow): void {
-      const entry = byId.get(row.id)
-      if (entry === undefined) return
-      bytes += bytesOf(row) - bytesOf(entry.row)
-      entry.row = row
-      while (bytes > limits.documentsCachedBytes.value) makeRoom()
-    },
-  })
-}
-
 /** What is left of deleted entities. */
 function createGraves(database: Database) {
   const gravesWithin = database.prepare<[number, number], TombstoneRow>(
@@ -264,8 +195,5 @@ export function rowOf(values: readonly unknown[]): EntityRow {
   ]
   return { rid, id, n, created, modified, sys, doc }
 }
-
-/** What a row holds in memory, about. */
-const bytesOf = (row: EntityRow): number => row.doc.length + row.sys.length + row.id.length + 200
 
 export type Entities = ReturnType<typeof createEntities>

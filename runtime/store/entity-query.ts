@@ -4,7 +4,6 @@
  * `compileSearch`. The statements it prepares are remembered within a bound.
  */
 
-import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { compileOrder, type EntityOrder } from '#ngsi-ld/order.ts'
@@ -31,7 +30,9 @@ import {
   severalStatement,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
-import { type Arm, type ArmRow, listArm, type Sql } from './sql-text.ts'
+import { createStatements } from './remembered-statements.ts'
+import { rowsAhead } from './rows-ahead.ts'
+import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
 /** What a judge sees of an entity: the stored document, or something newer. */
 export interface JudgedEntity {
@@ -143,18 +144,21 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const rids = ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
-  const pageOf = ({ rids, more }: ListedPage): EntityPage => ({ rows: ports.entities.byRids(rids), more })
+  const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => ({
+    rows: ports.entities.byRids(rids, read),
+    more,
+  })
 
   /**
-   * Goes through the candidates of a plan in order until `take` returns false. What selects too much and gives too
-   * little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
+   * Goes through the candidates of a plan in order until `take` returns false; it is given rows that had to be read. What selects
+   * too much and gives too little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
    */
   const walk = (
     search: EntitySearch,
     conditions: readonly Condition[],
     start: Plan,
     after: number,
-    take: (row: EntityRow) => boolean,
+    take: (rid: number, row: EntityRow | undefined) => boolean,
   ): { readonly plan: Plan; readonly after: number } | undefined => {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
@@ -163,22 +167,24 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return row === undefined ? undefined : view(row)
     })
     const withTimes = q !== undefined && needsTimes(q)
-    const judge = (row: EntityRow, isSure: boolean): boolean => {
+    let plan = start
+    const isSure = (rid: number): boolean => plan.exact || plan.sure?.has(rid) === true
+    const needsRow = (rid: number): boolean => idPattern !== undefined || !isSure(rid)
+    const judge = (row: EntityRow): boolean => {
       if (idPattern?.test(row.id) === false) return false
-      if (isSure) return true
+      if (isSure(row.rid)) return true
       const judged = view(row)
       return isMatch(judged.entity(), withTimes ? judged.times() : undefined)
     }
-    let plan = start
     let last = after
     let walked = 0
     for (let limit = settings.ridsAtFirst; ; limit = Math.min(4 * limit, ridsAtOnce)) {
       const rids = ridsOf(plan, last, limit, 0)
-      for (let first = 0; first < rids.length; first += rowsAtOnce) {
-        for (const row of ports.entities.byRids(rids.slice(first, first + rowsAtOnce))) {
-          const isSure = plan.exact || plan.sure?.has(row.rid) === true
-          if (judge(row, isSure) && !take(row)) return undefined
-        }
+      const read = rowsAhead(rids.filter(needsRow), ports.entities.byRids)
+      for (const rid of rids) {
+        const row = read(rid)
+        const isTaken = row === undefined ? !needsRow(rid) : judge(row)
+        if (isTaken && !take(rid, row)) return undefined
       }
       if (rids.length < limit) return undefined
       last = rids.at(-1)!
@@ -200,18 +206,20 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       pages.remember(search, { limit, offset, after }, listed)
       return pageOf(listed)
     }
-    const rows: EntityRow[] = []
+    const rids: number[] = []
+    const read = new Map<number, EntityRow>()
     let skipped = 0
-    const rest = walk(search, conditions, plan, after, (row) => {
+    const rest = walk(search, conditions, plan, after, (rid, row) => {
       if (skipped < offset) skipped++
-      else rows.push(row)
-      return rows.length <= limit
+      else {
+        rids.push(rid)
+        if (row !== undefined) read.set(rid, row)
+      }
+      return rids.length <= limit
     })
-    if (rest === undefined) return { rows: rows.slice(0, limit), more: rows.length > limit }
-    const { rows: others, more } = pageOf(
-      listPage(rest.plan, rest.after, limit - rows.length, offset - skipped),
-    )
-    return { rows: [...rows, ...others], more }
+    if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: rids.length > limit }, read)
+    const others = listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
+    return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
   }
 
   /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
@@ -296,8 +304,6 @@ const tooMany = (most: number): Error => tooComplex(`more than ${most} entities 
 
 /** The most rids asked for at once. */
 const ridsAtOnce = 65_536
-/** Entities of a walk read at once: a statement for each would cost as much again, and few are read for nothing. */
-const rowsAtOnce = 32
 /** Of a known list so many times what is wanted is asked about at first, because most pass. */
 const listedPerWanted = 1.25
 
@@ -376,24 +382,4 @@ function ascending(rids: readonly number[]): readonly number[] {
     last = rid
   }
   return kept
-}
-
-type Statement = BetterSqlite3.Statement<unknown[]>
-
-/** Prepared statements by text; the least recently used one leaves when there are too many. */
-function createStatements(database: Database) {
-  const known = new Map<string, Statement>()
-  const prepared = (kind: 'pluck' | 'raw', { text }: Sql): Statement => {
-    const key = `${kind} ${text}`
-    const statement = known.get(key) ?? database.prepare<unknown[]>(text)[kind]()
-    known.delete(key)
-    known.set(key, statement)
-    if (known.size > limits.statementsCachedMax.value) known.delete(known.keys().next().value!)
-    return statement
-  }
-  return Object.freeze({
-    number: (sql: Sql) => prepared('pluck', sql).get(...sql.params) as number,
-    numbers: (sql: Sql) => prepared('pluck', sql).all(...sql.params) as number[],
-    rows: <Row>(sql: Sql) => prepared('raw', sql).all(...sql.params) as Row[],
-  })
 }
