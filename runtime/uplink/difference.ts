@@ -10,7 +10,7 @@ import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entit
 import { isBelow, isSameScope } from './placing.ts'
 import type { Step } from './plan.ts'
 import { instanceKeys, keyOf, type LeavingPorts } from './reading.ts'
-import { instanceThere, keysThere } from './told.ts'
+import { instanceThere, keysThere, timeThere } from './told.ts'
 
 /**
  * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
@@ -65,7 +65,7 @@ export function staysOf(
 ): ReadonlySet<string> | undefined {
   const keys = keysThere(there)
   if (isOthers !== undefined && keys.length > 0) return new Set(keys.filter(isOthers))
-  const created = dateTimeToMs((there['createdAt'] as string | undefined) ?? '')
+  const created = timeThere(there['createdAt'])
   if (created === undefined || created > at) return undefined
   return new Set(
     keys.filter((key) => {
@@ -134,4 +134,4 @@ function isNewer(known: AttributeInstance, one: AttributeInstance, writtenAt: nu
 }
 
 const isWrittenAfter = ({ modifiedAt }: AttributeInstance, ms: number): boolean =>
-  typeof modifiedAt === 'string' && (dateTimeToMs(modifiedAt) ?? 0) > ms
+  (timeThere(modifiedAt) ?? 0) > ms

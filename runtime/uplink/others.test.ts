@@ -40,6 +40,11 @@ it('goes by the entity where attributes have no times, and names one without any
   expect(theirs({ createdAt: time(0), modifiedAt: time(margin + 1) })).toEqual([])
 })
 
+it('reads times with more digits than the standard knows', () => {
+  const modifiedAt = time(margin + 1).replace('Z', '000000Z')
+  expect(theirs({ v: property({ modifiedAt }) })).toEqual(['v'])
+})
+
 it('goes by the clock over there, and knows nothing of what says no time', () => {
   const v = property({ modifiedAt: time(margin + 5000) })
   expect(theirs({ v }, 6000)).toEqual([])

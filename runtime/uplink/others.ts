@@ -5,12 +5,11 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits.ts'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { Seen } from './absence.ts'
 import type { Outcome } from './outcome.ts'
-import { areOthers, instanceThere, keysThere, toldBy } from './told.ts'
+import { areOthers, instanceThere, keysThere, timeThere, toldBy } from './told.ts'
 
 /** What others wrote, by entity id, as `name` or `name datasetId`. */
 export interface Theirs {
@@ -60,7 +59,7 @@ function keysSince(
 ): readonly string[] {
   const isSince = (time: number | undefined): boolean =>
     time !== undefined && time > at + ahead + limits.uplinkLandsWithinMs.value
-  const born = msOf(there['createdAt'])
+  const born = timeThere(there['createdAt'])
   const keys = keysThere(there)
   if (keys.length === 0) return isSince(born) ? [''] : []
   return keys.filter((key) => {
@@ -69,11 +68,8 @@ function keysSince(
   })
 }
 
-const msOf = (time: unknown): number | undefined =>
-  typeof time === 'string' ? dateTimeToMs(time) : undefined
-
 const writtenAt = ({ modifiedAt, createdAt }: AttributeInstance): number | undefined =>
-  msOf(modifiedAt) ?? msOf(createdAt)
+  timeThere(modifiedAt) ?? timeThere(createdAt)
 
 const isObservedBy = ({ observedAt }: AttributeInstance, at: number): boolean =>
-  (msOf(observedAt) ?? Number.POSITIVE_INFINITY) <= at
+  (timeThere(observedAt) ?? Number.POSITIVE_INFINITY) <= at

@@ -47,6 +47,12 @@ export function instanceThere(entity: Entity, key: string): AttributeInstance | 
   return instancesOf(entity, name).find(({ datasetId = '' }) => datasetId === dataset)
 }
 
+/** A system time (ms) as another broker tells it, which may have more digits than the standard knows; undefined of anything else. */
+export function timeThere(text: unknown): number | undefined {
+  const ms = typeof text === 'string' ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 const isDigest = (one: unknown): one is Digest => Array.isArray(one) && one.length >= 2
 
 export const areBuckets = (json: unknown): json is { readonly buckets: readonly Digest[] } =>
