@@ -22,6 +22,8 @@ export interface PeerRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Buffer | undefined
   readonly timeoutMs: number
+  /** How long (ms) whoever has it wait for its turn may do so; left out, for ever. Then it is answered by a failure. */
+  readonly heldMs?: number | undefined
 }
 
 /** An answer, or why there was none. */
@@ -32,6 +34,8 @@ export type PeerAnswer =
       readonly reason: string
       /** There was an answer, of more bytes than are taken. */
       readonly isTooLarge?: boolean
+      /** It was not sent, because it waited too long for its turn. */
+      readonly isHeldUp?: boolean
     }
 
 export interface Peer {

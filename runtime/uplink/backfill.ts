@@ -69,7 +69,9 @@ export async function fillSpan(
     const past = read()
     if (past !== undefined && !(await tellPast(past, ports))) return undefined
   }
-  for (const grave of following.gravesWithin({ from: span.from, to }))
+  // What went under an id goes together, however often it came again.
+  const gone = new Map(following.gravesWithin({ from: span.from, to }).map((grave) => [grave.id, grave]))
+  for (const grave of gone.values())
     for (const { entity } of stepsOfGrave(grave, undefined, reading))
       if (!(await settle(entity, new Map()))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
@@ -93,7 +95,7 @@ async function tellStreams(
   const { reading, losses, deliver, settle, hold, breathe } = ports
   const { id, type } = parts[0]!.stream
   const entity = headOfPast({ id, type }, reading)
-  /** One instance of each stream says which attribute came back. */
+  /** One instance of each stream says which attribute came back, and until when it was observed. */
   const told = new Map<string, AttributeInstance[]>()
   let count = 0
   let request = new Map<string, AttributeInstance[]>()
@@ -119,7 +121,7 @@ async function tellStreams(
       if (!(await send())) return undefined
       await breathe()
     }
-    if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places[0]!)])
+    if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places.at(-1)!)])
     count += places.length
   }
   if (!(await send())) return undefined

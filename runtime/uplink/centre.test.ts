@@ -39,11 +39,12 @@ let server: Server
 let answers: Record<Place, Told>
 let asked: Place[]
 let knowsGzip: boolean
+let saysDate: boolean
 let now: number
 let onAsked: (place: Place) => void
 beforeEach(async () => {
   answers = { ...broker }
-  ;[asked, knowsGzip, now, onAsked] = [[], true, 0, () => undefined]
+  ;[asked, knowsGzip, saysDate, now, onAsked] = [[], true, true, 0, () => undefined]
   server = createServer((incoming, response) => {
     const { method = '', url = '', headers } = incoming
     incoming.resume().on('end', () => {
@@ -51,6 +52,7 @@ beforeEach(async () => {
       asked.push(place)
       const isPacked = headers['content-encoding'] === 'gzip'
       const [status, body = ''] = isPacked && !knowsGzip ? [400] : answers[place]
+      response.sendDate = saysDate
       onAsked(place)
       setTimeout(() => response.writeHead(status).end(body), 5)
     })
@@ -241,6 +243,86 @@ it('forgets no deletion while somebody else answers for it', async () => {
     answers = { ...broker, attribute }
     expect(await send(centre, drop)).toEqual(done())
   }
+})
+
+describe('what went long ago', () => {
+  const within = limits.uplinkLandsWithinMs.value
+  const longAgo = Date.now() - 10 * within
+  const went = (step: Step, at = longAgo): Step => ({ ...step, at }) as Step
+  const remove: Step = { kind: 'remove', entity: { id: 'urn:a:0', type: 'A' }, had: new Set(['v', 'w']) }
+  const written = (...times: readonly number[]): Told => [
+    200,
+    JSON.stringify([
+      {
+        ...{ id: 'urn:a:0', type: 'A' },
+        ...Object.fromEntries(
+          times.map((time, i) => ['vw'[i], { type: 'Property', value: i, modifiedAt: new Date(time) }]),
+        ),
+      },
+    ]),
+  ]
+  const attributes = () => asked.filter((place) => place === 'attribute').length
+  beforeEach(() => {
+    now = longAgo + 10 * within
+  })
+
+  it.each([[302], [500], [429]])('goes by its times where nobody says who it is: %d', async (status) => {
+    const centre = open()
+    answers = { ...broker, selvedge: [status], entities: written(longAgo - 1, longAgo + 10 * within) }
+    expect(await send(centre, went(remove))).toEqual(done())
+    expect(attributes()).toBe(1)
+  })
+
+  it('waits for who cannot be reached to say who it is', async () => {
+    const centre = open()
+    answers = { ...broker, entities: written(longAgo - 1) }
+    onAsked = (place) => {
+      if (place === 'selvedge') server.closeAllConnections()
+    }
+    expect(await send(centre, went(remove))).toMatchObject({ kind: 'later', isUnreachable: true })
+    expect(attributes()).toBe(0)
+  })
+
+  it('stays of others when it is done again after it was refused', async () => {
+    const centre = open()
+    answers = { ...broker, attribute: [400, typed], entities: written(longAgo - 1, longAgo + 10 * within) }
+    const outcome = await send(centre, went(remove))
+    expect(outcome).toMatchObject({ refused: [{ step: { name: 'v' } }] })
+    const [{ step } = { step: drop }] = outcome.kind === 'done' ? outcome.refused : []
+    answers = { ...broker, entities: written(longAgo + 10 * within) }
+    asked = []
+    expect(await send(centre, step)).toEqual(done())
+    expect(attributes()).toBe(0)
+  })
+
+  it('stays at once where a gateway like this one says that it is of others', async () => {
+    const centre = open()
+    const others = JSON.stringify({ name: 'selvedge', others: { 'urn:a:0': ['v'] } })
+    answers = { ...broker, selvedge: [200, others], entities: written(longAgo - 1) }
+    const behind = limits.uplinkBehindMs.value
+    expect(await send(centre, went(drop, now - behind - 1))).toEqual(done())
+    expect(attributes()).toBe(0)
+    // What just went is not asked for.
+    expect(await send(centre, went(drop, now - behind))).toEqual(done())
+    expect(attributes()).toBe(1)
+  })
+
+  it('is no attribute of what is something else there', async () => {
+    const centre = open()
+    expect(await send(centre, went(drop))).toEqual(done())
+    expect(attributes()).toBe(0)
+  })
+
+  it('is not what just went, whatever clock it was written by', async () => {
+    const centre = open()
+    saysDate = false
+    answers = { ...broker, entities: written(now + 100 * within, now + 100 * within) }
+    const step = { ...remove, had: new Set(['v']) } as Step
+    expect(await send(centre, went(step, now - within))).toEqual(done())
+    expect(attributes()).toBe(1)
+    expect(await send(centre, went(step, now - within - 1))).toEqual(done())
+    expect(attributes()).toBe(1)
+  })
 })
 
 describe('an answer of more than is taken', () => {

@@ -39,8 +39,11 @@ export interface CentreSettings {
 }
 
 export interface Centre {
-  /** Sends one layer; its steps may be cut into several requests. */
-  send(layer: Layer): Promise<Outcome>
+  /**
+   * Sends one layer; its steps may be cut into several requests. `heldMs` is how long what is put may wait for its turn before the
+   * first of them; then nothing of it was sent.
+   */
+  send(layer: Layer, heldMs?: number): Promise<Outcome>
   /** One request of any kind, for tests of the way and for comparing. */
   ask(method: string, path: string, body?: unknown, came?: Came): Promise<PeerAnswer>
   /** What a gateway like this one tells beside NGSI-LD; `path` is below its root. */
@@ -57,6 +60,14 @@ export interface Centre {
   sentBytes(): number
 }
 
+type Asked = [
+  method: string,
+  path: string,
+  body?: unknown,
+  came?: Came | undefined,
+  heldMs?: number | undefined,
+]
+
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
@@ -72,7 +83,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   /** Why it could not be asked last. */
   let silence = { reason: '', isUnreachable: false }
 
-  async function ask(method: string, path: string, body?: unknown, came: Came = {}): Promise<PeerAnswer> {
+  async function ask(...[method, path, body, came = {}, heldMs]: Asked): Promise<PeerAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
@@ -89,7 +100,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     if (sent !== undefined) bytes += Buffer.byteLength(sent)
     const url = settings.base + path
     const timeoutMs = limits.uplinkTimeoutMs.value
-    const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs })
+    const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs, heldMs })
     if (!isPacked || 'failure' in answer) return answer
     if (isRead(answer)) packs = true
     if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
@@ -108,10 +119,10 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     ...{ kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` },
   })
 
-  async function put(steps: readonly Step[]): Promise<Outcome> {
+  async function put(steps: readonly Step[], heldMs?: number): Promise<Outcome> {
     const bodies = steps.map((step) => bodyOf(step.entity, attributesOf(step), 'current'))
-    const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0])
-    return settle(steps, answer, put)
+    const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0], heldMs)
+    return settle(steps, answer, (some) => put(some))
   }
 
   async function past(step: Step): Promise<Outcome> {
@@ -186,10 +197,13 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   }
 
   const othersOf: OthersOf = async (there, steps, headers) => {
+    const now = clock.now()
+    const ahead = aheadBy(headers, now)
     const isOurs = await isSelvedge()
-    if (isOurs === undefined) return unknown()
-    if (isOurs) return askOthers([...there.keys()], settings.alias, seeOwn)
-    return writtenSince(there, steps, { ahead: aheadBy(headers, clock.now()) })
+    if (isOurs === undefined && silence.isUnreachable) return unknown()
+    if (isOurs === true) return askOthers([...there.keys()], settings.alias, seeOwn)
+    // Times say it of who does not tell what it is, too: what is current waits for no proxy that lets only NGSI-LD through.
+    return writtenSince(there, steps, { now, ahead })
   }
 
   const seeOwn = (path: string): Promise<Seen> =>
@@ -229,8 +243,9 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
       // Who does not say goes by its address, as the origin of what is copied from there does.
       return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },
-    async send({ kind, steps }) {
-      if (kind === 'put') return inTurn(partsOf(steps), put)
+    async send({ kind, steps }, heldMs) {
+      if (kind === 'put')
+        return inTurn([...partsOf(steps).entries()], ([i, part]) => put(part, i === 0 ? heldMs : undefined))
       if (kind === 'remove')
         return inTurn(
           idParts(steps, ({ entity }) => entity.id),
@@ -267,7 +282,7 @@ function aliasIn(text: string): string | undefined {
 }
 
 /** Steps in parts that make requests of bounded length. */
-function partsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
+export function partsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const parts: Step[][] = []
   let room = 0
   for (const step of steps) {

@@ -70,8 +70,11 @@ export function createGate(
     return hasRoom(lane, waiting[lane] ?? 1) ? undefined : 'bytes-per-day'
   }
 
-  /** Settles when the day has room for a request, which is counted then; or when the uplink is closed. */
-  async function admitted(lane: Lane, request: PeerRequest): Promise<void> {
+  /**
+   * Settles when the day has room for a request, which is counted then, or when the uplink is closed; with false where that took
+   * longer since a monotonic time (ms) than it may wait.
+   */
+  async function admitted(lane: Lane, request: PeerRequest, begunAt: number): Promise<boolean> {
     const bytes = bytesOf(request)
     if (!hasRoom(lane, bytes)) {
       do {
@@ -80,13 +83,16 @@ export function createGate(
       } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
       waiting[lane] = undefined
     }
+    if (clock.monotonic() - begunAt > (request.heldMs ?? Number.POSITIVE_INFINITY)) return false
     pace.spend(lane, 0, bytes)
     state.day.bytes += bytes
     state.day[lane] = (state.day[lane] ?? 0) + bytes
+    return true
   }
 
   const breadth = createBreadth(clock.monotonic)
 
+  const heldUp = { failure: 'unreachable', reason: 'it waited for its turn', isHeldUp: true } as const
   const closed = { failure: 'unreachable', reason: 'the uplink is closed' } as const
 
   function exchange(request: PeerRequest): Promise<PeerAnswer> {
@@ -98,12 +104,13 @@ export function createGate(
     shut,
     peer: (lane) => ({
       async exchange(request) {
+        const begunAt = clock.monotonic()
         for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane))
           await link().rest(wait)
         if (lane === 'backfill') await breadth.enter()
         let tookMs: number | undefined
         try {
-          await admitted(lane, request)
+          if (!(await admitted(lane, request, begunAt))) return heldUp
           const sentAt = clock.monotonic()
           const answer = await exchange(request)
           if (!('failure' in answer)) tookMs = clock.monotonic() - sentAt

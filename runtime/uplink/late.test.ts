@@ -18,9 +18,8 @@ const reading = (...entities: readonly Entity[]) => ({
     const found = entities.find((one) => one.id === id)
     return found && ({ entity: () => found } as EntityView)
   },
-  gravesAfter: (id: string) => [
-    { id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow,
-  ],
+  gravesAfter: (id: string) =>
+    id === 'urn:gap' ? [] : [{ id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow],
   ...{ isFromThere: () => false, placing: createPlacing('/site') },
 })
 const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, heard: undefined, steps })
@@ -61,4 +60,17 @@ it('is past as far as attributes of its entity went', () => {
     },
     { kind: 'put', steps: [put('urn:a', { v: [instance(1, 'urn:d')] })] },
   ])
+})
+
+it('is the same of what never was here, as gaps are', () => {
+  expect(withoutGone(layer(put('urn:gap', { v: [instance(1)] })), reading())).toBeUndefined()
+})
+
+it('is past where its entity came again as something else', () => {
+  const here = { id: 'urn:a', type: ['B'], v: instance(2) } as unknown as Entity
+  const [told, ...others] = withoutGone(layer(put('urn:a', { v: [instance(1)] })), reading(here)) ?? []
+  expect(told).toMatchObject({ kind: 'past', steps: [{ attributes: new Map([['v', [instance(1)]]]) }] })
+  expect(others).toEqual([])
+  const more = { id: 'urn:a', type: ['A', 'B'], v: instance(2) } as unknown as Entity
+  expect(withoutGone(layer(put('urn:a', { v: [instance(1)] })), reading(more))).toBeUndefined()
 })

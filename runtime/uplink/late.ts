@@ -3,13 +3,12 @@
  * went here, where it could not be told from what others wrote since. Pure but for looking up what is.
  */
 import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
+import { listOf } from '#ngsi-ld/json.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
-import { headOfPast, type LeavingPorts } from './reading.ts'
-
-type Reading = Omit<LeavingPorts, 'selection'>
+import { headOfPast, type PlacingPorts } from './reading.ts'
 
 /** The layers to be sent instead of one that puts; undefined where nothing of that went. */
-export function withoutGone(layer: Layer, reading: Reading): readonly Layer[] | undefined {
+export function withoutGone(layer: Layer, reading: PlacingPorts): readonly Layer[] | undefined {
   const told = layer.steps.map((step) => partedOf(step as Put, reading))
   const isSame = told.every((some, i) => some.length === 1 && some[0] === layer.steps[i])
   return isSame ? undefined : layersOf(told.flat().map(withoutBefore))
@@ -21,8 +20,14 @@ const withoutBefore = ({ before: _, ...step }: Put | Past): Step => step
 type Put = Step & { readonly kind: 'put' }
 type Past = Step & { readonly kind: 'past' }
 
-function partedOf(step: Put, reading: Reading): readonly (Put | Past)[] {
-  const now = reading.entity(step.entity.id)?.entity()
+function partedOf(step: Put, reading: PlacingPorts): readonly (Put | Past)[] {
+  const { id, type } = step.entity
+  const found = reading.entity(id)?.entity()
+  // Types only come to what there is: who lacks one is another under the same id.
+  const now =
+    found !== undefined && listOf(type).every((one) => listOf(found.type).includes(one)) ? found : undefined
+  // What was never here, as gaps are, did not go.
+  if (now === undefined && found === undefined && reading.gravesAfter(id, 0).length === 0) return [step]
   const past = new Map<string, readonly AttributeInstance[]>()
   const current = new Map<string, readonly AttributeInstance[]>()
   for (const [name, instances] of step.attributes) {

@@ -9,6 +9,7 @@ import { toIdList } from '#ngsi-ld/digest.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { Seen } from './absence.ts'
 import type { Outcome } from './outcome.ts'
+import type { Went } from './plan.ts'
 import { areOthers, instanceThere, keysThere, timeThere, toldBy } from './told.ts'
 
 /** What others wrote, by entity id, as `name` or `name datasetId`. */
@@ -28,7 +29,7 @@ export async function askOthers(
 }
 
 /** Whether something went so long ago (commit time, ms) that others may have written since what it was. */
-export const isLongAgo = (at: number | undefined, now: number): at is number =>
+const isLongAgo = (at: number | undefined, now: number): at is number =>
   at !== undefined && now - at > limits.uplinkLandsWithinMs.value
 
 /**
@@ -37,12 +38,12 @@ export const isLongAgo = (at: number | undefined, now: number): at is number =>
  */
 export function writtenSince(
   there: ReadonlyMap<string, Entity>,
-  steps: readonly { readonly entity: Pick<Entity, 'id'>; readonly at?: number }[],
-  { ahead }: { readonly ahead: number },
+  steps: readonly (Went & { readonly entity: Pick<Entity, 'id'> })[],
+  { now, ahead }: { readonly now: number; readonly ahead: number },
 ): Theirs {
-  const found = steps.map(({ entity: { id }, at }) => {
+  const found = steps.map(({ entity: { id }, at, seen }) => {
     const one = there.get(id)
-    return [id, one === undefined || at === undefined ? [] : keysSince(one, { at, ahead })] as const
+    return [id, one === undefined || !isLongAgo(at, now) ? [] : keysSince(one, { at, seen, ahead })] as const
   })
   return { by: new Map(found) }
 }
@@ -55,7 +56,7 @@ export function aheadBy({ date = '' }: IncomingHttpHeaders, now: number): number
 
 function keysSince(
   there: Entity,
-  { at, ahead }: { readonly at: number; readonly ahead: number },
+  { at, seen = at, ahead }: Went & { readonly at: number; readonly ahead: number },
 ): readonly string[] {
   const isSince = (time: number | undefined): boolean =>
     time !== undefined && time > at + ahead + limits.uplinkLandsWithinMs.value
@@ -64,7 +65,7 @@ function keysSince(
   if (keys.length === 0) return isSince(born) ? [''] : []
   return keys.filter((key) => {
     const one = instanceThere(there, key)
-    return one !== undefined && isSince(writtenAt(one) ?? born) && !isObservedBy(one, at)
+    return one !== undefined && isSince(writtenAt(one) ?? born) && !isObservedBy(one, Math.max(at, seen))
   })
 }
 

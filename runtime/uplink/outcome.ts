@@ -27,6 +27,8 @@ export type Outcome =
       readonly reason: string
       readonly isUnreachable: boolean
       readonly retryAfterMs?: number | undefined
+      /** It was not sent, because it waited too long for its turn. */
+      readonly isHeldUp?: boolean | undefined
     }
 
 /** Client errors that time or a change over there heals. */
@@ -121,7 +123,10 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
   }
 
   async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
-    if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
+    if ('failure' in answer) {
+      const { reason, isHeldUp } = answer
+      return { kind: 'later', reason, isUnreachable: true, isHeldUp }
+    }
     const { status, text } = answer
     if (status === 207 || (status === 200 && isResult(parsedJson(text))))
       return settleEach(steps, text, again)

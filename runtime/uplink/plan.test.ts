@@ -93,4 +93,10 @@ describe('layers', () => {
     const all = [put('a', 'x', 1), put('b', 'x', 1), put('a', 'y', 1), put('a', 'x', 2), put('b', 'x', 2)]
     expect(layersOf(all).map((layer) => layer.steps.length)).toEqual([2, 2])
   })
+
+  it('go by when something went last, in whatever order that is told', () => {
+    const went = (at: number): Step => ({ ...drop('a', 'x'), at }) as Step
+    expect(layersOf([went(2), went(1)])).toMatchObject([{ steps: [went(2)] }])
+    expect(layersOf([went(1), went(2)])).toMatchObject([{ steps: [went(2)] }])
+  })
 })

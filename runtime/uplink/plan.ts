@@ -41,9 +41,12 @@ export type Step = Came &
     | (Went & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
   )
 
-/** When (commit time, ms) what is to go went here, where others may have written it since over there. */
-interface Went {
-  readonly at?: number
+/** What is to go, where others may have written it since over there. */
+export interface Went {
+  /** When (commit time, ms) it went here. */
+  readonly at?: number | undefined
+  /** The latest time (ms) at which any of it was observed: of a device whose clock is ahead that is later. */
+  readonly seen?: number | undefined
 }
 
 /** What an entity is beside its attributes. */
@@ -163,6 +166,9 @@ function joined(one: Step, other: Step): Step | undefined {
       attributes.set(name, [...(attributes.get(name) ?? []), ...instances])
     return { ...other, attributes }
   }
+  // What went twice is told in any order, and went when it went last.
+  if (one.kind === 'drop' && other.kind === 'drop')
+    return (one.at ?? 0) > (other.at ?? Number.POSITIVE_INFINITY) ? one : other
   return other
 }
 

@@ -22,7 +22,7 @@ it('what was not observed is told as written when its batch began', () => {
   const ports = {
     ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => view },
     ...{ streamOf: nothing, instanceOf: () => label, graveOf: nothing, grave: nothing },
-    ...{ gravesAfter: () => [], isFromThere: () => false },
+    ...{ gravesAfter: () => [], droppedOf: () => [], isFromThere: () => false },
   }
   const what: FollowedChange = {
     ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },

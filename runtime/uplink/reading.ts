@@ -3,6 +3,7 @@
  * values are those of the documents. Pure but for looking up what a row points to.
  */
 import type {
+  Dropped,
   Followed,
   FollowedChange,
   FollowedObservation,
@@ -10,12 +11,12 @@ import type {
   Following,
 } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import type { Placing } from './placing.ts'
-import type { Attributes, Head, Step } from './plan.ts'
+import type { Attributes, Came, Head, Step, Went } from './plan.ts'
 import type { UplinkSelection } from './selection.ts'
 
 export interface ReadingPorts {
@@ -25,6 +26,8 @@ export interface ReadingPorts {
   readonly entity: (id: string) => EntityView | undefined
   /** What an entity was when it was deleted, as far as that is still known. */
   readonly graveOf: (rid: number) => TombstoneRow | undefined
+  /** All that went of what ever was under an id, the last at the end. */
+  readonly droppedOf: Following['droppedOf']
   /** What an entity was when it was deleted with a log number, as far as that is still known. */
   readonly grave: (id: string, n: number) => TombstoneRow | undefined
   /** Whether something that came by a chain of brokers came from where it would go. */
@@ -41,7 +44,7 @@ export const readingOf = (
   isFromThere: (heard) => chainOf(heard).some(isThere),
   ...{ selection, placing, streamOf: following.streamOf, instanceOf: following.instanceOf },
   ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
-  gravesAfter: following.gravesAfter,
+  ...{ gravesAfter: following.gravesAfter, droppedOf: following.droppedOf },
 })
 
 /**
@@ -70,6 +73,7 @@ export const datedAt = ({ at, what }: Followed): number => ('id' in what ? what.
 export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
   const streams = new Map<number, FollowedStream | undefined>()
   const views = new Map<string, EntityView | undefined>()
+  const drops = new Map<string, readonly Dropped[]>()
   const recall = <K, V>(known: Map<K, V>, key: K, look: (key: K) => V): V => {
     if (!known.has(key)) known.set(key, look(key))
     return known.get(key) as V
@@ -77,6 +81,7 @@ export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
   return {
     ...ports,
     streamOf: (s) => recall(streams, s, ports.streamOf),
+    droppedOf: (id) => recall(drops, id, ports.droppedOf),
     entity: (id) => recall(views, id, (one) => parsedOnce(ports.entity(one))),
   }
 }
@@ -101,15 +106,15 @@ function stepsOfObservation(
   const stream = streamOf(s)
   if (stream === undefined || !selection.takesAttribute(stream.name)) return []
   const instance = instanceOf(stream, { n, time, value })
-  const { id, type, name, mirror, dataset } = stream
+  const { id, type, name, mirror } = stream
   const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
   const was = selection.dependsOnValues && stream.isGone ? buriedIn(ports.graveOf(stream.rid)) : undefined
   if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
   const step = { entity: { id, type }, attributes, heard }
   if (isLate || stream.isGone || isPast(id)) {
-    const isBroughtBack = isPast(id) && now !== undefined && !hasInstance(now, name, dataset)
-    const back: Step[] = isBroughtBack ? [{ kind: 'drop', entity: { id, type }, name, dataset, heard }] : []
+    const back =
+      isPast(id) && now !== undefined ? [...broughtBack(now, { id, type, heard }, attributes, ports)] : []
     // Where it met the selection when it was deleted, the row of that tells it.
     const gone =
       was === undefined || selection.takes(was)
@@ -162,7 +167,7 @@ function stepsOfChange(
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
     if (put.size === 0) return gone
-    const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put)]
+    const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put, ports)]
     return [
       ...gone,
       { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: past, heard },
@@ -182,7 +187,7 @@ const buriedIn = (grave: TombstoneRow | undefined): Entity | undefined =>
 /** What is told of the past of an entity: one that is gone is created by it, and has the scope that it had. */
 export function headOfPast(
   { id, type }: Head,
-  { entity, gravesAfter, isFromThere, placing }: Omit<LeavingPorts, 'selection'>,
+  { entity, gravesAfter, isFromThere, placing }: PlacingPorts,
 ): Head {
   const grave = entity(id) === undefined ? gravesAfter(id, 0).at(-1) : undefined
   if (grave === undefined) return { id, type }
@@ -206,9 +211,13 @@ function headOf(
 const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
   instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
 
-export interface LeavingPorts extends Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere' | 'placing'> {
+export interface LeavingPorts
+  extends Pick<ReadingPorts, 'entity' | 'selection' | 'isFromThere' | 'placing' | 'droppedOf'> {
   readonly gravesAfter: Following['gravesAfter']
 }
+
+/** By which it is known where an entity is, or was. */
+export type PlacingPorts = Pick<LeavingPorts, 'entity' | 'gravesAfter' | 'isFromThere' | 'placing'>
 
 /** What is to go of an entity where it is not there any more. */
 export interface Leaving {
@@ -223,8 +232,9 @@ export interface Leaving {
 export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): readonly Step[] {
   const now = ports.entity(entity.id)?.entity()
   // What came again is told without what it was, when that is told.
-  if (now !== undefined) return [...broughtBack(now, entity, told)]
-  const grave = ports.gravesAfter(entity.id, 0).at(-1)
+  if (now !== undefined) return [...broughtBack(now, entity, told, ports)]
+  const graves = ports.gravesAfter(entity.id, 0)
+  const grave = graves.at(-1)
   const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Step[] =
     grave === undefined
@@ -232,8 +242,14 @@ export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): 
       : told.size + lost.length > 0
         ? removalOf(grave, undefined, ports)
         : stepsOfGrave(grave, undefined, ports)
+  // What it was before it came again and went for good is there, too, where neither was told.
+  const before = graves.flatMap((one) => stepsOfGrave(one, undefined, ports))
+  const had = [...before, ...steps].flatMap((step) => (step.kind === 'remove' ? [...step.had] : []))
+  const seen = seenOf([...told.values()].flat()) ?? 0
   return steps.map((step) =>
-    step.kind === 'remove' ? { ...step, had: new Set([...step.had, ...back, ...lost]) } : step,
+    step.kind === 'remove'
+      ? { ...step, had: new Set([...had, ...back, ...lost]), seen: Math.max(step.seen ?? 0, seen) }
+      : step,
   )
 }
 
@@ -270,20 +286,29 @@ export function endsOf(
 }
 
 /** Drops of what an entity has no more and the past of it brings back. */
-function* broughtBack(now: Entity, entity: Head, told: Attributes): Generator<Step> {
+function* broughtBack(
+  now: Entity,
+  { heard, ...entity }: Head & Came,
+  told: Attributes,
+  { droppedOf }: Pick<ReadingPorts, 'droppedOf'>,
+): Generator<Step> {
   for (const [name, instances] of told) {
     const datasets = new Set(
       instances.flatMap(({ observedAt, datasetId = '' }) => (observedAt === undefined ? [] : [datasetId])),
     )
-    for (const dataset of datasets)
-      if (!hasInstance(now, name, dataset)) yield { kind: 'drop', entity, name, dataset }
+    for (const dataset of datasets) {
+      if (hasInstance(now, name, dataset)) continue
+      const key = keyOf(name, dataset)
+      const at = droppedOf(entity.id).findLast((one) => one.key === key)?.at
+      yield { kind: 'drop', entity, name, dataset, heard, at, seen: seenOf(instances) }
+    }
   }
 }
 
 /** That an attribute instance goes, which is named as `keyOf` does. */
-export function dropOf(entity: Head, key: string, heard?: string): Step {
+export function dropOf(entity: Head, key: string, went: Went & Came): Step {
   const [name = '', dataset = ''] = key.split(' ')
-  return { kind: 'drop', entity, name, dataset, heard }
+  return { kind: 'drop', entity, name, dataset, ...went }
 }
 
 /** How an attribute instance is named. */
@@ -312,7 +337,14 @@ function removalOf(
   const was = JSON.parse(grave.doc) as Entity
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
-  return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at }]
+  const seen = seenOf(attributeNames(was).flatMap((name) => instancesOf(was, name)))
+  return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at, seen }]
+}
+
+/** The latest time (ms) at which any of these was observed. */
+function seenOf(instances: readonly AttributeInstance[]): number | undefined {
+  const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
+  return times.length === 0 ? undefined : times.reduce((a, b) => Math.max(a, b))
 }
 
 /** All attribute instances of an entity, as `name` or `name datasetId`. */

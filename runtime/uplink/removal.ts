@@ -3,12 +3,13 @@
  * what was sent from here, else only the attribute instances that this gateway had.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { limits } from '#base/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { idQuery } from './id-parts.ts'
-import { isLongAgo, type Theirs } from './others.ts'
+import type { Theirs } from './others.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Step } from './plan.ts'
 import { dropOf, keyOf } from './reading.ts'
@@ -45,7 +46,9 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
   async function present(steps: readonly Step[]): Promise<PeerAnswer> {
     const ids = idQuery(steps.map(({ entity }) => entity.id))
     const types = [...new Set(steps.flatMap(({ entity }) => listOf(entity.type)))].map(encodeURIComponent)
-    const path = `/entities?${ids}&type=${types.join(',')}&limit=${steps.length}&options=sysAttrs`
+    const [one] = steps
+    const part = one?.kind === 'drop' ? `&attrs=${encodeURIComponent(one.name)}` : ''
+    const path = `/entities?${ids}&type=${types.join(',')}${part}&limit=${steps.length}&options=sysAttrs`
     const answer = await ask('GET', asksLocally ? `${path}&local=true` : path, undefined, steps[0])
     if (!asksLocally || !('status' in answer) || answer.status !== 400) return answer
     asksLocally = false
@@ -84,7 +87,7 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
       if (keys.length === 0 && theirs.includes('')) continue
       const ours = keys.filter((key) => step.had.has(key) && !theirs.includes(key))
       if (ours.length === keys.length) whole.push(step)
-      else parts.push(...ours.map((key) => dropOf(step.entity, key, step.heard)))
+      else parts.push(...ours.map((key) => dropOf(step.entity, key, wentOf(step))))
     }
     const outcome = whole.length === 0 ? done() : await removeWhole(whole)
     if (outcome.kind === 'later') return outcome
@@ -101,11 +104,15 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
   }
 
   async function drop(step: Step): Promise<Outcome> {
-    if (step.kind !== 'drop' || !isLongAgo(step.at, now())) return dropNow(step)
+    const isJust =
+      step.kind !== 'drop' || step.at === undefined || now() - step.at <= limits.uplinkBehindMs.value
+    if (isJust) return dropNow(step)
     const found = await lookUp([step], () => drop(step))
     if ('kind' in found) return found
-    const theirs = found.theirs.get(step.entity.id) ?? []
-    return theirs.includes(keyOf(step.name, step.dataset)) ? done() : dropNow(step)
+    const { id } = step.entity
+    const isTheirs = found.theirs.get(id)?.includes(keyOf(step.name, step.dataset)) === true
+    // One of another type is not what lost it, nor is one without it.
+    return isTheirs || !found.there.has(id) ? done() : dropNow(step)
   }
 
   async function dropNow(step: Step): Promise<Outcome> {
@@ -122,5 +129,8 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
 
   return Object.freeze({ remove, drop })
 }
+
+/** Of a part of what went, where that may be done again later. */
+const wentOf = ({ heard, at, seen }: Went) => ({ heard, at, seen })
 
 const isWent = (step: Step): step is Went => step.kind === 'drop' || step.kind === 'remove'

@@ -30,13 +30,15 @@ export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Ou
   const away = (): string | undefined =>
     link.isClosed() ? 'it is closed' : (gate.shut('live') ?? link.trouble('live')?.reason)
 
-  async function now(step: Step): Promise<Outcome> {
+  async function now(step: Step, isOver: () => boolean): Promise<Outcome> {
     const reason = away()
     if (reason !== undefined) return later(reason)
     // Both are read at one place of the log.
     const owed = present.owed(step.entity.id)
     const steps = anew(step, following.entity(step.entity.id)?.entity())
     if (!(await deliverNow(owed.steps))) return later('it is closed')
+    // What it tells was read when it began, and may have gone since.
+    if (isOver()) return later('it was given up')
     const outcome = await inTurn(layersOf(steps), live.send)
     return outcome.kind === 'done' ? done(outcome.refused) : outcome
   }
@@ -46,7 +48,7 @@ export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Ou
     if (reason !== undefined) return later(reason)
     let isOver = false
     const sent = present
-      .turn(() => (isOver ? Promise.resolve(later('')) : now(step)))
+      .turn(() => (isOver ? Promise.resolve(later('')) : now(step, () => isOver)))
       .finally(() => (isOver = true))
     const givenUp = async (): Promise<Outcome> => {
       for (; !isOver; await link.rest(limits.uplinkPollMs.value)) {

@@ -1,6 +1,10 @@
 /** What another broker fails at of the past is owed to the backfill lane, but not before all that is current was told. */
-import { expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
+import type { EntityView } from '#broker/types.ts'
 import type { PeerRequest } from '#federation/peer.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
+import type { TombstoneRow } from '#store/entities.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createCentre } from './centre.ts'
 import { createGate } from './gate.ts'
 import { createLink } from './link.ts'
@@ -8,6 +12,8 @@ import { createPlacing } from './placing.ts'
 import type { Step } from './plan.ts'
 import { createSending } from './sending.ts'
 import { newState } from './state.ts'
+
+afterEach(restoreLimits)
 
 const clock = { now: () => 5000, monotonic: () => performance.now() }
 const base = 'http://centre/ngsi-ld/v1'
@@ -24,40 +30,54 @@ const steps = [1, 2].flatMap((n): readonly Step[] => {
   return [{ ...of('gone'), kind: 'past' }, of('level')]
 })
 
+const notFound = '{"type":"https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound"}'
+const entityOf = (id: string): Entity => ({ id, type: ['Tank'], level: { type: 'Property', value: 1 } })
+const viewOf = (id: string) => ({ entity: () => entityOf(id) }) as EntityView
+const graveOf = (id: string) => ({ id, doc: JSON.stringify(entityOf(id)) }) as TombstoneRow
+
 /** Sending to a broker that fails at histories with a status, and takes all else when it is let. */
-function sendingTo(pastStatus: number, spans: readonly { from: number; to: number }[] = []) {
+function sendingTo(
+  pastStatus: number,
+  spans: readonly { from: number; to: number }[] = [],
+  { bytesPerSecond, knows = [] }: { bytesPerSecond?: number; knows?: readonly string[] } = {},
+) {
   const state = newState({ n: 7, at: 900 }, undefined)
   state.spans.push(...spans.map((span) => ({ ...span })))
   state.counts.sent = 1
   const ports = { ...{ clock, dice: () => 0 }, probe: () => Promise.resolve(true) }
   const link = createLink({ ...ports, onChange: () => undefined, isShut: () => false })
   let [puts, open] = [0, (): void => undefined]
+  const told: string[] = []
   const isLet = new Promise<void>((resolve) => (open = resolve))
   const peer = {
     close: () => undefined,
-    async exchange({ url }: PeerRequest) {
+    async exchange({ url, body }: PeerRequest) {
+      const isOther = bytesPerSecond !== undefined
+      if (isOther && url.endsWith('/info')) return { status: 404, headers: {}, text: notFound }
       if (url.endsWith('/info')) return { status: 200, headers: {}, text: '{"selvedge":"0"}' }
       if (url.includes('/temporal/')) return { status: pastStatus, headers: {}, text: '' }
       puts++
+      told.push(...(JSON.parse(body as string) as { id: string }[]).map(({ id }) => id))
       await isLet
       return { status: 204, headers: {}, text: '' }
     },
   }
   const gate = createGate(
     { peer, clock, state, link: () => link, isHeld: () => false, windows: { isOpen: () => true } },
-    { windows: [], thinSeconds: 60, isPaused: false },
+    { windows: [], thinSeconds: 60, isPaused: false, ...(bytesPerSecond && { bytesPerSecond }) },
   )
-  const centre = createCentre(peer, { base, headers: {}, alias: 'here' }, clock)
+  const centre = createCentre(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
   const sending = createSending({
     ...{ state, link, gate, clock, centres: { live: centre, backfill: centre } },
     ...{ told: () => undefined, bury: () => Promise.resolve(), look: () => Promise.resolve() },
     onChanged: () => undefined,
     reading: {
-      ...{ entity: () => undefined, gravesAfter: () => [], isFromThere: () => false },
+      entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
+      ...{ gravesAfter: (id) => [graveOf(id)], isFromThere: () => false },
       placing: createPlacing(undefined),
     },
   })
-  return { sending, state, link, puts: () => puts, let: () => open() }
+  return { sending, state, link, puts: () => puts, let: () => open(), told }
 }
 
 it('is owed when what came with it was told, so that its history does not pass it', async () => {
@@ -101,4 +121,23 @@ it('owes nothing where it was taken, or where it was closed meanwhile', async ()
   expect(await closed.sending.deliverAll(steps, dated)).toBe(false)
   expect(closed.state.spans).toEqual([])
   taken.link.close()
+})
+
+it('is not current any more where it went while it waited for its turn', async () => {
+  setLimit('uplinkBehindMs', 300)
+  const knows = ['urn:tank:1', 'urn:tank:2']
+  const { sending, state, link, told, let: letGo } = sendingTo(503, [], { bytesPerSecond: 400, knows })
+  letGo()
+  const put = (id: string): Step => ({
+    ...{ kind: 'put', entity: { id, type: ['Tank'] } },
+    attributes: new Map([['level', [{ type: 'Property', value: 'x'.repeat(500) }]]]),
+  })
+  // What was sent is to be paid for before more is.
+  expect(await sending.deliverAll([put('urn:tank:1')], dated)).toBe(true)
+  const all = sending.deliverAll([put('urn:tank:2'), put('urn:tank:1')], dated)
+  knows.shift()
+  expect(await all).toBe(true)
+  expect(told).toEqual(['urn:tank:1', 'urn:tank:2'])
+  expect([state.counts.refused, link.trouble('live')]).toEqual([0, undefined])
+  link.close()
 })

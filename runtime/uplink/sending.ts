@@ -5,14 +5,14 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Span } from '#broker/following.ts'
-import type { Centre } from './centre.ts'
+import { type Centre, partsOf } from './centre.ts'
 import type { Gate } from './gate.ts'
 import { withoutGone } from './late.ts'
 import type { Link } from './link.ts'
 import type { Outcome, Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
-import type { LeavingPorts } from './reading.ts'
+import type { PlacingPorts } from './reading.ts'
 import { oweWhole, type UplinkState } from './state.ts'
 
 export interface SendingPorts {
@@ -24,7 +24,7 @@ export interface SendingPorts {
   readonly clock: Clock
   /** Something was taken, or not. */
   readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
-  readonly reading: Omit<LeavingPorts, 'selection'>
+  readonly reading: PlacingPorts
   /** Puts on disk what will not be taken. */
   readonly bury: (refusals: readonly Refusal[]) => Promise<void>
   /** Asks the other broker how far it is, where that is not known. */
@@ -94,7 +94,8 @@ export function createSending(ports: SendingPorts): Sending {
         late!.take(others)
         return true
       }
-      const outcome = await centres[lane].send(layer)
+      const outcome = await centres[lane].send(layer, late && limits.uplinkBehindMs.value)
+      if (outcome.kind === 'later' && outcome.isHeldUp === true) continue
       if (outcome.kind === 'done') {
         link.succeeded(lane)
         await taken(lane, layer, outcome)
@@ -111,7 +112,7 @@ export function createSending(ports: SendingPorts): Sending {
    */
   async function insteadOf(layer: Layer, { readAt }: Late): Promise<readonly Layer[] | undefined> {
     if (layer.kind !== 'put' || clock.monotonic() - readAt <= limits.uplinkBehindMs.value) return undefined
-    if ((await centres.live.isSelvedge()) !== false) return undefined
+    if ((await centres.live.isSelvedge()) === true) return undefined
     return withoutGone(layer, ports.reading)
   }
 
@@ -129,7 +130,7 @@ export function createSending(ports: SendingPorts): Sending {
     deliver: (lane, layer) => deliver(lane, layer),
     async deliverAll(steps, dated) {
       let owesPast = false
-      const layers = [...layersOf(steps)]
+      const layers = layersOf(steps).flatMap(requestsOf)
       const readAt = clock.monotonic()
       // What is current is told whole by itself: its past goes up by the other lane.
       const take = (some: readonly Layer[]): void => {
@@ -165,3 +166,7 @@ export function createSending(ports: SendingPorts): Sending {
     },
   } satisfies Sending)
 }
+
+/** Each of what is put by itself, since it is looked at before it is sent. */
+const requestsOf = (layer: Layer): readonly Layer[] =>
+  layer.kind === 'put' ? partsOf(layer.steps).map((steps) => ({ ...layer, steps })) : [layer]

@@ -136,4 +136,32 @@ describe.each([
     await atRest()
     expect(await there()).toEqual([tank('told', { level: 1 }), tank('last', {})])
   }, 60_000)
+
+  it('what others wrote stays where the past of what went is told late', async () => {
+    const observed = (value: unknown, aheadMs = 0): object => ({
+      ...{ ...property(value), observedAt: new Date(Date.now() + aheadMs).toISOString() },
+    })
+    await at('site', 'POST', '/entities', tank('shared', { level: property(1), label: observed('old') }))
+    await at('site', 'POST', '/entities', tank('twice', { level: observed(1) }))
+    await arrive(2)
+    const mend = cut()
+    await at('site', 'PATCH', '/entities/urn:tank:shared/attrs', { label: observed('last') })
+    await at('site', 'DELETE', '/entities/urn:tank:shared/attrs/label')
+    await at('site', 'DELETE', '/entities/urn:tank:twice')
+    await at('site', 'POST', '/entities', tank('twice', { label: property('other') }))
+    await at('site', 'DELETE', '/entities/urn:tank:twice')
+    // Of a device whose clock is an hour ahead.
+    await at('site', 'POST', '/entities', tank('early', { level: observed(1, 3_600_000) }))
+    await at('site', 'DELETE', '/entities/urn:tank:early')
+    await pause(2000)
+    await at('centre', 'DELETE', '/entities/urn:tank:shared/attrs/label')
+    await at('centre', 'POST', '/entities/urn:tank:shared/attrs', { label: observed('by another') })
+    mend()
+    await at('site', 'POST', '/entities', tank('last', {}))
+    // What its past brings back goes again.
+    const all = [tank('shared', { level: 1, label: 'by another' }), tank('last', {})]
+    await vi.waitFor(async () => expect(await there()).toEqual(all), withinMs)
+    await atRest()
+    await vi.waitFor(async () => expect(await there()).toEqual(all), withinMs)
+  }, 60_000)
 })

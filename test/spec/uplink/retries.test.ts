@@ -22,6 +22,7 @@ let broker: Server
 /** Current values in the order in which they came to stand there. */
 let stood: number[]
 let accepts: boolean
+let isDown: boolean
 /** Keeps the answer to the next value, which stands there when it is called. */
 let hold: ((stand: () => void) => void) | undefined
 
@@ -41,14 +42,15 @@ function take(body: string, response: ServerResponse): void {
 beforeEach(async () => {
   // What changes twice is told in two turns.
   setLimit('uplinkRowsPerTurn', 1)
-  ;[stood, accepts, hold] = [[], false, undefined]
+  ;[stood, accepts, isDown, hold] = [[], false, false, undefined]
   folder = mkdtempSync(join(tmpdir(), 'selvedge-retries-'))
   site = await startGatewayInside(folder)
   broker = createServer((incoming, response) => void answer(incoming, response))
   async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '' } = incoming
     const body = await text(incoming)
-    if (method === 'GET' && url.includes('/entities?')) response.end('[]')
+    if (isDown) response.writeHead(503).end()
+    else if (method === 'GET' && url.includes('/entities?')) response.end('[]')
     else if (!url.includes('/upsert')) response.writeHead(404).end()
     else if (accepts) take(body, response)
     else response.writeHead(400, { 'content-type': 'application/json' }).end('{"title":"not now"}')
@@ -152,4 +154,28 @@ it('a retry is not waited for while nothing gets through', async () => {
   const answer = await retry
   expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('sends nothing now')])
   expect(await queued()).toEqual([refused])
+})
+
+it('a retry that was given up tells nothing later', async () => {
+  setLimit('uplinkBehindMs', 300)
+  const refused = await refusedFirst()
+  accepts = true
+  const held = new Promise<() => void>((resolve) => (hold = resolve))
+  await observe(2)
+  const stand = await held
+  await observe(3)
+  const retry = site.send('POST', `/selvedge/v1/queue/${refused}/retry`, undefined)
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  isDown = true
+  stand()
+  expect((await retry).status).toBe(502)
+  await send('DELETE', `${v1}/entities/${tank}`)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  isDown = false
+  await vi.waitFor(async () => {
+    expect((await site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
+  }, withinMs)
+  await send('POST', `${v1}/entities`, { id: 'urn:tank:2', type: 'Tank', ...level(9) })
+  await vi.waitFor(() => expect(stood.at(-1)).toBe(9), withinMs)
+  expect(stood).toEqual([2, 9])
 })
