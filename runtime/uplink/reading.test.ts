@@ -4,8 +4,9 @@ import type { FollowedChange } from '#broker/following.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
+import type { TombstoneRow } from '#store/entities.ts'
 import { createPlacing } from './placing.ts'
-import { stepsOf } from './reading.ts'
+import { leavesOf, stepsOf } from './reading.ts'
 import { selectionOf } from './selection.ts'
 
 const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
@@ -34,4 +35,19 @@ it('what was not observed is told as written when its batch began', () => {
       attributes: new Map([['label', [{ ...label, modifiedAt: msToDateTime(100) }]]]),
     },
   ])
+})
+
+it('what was told of none of its lives goes with all that it had in any of them', () => {
+  const grave = (n: number, attributes: object): TombstoneRow => ({
+    ...{ n, rid: n, id: 'urn:a', at: n * 1000, heard: null, created: null },
+    doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),
+  })
+  const value = { type: 'Property', value: 1 }
+  const graves = [grave(1, { v: value, w: value }), grave(2, { x: [{ ...value, datasetId: 'urn:d' }] })]
+  const ports = {
+    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => undefined },
+    ...{ gravesAfter: () => graves, droppedOf: () => [], isFromThere: () => false },
+  }
+  const steps = leavesOf({ entity: { id: 'urn:a', type: 'A' }, told: new Map(), lost: [] }, ports)
+  expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])
 })
