@@ -1,8 +1,11 @@
 /**
- * How tests run: six projects, told apart by place. Real files, sockets and processes, so every test file has a
- * process of its own (forks), three at a time, since many wait more than they work. Nothing is aliased or mocked
- * here: `#room/...` comes from the `imports` of package.json, as it does when the product runs.
+ * How tests run: six projects, told apart by place. Real files, sockets and processes, so four at a time (forks), since
+ * many wait more than they work. The files of a project share these processes: one for each file would spend a fifth
+ * of all on loading what the one before had loaded. Ceilings that a file lowers are what they were for the next
+ * (test/kit/shared-process.ts). Nothing is aliased or mocked here: `#room/...` comes from the `imports` of package.json, as
+ * it does when the product runs.
  */
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { summaryReporter } from './test/kit/summary-reporter.ts'
 
@@ -12,6 +15,9 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
       ' or `node_modules/.bin/node node_modules/vitest/vitest.mjs run PATH`.',
   )
 }
+
+// Each gateway within a test has threads that load sources of their own: what was stripped and compiled once is kept.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/tests')
 
 const project = (name: string, include: string[], testTimeout: number) => ({
   extends: true as const,
@@ -25,7 +31,9 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['node', 'module-sync'] } },
   test: {
     pool: 'forks',
-    maxWorkers: 3,
+    maxWorkers: 4,
+    isolate: false,
+    setupFiles: ['test/kit/shared-process.ts'],
     reporters: ['default', summaryReporter()],
     coverage: { provider: 'v8', include: ['runtime/**/*.ts', 'firmware-bridges/**/*.ts', 'plugins/**/*.ts'] },
     projects: [
