@@ -71,6 +71,13 @@ describe('selvedge run', () => {
     expect(lines.at(-1)).toMatchObject({ event: 'gateway.stopped' })
   })
 
+  it('runs the sources as they are, too, where there is no bundle of them', async () => {
+    const main = join(import.meta.dirname, '../../runtime/main.ts')
+    const gateway = await start({ program: [process.execPath, main] })
+    expect((await fetch(`${gateway.httpUrl}/health/ready`)).status).toBe(200)
+    expect(await gateway.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+  })
+
   it('ends by SIGINT as well, and starts again after SIGKILL', async () => {
     const first = await start()
     expect(await first.kill()).toEqual({ code: null, signal: 'SIGKILL' })
