@@ -46,7 +46,7 @@ describe('the budget of an uplink', () => {
     ;[site, centre] = await Promise.all([
       startGatewayProcess({
         dataFolder: join(folder, 'site'),
-        env: { SELVEDGE_LIMITS: 'uplinkBudgetMs=2000' },
+        env: { SELVEDGE_LIMITS: 'uplinkBudgetMs=2000,uplinkMeasureMs=500' },
       }),
       startCentre(),
     ])
@@ -95,25 +95,32 @@ describe('the budget of an uplink', () => {
     expect(offline.code).toBe(1)
     // What waits is weighed now and then; then what is too much is decided on and told, though nothing can be sent.
     await vi.waitFor(
-      () => expect(site.logLines().map(({ event }) => event)).toContain('uplink.over-budget'),
+      async () => {
+        expect(site.logLines().map(({ event }) => event)).toContain('uplink.over-budget')
+        const [bounded] = (await here().get('/selvedge/v1/uplinks')).json() as {
+          waitingObservations: number
+          toBeLetGo: number
+        }[]
+        expect(bounded!.waitingObservations).toBeLessThanOrEqual(60)
+        expect(bounded!.waitingObservations + bounded!.toBeLetGo).toBeGreaterThanOrEqual(count + 10)
+      },
       { timeout: 60_000, interval: 500 },
     )
-    const [bounded] = (await here().get('/selvedge/v1/uplinks')).json() as {
-      waitingObservations: number
-      toBeLetGo: number
-    }[]
-    expect(bounded!.waitingObservations).toBeLessThanOrEqual(60)
-    expect(bounded!.waitingObservations + bounded!.toBeLetGo).toBeGreaterThanOrEqual(count + 10)
     expect((await runSelvedge(['uplink', 'status', '--url', site.httpUrl])).stdout).toMatch(/Over budget/)
 
     centre = await startCentre(httpPort)
-    const gap = await vi.waitFor(async () => {
-      const gaps = (await there().get(`${entities}?type=HistoryGap&options=keyValues`)).json() as GapView[]
-      expect(gaps).toHaveLength(1)
-      return gaps[0]!
+    // A busy machine weighs while all this is still written, and again after it: then there are two.
+    const gaps = await vi.waitFor(async () => {
+      expect((await here().get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
+      const told = (await there().get(`${entities}?type=HistoryGap&options=keyValues`)).json() as GapView[]
+      expect(told.length).toBeGreaterThan(0)
+      return told
     }, withinMs)
-    expect(gap).toMatchObject({ gapOf: 'urn:T:1', gapAttribute: 'level' })
-    expect(['thinned', 'budget']).toContain(gap.reason)
+    for (const gap of gaps) {
+      expect(gap).toMatchObject({ gapOf: 'urn:T:1', gapAttribute: 'level' })
+      expect(['thinned', 'budget']).toContain(gap.reason)
+    }
+    const lost = gaps.reduce((sum, gap) => sum + gap.lost, 0)
 
     const path = '/ngsi-ld/v1/temporal/entities/urn:T:1?options=temporalValues'
     const { level, door } = (await there().get(path)).json() as Record<
@@ -122,8 +129,8 @@ describe('the budget of an uplink', () => {
     >
     // The newest went as the current value, before the rest; it is not lost, though its span counts it.
     const missing = count + 1 - level.values.length
-    expect(gap.lost).toBeGreaterThanOrEqual(missing)
-    expect(gap.lost).toBeLessThanOrEqual(missing + 1)
+    expect(lost).toBeGreaterThanOrEqual(missing)
+    expect(lost).toBeLessThanOrEqual(missing + 1)
     expect(missing).toBeGreaterThan(20)
     expect(door.values).toHaveLength(11)
     const { level: now } = (await there().get(`${entities}/urn:T:1?options=keyValues`)).json() as {
@@ -177,8 +184,8 @@ describe('the budget of an uplink', () => {
       await vi.waitFor(async () => expect((await status()).state).toBe('offline'), withinMs)
       for (let i = 1; i <= count; i++)
         await send('PATCH', `${entities}/urn:Other:1/attrs`, { load: observed(i, i) })
-      // What waits is weighed every two seconds, and told as it was ten seconds ago at most.
-      await new Promise((resolve) => setTimeout(resolve, 13_000))
+      // What waits is weighed every two seconds, and told as it was half a second ago at most.
+      await new Promise((resolve) => setTimeout(resolve, 5000))
       const { waitingObservations, toBeLetGo, roomSeconds } = await status()
       expect(site.logLines().map(({ event }) => event)).not.toContain('uplink.over-budget')
       expect(toBeLetGo).toBe(0)
