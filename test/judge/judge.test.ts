@@ -9,7 +9,7 @@ import { runTrial } from './trial.ts'
 const fresh = Date.now() % 1_000_000
 const budget = 1000 + (fresh % 3000)
 const seeds = [
-  ...keptSeeds.map(({ seed }) => ({ seed, budget: 0 })),
+  ...keptSeeds.map(({ seed, budget = 0 }) => ({ seed, budget })),
   { seed: fresh, budget: 0 },
   { seed: fresh, budget, restoresHub: false },
 ]

@@ -4,6 +4,8 @@
  */
 export interface KeptSeed {
   readonly seed: number
+  /** Most observations that could wait for the hub when it failed; left out, any number. */
+  readonly budget?: number
   readonly found: string
 }
 
@@ -35,5 +37,25 @@ export const keptSeeds: readonly KeptSeed[] = [
     found:
       'a hub was restored while the clock of the gateway had jumped: the comparison told as current, and as history, what the' +
       ' live lane had still to tell, so values went back and stood twice',
+  },
+  {
+    seed: 8314,
+    found:
+      'an attribute that was dropped shortly before its entity was deleted stayed at the hub, and the entity with it',
+  },
+  {
+    seed: 319462,
+    found:
+      'what the live lane owed to the past was owed in the midst of a batch, so history passed what was still to be told as' +
+      ' current: values went back',
+  },
+  {
+    seed: 69994,
+    budget: 1817,
+    found: 'the same, while few observations may wait',
+  },
+  {
+    seed: 853334,
+    found: 'the same for devices: what they had published came before what was current',
   },
 ]
