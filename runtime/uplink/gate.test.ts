@@ -106,3 +106,18 @@ it.each([
     close()
   },
 )
+
+it('who was held up for longer than he may wait is told so, and goes when nothing is in the way', async () => {
+  const { gate, state, send, at, close } = gateAt(day + 6 * hour, 3000)
+  const ask = () => gate.peer('live').exchange({ ...request, heldMs: -1 })
+  expect(await ask()).toMatchObject({ status: 204 })
+  await send('live')
+  const bytes = state.day.bytes
+  const held = ask()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  at(day + 24 * hour)
+  expect(await held).toMatchObject({ isHeldUp: true })
+  expect(state.day.bytes).toBeLessThanOrEqual(bytes)
+  expect(await ask()).toMatchObject({ status: 204 })
+  close()
+})

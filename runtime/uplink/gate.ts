@@ -70,24 +70,31 @@ export function createGate(
     return hasRoom(lane, waiting[lane] ?? 1) ? undefined : 'bytes-per-day'
   }
 
-  /**
-   * Settles when the day has room for a request, which is counted then, or when the uplink is closed; with false where that took
-   * longer since a monotonic time (ms) than it may wait.
-   */
-  async function admitted(lane: Lane, request: PeerRequest, begunAt: number): Promise<boolean> {
-    const bytes = bytesOf(request)
-    if (!hasRoom(lane, bytes)) {
-      do {
-        waiting[lane] = bytes
-        await link().rest(limits.uplinkShutMs.value)
-      } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
-      waiting[lane] = undefined
+  /** Settles when the pace of a lane allows a request, or when the uplink is closed; with whether it had to wait. */
+  async function paced(lane: Lane): Promise<boolean> {
+    let waits = false
+    for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane)) {
+      waits = true
+      await link().rest(wait)
     }
-    if (clock.monotonic() - begunAt > (request.heldMs ?? Number.POSITIVE_INFINITY)) return false
+    return waits
+  }
+
+  /** The same when the day has room for so many bytes. */
+  async function admitted(lane: Lane, bytes: number): Promise<boolean> {
+    if (hasRoom(lane, bytes)) return false
+    do {
+      waiting[lane] = bytes
+      await link().rest(limits.uplinkShutMs.value)
+    } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
+    waiting[lane] = undefined
+    return true
+  }
+
+  function spend(lane: Lane, bytes: number): void {
     pace.spend(lane, 0, bytes)
     state.day.bytes += bytes
     state.day[lane] = (state.day[lane] ?? 0) + bytes
-    return true
   }
 
   const breadth = createBreadth(clock.monotonic)
@@ -104,13 +111,17 @@ export function createGate(
     shut,
     peer: (lane) => ({
       async exchange(request) {
+        const bytes = bytesOf(request)
         const begunAt = clock.monotonic()
-        for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane))
-          await link().rest(wait)
+        const isPaced = await paced(lane)
         if (lane === 'backfill') await breadth.enter()
         let tookMs: number | undefined
         try {
-          if (!(await admitted(lane, request, begunAt))) return heldUp
+          // Who was held up asks again, and it is his turn: where nothing was in the way he is never held up.
+          const waited = (await admitted(lane, bytes)) || isPaced
+          const { heldMs = Number.POSITIVE_INFINITY } = request
+          if (waited && clock.monotonic() - begunAt > heldMs) return heldUp
+          spend(lane, bytes)
           const sentAt = clock.monotonic()
           const answer = await exchange(request)
           if (!('failure' in answer)) tookMs = clock.monotonic() - sentAt
