@@ -31,7 +31,8 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
   let isCorked = false
   let isClosed = false
   let waiting = new Set<() => void>()
-  let sentBytes = 0
+  /** As they were at the last look; at the first one nothing is late. */
+  let sentBytes = -1
   let sentAt = 0
 
   function cork(): void {
