@@ -34,6 +34,8 @@ export default defineConfig({
     maxWorkers: 4,
     isolate: false,
     setupFiles: ['test/kit/shared-process.ts'],
+    // What is there at once on a quiet machine may take seconds on a busy one.
+    expect: { poll: { timeout: 4000 } },
     reporters: ['default', summaryReporter()],
     coverage: { provider: 'v8', include: ['runtime/**/*.ts', 'firmware-bridges/**/*.ts', 'plugins/**/*.ts'] },
     projects: [
