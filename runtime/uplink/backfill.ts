@@ -38,7 +38,7 @@ export async function fillSpan(
   ports: BackfillPorts,
 ): Promise<number | undefined> {
   const { following, reading, losses, settle, breathe } = ports
-  losses.begin()
+  losses.begin(span.from)
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
   const level = span.level ?? 'full'

@@ -6,36 +6,70 @@ import { createLink } from './link.ts'
 import { createPlacing } from './placing.ts'
 import { newState } from './state.ts'
 
-it('forgets what is not told yet when the other broker was restored', async () => {
+/** A centre that says something of how far it is, or nothing. */
+function comparingWith(tell: () => object | number | undefined, onForget: () => void) {
   const clock = { now: () => 5000, monotonic: () => performance.now() }
   const state = newState({ n: 7, at: 900 }, undefined)
-  let said: object = { position: 40 }
-  let forgot = 0
   const peer = {
     close: () => undefined,
-    exchange: ({ url }: { url: string }) =>
-      Promise.resolve({
-        ...{ status: 200, headers: {} },
-        text: JSON.stringify(url.endsWith('/info') ? { selvedge: '0' } : said),
-      }),
+    exchange({ url }: { url: string }) {
+      const said = url.endsWith('/info') ? { selvedge: '0' } : tell()
+      if (said === undefined)
+        return Promise.resolve({ failure: 'unreachable', reason: 'it is away' } as const)
+      const status = typeof said === 'number' ? said : 200
+      return Promise.resolve({ status, headers: {}, text: JSON.stringify(said) })
+    },
   }
   const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'here' }, clock)
   const link = createLink({
     ...{ clock, dice: () => 0, probe: () => Promise.resolve(true) },
     ...{ onChange: () => undefined, isShut: () => false },
   })
-  const look = (): Promise<boolean> =>
+  const open = () =>
     createComparing({
       ...{ id: 'up', state, link, clock, alias: 'here', centres: { live: centre, backfill: centre } },
-      losses: { forget: () => forgot++ },
+      losses: { forget: onForget },
       log: { warn: () => undefined },
       reading: { placing: createPlacing(undefined), selection: { types: undefined } },
-    } as unknown as ComparingPorts).look()
+    } as unknown as ComparingPorts)
+  return { open, state, close: link.close }
+}
+
+it('forgets what is not told yet when the other broker was restored', async () => {
+  let said: object = { position: 40 }
+  let forgot = 0
+  const { open, state, close } = comparingWith(
+    () => said,
+    () => forgot++,
+  )
+  const look = (): Promise<boolean> => open().look()
   expect(await look()).toBe(true)
   expect([state.centreAt, state.reconcile, forgot]).toEqual([40, undefined, 0])
   said = { position: 41, restoredAt: 4000 }
   expect(await look()).toBe(true)
   expect([state.centreAt, state.mayLackGaps, forgot]).toEqual([41, true, 1])
   expect(state.reconcile).toMatchObject({ reason: 'restored' })
-  link.close()
+  close()
+})
+
+it('is sure of what is there where it says so just then, or never does', async () => {
+  let said: object | number | undefined = { position: 40 }
+  let forgot = 0
+  const { open, close } = comparingWith(
+    () => said,
+    () => forgot++,
+  )
+  const comparing = open()
+  expect([await comparing.isSure(), forgot]).toEqual([true, 0])
+  for (const trouble of [undefined, 503, {}]) {
+    said = trouble
+    expect(await comparing.isSure()).toBe(false)
+  }
+  said = 404
+  expect(await comparing.isSure()).toBe(true)
+  // A look that is not due sees nothing of it.
+  said = { position: 41, restoredAt: 4000 }
+  expect([await comparing.look(), forgot]).toEqual([false, 0])
+  expect([await comparing.isSure(), forgot]).toEqual([true, 1])
+  close()
 })

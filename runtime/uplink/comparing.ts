@@ -26,6 +26,8 @@ export interface Comparing {
   portion(): Promise<boolean>
   /** Asks a gateway now and then, and after trouble, whether less is over there than was; one that is told for the first time, before that. Returns the same. */
   look(isFirst?: boolean): Promise<boolean>
+  /** Asks at once; false where it cannot be told now whether it holds what it did. */
+  isSure(): Promise<boolean>
 }
 
 export interface ComparingPorts
@@ -114,6 +116,37 @@ export function createComparing(ports: ComparingPorts): Comparing {
     else state.collisions = met
   }
 
+  /** Asks how far it is over there; silent is who tells nothing of the kind. */
+  async function ask(): Promise<'told' | 'silent' | 'away'> {
+    const { sent, past } = state.counts
+    lookedAt = clock.monotonic()
+    const isOurs = await centres.live.isSelvedge()
+    const answer = isOurs === true ? await centres.live.look(question) : undefined
+    const status = answer !== undefined && 'status' in answer ? answer.status : undefined
+    const isSilent = isOurs === false || (status !== undefined && telling.has(status))
+    // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
+    if (isSilent) sentBefore = sent + past
+    if (answer === undefined || 'failure' in answer) return isSilent ? 'silent' : 'away'
+    // A tenant that is made by what goes up holds nothing before.
+    if (saysNoTenant(answer)) state.centreAt ??= 0
+    const told = status === 200 ? parsedJson(answer.text) : undefined
+    if (!isObject(told) || typeof told['position'] !== 'number') return isSilent ? 'silent' : 'away'
+    const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
+    sentBefore = sent + past
+    // Others may have written more to it since then than it lost.
+    const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
+    if (isRestored || position < (state.centreAt ?? 0)) {
+      log.warn('uplink.centre-restored', { uplink: id })
+      beginRestored()
+    }
+    // What was told before it first said so may have gone with an older copy.
+    if (state.centreAt === undefined && sent + past > 0) beginRestored()
+    state.centreAt = position
+    meet(metIn(told['collisions'], ports.alias))
+    state.centreRestoredAt = restoredAt
+    return 'told'
+  }
+
   return Object.freeze({
     begin,
     cancel() {
@@ -141,39 +174,15 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const since = link.trouble('live')?.since
       const isBack = troubleSince !== undefined && since === undefined
       troubleSince = since
-      const now = clock.monotonic()
       const { sent, past } = state.counts
       const hasSent = sent + past !== sentBefore
-      const isTime = now - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
+      const isTime =
+        clock.monotonic() - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
       const isDue = since === undefined && (isTime || isBack)
       if (isFirst ? state.centreAt !== undefined : !isDue) return false
-      lookedAt = now
-      const isOurs = await centres.live.isSelvedge()
-      const answer = isOurs === true ? await centres.live.look(question) : undefined
-      const status = answer !== undefined && 'status' in answer ? answer.status : undefined
-      // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
-      if (isOurs === false || (status !== undefined && telling.has(status))) sentBefore = sent + past
-      if (answer === undefined || 'failure' in answer) return false
-      // A tenant that is made by what goes up holds nothing before.
-      if (saysNoTenant(answer)) state.centreAt ??= 0
-      if (status !== 200) return false
-      const told = parsedJson(answer.text)
-      if (!isObject(told) || typeof told['position'] !== 'number') return false
-      const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
-      sentBefore = sent + past
-      // Others may have written more to it since then than it lost.
-      const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
-      if (isRestored || position < (state.centreAt ?? 0)) {
-        log.warn('uplink.centre-restored', { uplink: id })
-        beginRestored()
-      }
-      // What was told before it first said so may have gone with an older copy.
-      if (state.centreAt === undefined && sent + past > 0) beginRestored()
-      state.centreAt = position
-      meet(metIn(told['collisions'], ports.alias))
-      state.centreRestoredAt = restoredAt
-      return true
+      return (await ask()) === 'told'
     },
+    isSure: async () => (await ask()) !== 'away',
   } satisfies Comparing)
 }
 

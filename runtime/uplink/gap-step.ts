@@ -20,6 +20,8 @@ export const gapPrefix = (alias: string, uplink: string): string =>
 export interface GapPage {
   readonly steps: readonly Step[]
   told(): void
+  /** Whether they are still so; left out, they always are. */
+  isStill?(): boolean
 }
 
 interface Gap {
@@ -30,7 +32,8 @@ interface Gap {
   readonly reason: string
   /** Some of these may have gone up before they were removed here. */
   readonly atMost?: boolean
-  /** Commit time (ms) before which all of it was written, where that is known: what is written later is none of it. */
+  /** Commit times (ms) from and before which all of it was written, where they are known: what was written else is none of it. */
+  readonly writtenFrom?: number | undefined
   readonly writtenBefore?: number | undefined
 }
 
@@ -48,7 +51,7 @@ export function gapStep(
     alias: string
     placing: Placing
   },
-  { from, to, count, reason, atMost, writtenBefore }: Gap,
+  { from, to, count, reason, atMost, writtenFrom, writtenBefore }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
   const scope = placing.scope(undefined, false)
@@ -60,6 +63,7 @@ export function gapStep(
     gapFrom: time(from),
     gapTo: time(to),
     ...(count === undefined ? {} : { [atMost === true ? 'lostAtMost' : 'lost']: property(count) }),
+    ...(writtenFrom === undefined ? {} : { writtenFrom: time(writtenFrom) }),
     ...(writtenBefore === undefined ? {} : { writtenBefore: time(writtenBefore) }),
     reason: property(reason),
     gateway: property(alias),

@@ -25,7 +25,8 @@ interface Stretch {
   readonly key: string
   readonly from: number
   readonly to: number
-  /** What was written later was not let go, though it was observed between these; times of devices may be anything. */
+  /** What was not written between these (ms) was not let go, though it was observed between those; times of devices may be anything. */
+  readonly writtenFrom: number
   readonly writtenBefore: number
 }
 
@@ -55,7 +56,10 @@ export async function letGoOf(
     // Few of all cuts concern a day, and each of its values is looked up.
     const some = (byKey.get(key) ?? []).filter(({ from, to }) => from < span.to && to >= span.from)
     return (at, writtenAt) =>
-      some.some(({ from, to, writtenBefore }) => from <= at && at <= to && writtenAt < writtenBefore)
+      some.some(
+        ({ from, to, writtenFrom, writtenBefore }) =>
+          from <= at && at <= to && writtenFrom <= writtenAt && writtenAt < writtenBefore,
+      )
   }
 }
 
@@ -65,10 +69,11 @@ function stretchesOf(gap: Entity): readonly Stretch[] {
     return isObject(value) ? value['@value'] : value
   }
   const [name, dataset = ''] = [told('gapAttribute'), told('gapDataset')]
-  const [from, to, writtenBefore = Number.POSITIVE_INFINITY] = ['gapFrom', 'gapTo', 'writtenBefore'].map(
-    (time) => dateTimeToMs(String(told(time))),
-  )
+  const time = (member: string): number | undefined => dateTimeToMs(String(told(member)))
+  const [from, to] = [time('gapFrom'), time('gapTo')]
+  const writtenFrom = time('writtenFrom') ?? Number.NEGATIVE_INFINITY
+  const writtenBefore = time('writtenBefore') ?? Number.POSITIVE_INFINITY
   const isOne = typeof name === 'string' && typeof dataset === 'string' && reasons.has(told('reason'))
   if (!isOne || from === undefined || to === undefined) return []
-  return [{ key: keyOf(name, dataset), from, to, writtenBefore }]
+  return [{ key: keyOf(name, dataset), from, to, writtenFrom, writtenBefore }]
 }

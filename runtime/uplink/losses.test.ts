@@ -28,7 +28,7 @@ describe('losses that are still to be told', () => {
     return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, placing })
   }
   const lose = (losses: ReturnType<typeof open>, streams: readonly number[]): void => {
-    losses.begin()
+    losses.begin(0)
     for (const s of streams) losses.keep({ ...values, s }, places, 'bare')
     losses.end(1)
   }
@@ -71,7 +71,7 @@ describe('losses that are still to be told', () => {
     const losses = open()
     lose(losses, [1])
     losses.changes().kept()
-    losses.begin()
+    losses.begin(0)
     losses.keep({ ...values, s: 2 }, places, 'bare')
     losses.forget()
     losses.keep({ ...values, s: 3 }, places, 'bare')
@@ -79,6 +79,18 @@ describe('losses that are still to be told', () => {
     expect(losses.changes().rows).toEqual([['1 budget', undefined]])
     lose(losses, [4])
     expect(toldBy(losses)).toEqual({ 'urn:T:4': 100 })
+  })
+
+  it('are still so until they are forgotten', () => {
+    const losses = open()
+    lose(losses, [1])
+    const [page] = losses.gaps({ began: 0, to: 1, unnamed: {} })
+    expect(page?.isStill?.()).toBe(true)
+    losses.forget()
+    expect(page?.isStill?.()).toBe(false)
+    lose(losses, [2])
+    const [next] = losses.gaps({ began: 0, to: 1, unnamed: {} })
+    expect([page?.isStill?.(), next?.isStill?.()]).toEqual([false, true])
   })
 
   it('go on where they were on disk, but not to another broker', () => {

@@ -28,7 +28,8 @@ export interface LossesPorts extends EvictedPorts {
 export interface Losses {
   /** Which of some places of a stream's part go up, in a slice that begins anew. */
   keep(part: Timed & Pick<CommittedPart, 's'>, places: readonly number[], level: Level): readonly number[]
-  begin(): void
+  /** A slice begins with what was written at a commit time (ms). */
+  begin(writtenFrom: number): void
   /** What is thinned goes up in slices that are long beside its periods. */
   leastSliceMs(level: Level): number
   /** The slice up to a commit time (ms) has gone up: what it lost is to be put on disk with the position behind it. */
@@ -58,6 +59,9 @@ export function createLosses(
   const changed = new Set(ports.isAnew ? ports.before.keys() : [])
   /** Of the slice that goes up; undefined when it is not to be told. */
   let open: Map<number, Loss> | undefined
+  let writtenFrom = 0
+  /** How often all was forgotten. */
+  let forgotten = 0
 
   function add(s: number, loss: Loss): void {
     const named = `${s} ${loss.reason}`
@@ -80,8 +84,10 @@ export function createLosses(
         const id = `${rule.prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
         return gapStep(id, { id: stream?.id, stream, alias, placing }, loss)
       })
+      const before = forgotten
       yield {
         steps,
+        isStill: () => forgotten === before,
         told() {
           for (const [of] of some) {
             losses.delete(of)
@@ -94,8 +100,9 @@ export function createLosses(
 
   return Object.freeze({
     close,
-    begin() {
+    begin(from) {
       open = new Map()
+      writtenFrom = from
     },
     leastSliceMs: (level) => (level === 'full' ? 0 : 10 * thinMs),
     keep(part, places, level) {
@@ -106,7 +113,7 @@ export function createLosses(
     },
     end(writtenBefore) {
       for (const [s, lost] of open ?? []) {
-        add(s, { ...lost, writtenBefore })
+        add(s, { ...lost, writtenFrom, writtenBefore })
         state.counts.evicted += lost.count
       }
       open = undefined
@@ -118,6 +125,7 @@ export function createLosses(
       }
       losses.clear()
       open = undefined
+      forgotten++
     },
     *gaps(telling) {
       yield* ownGaps(telling)
@@ -144,5 +152,6 @@ const sumOf = (one: Loss, other: Loss): Loss => ({
   to: Math.max(one.to, other.to),
   count: one.count + other.count,
   reason: one.reason,
+  writtenFrom: Math.min(one.writtenFrom ?? 0, other.writtenFrom ?? 0),
   writtenBefore: Math.max(one.writtenBefore ?? 0, other.writtenBefore ?? 0),
 })

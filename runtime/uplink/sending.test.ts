@@ -141,3 +141,16 @@ it('is not current any more where it went while it waited for its turn', async (
   expect([state.counts.refused, link.trouble('live')]).toEqual([0, undefined])
   link.close()
 })
+
+it('sends nothing that is not so any more, and waits until that is known', async () => {
+  const { sending, puts, let: letGo, link } = sendingTo(204)
+  letGo()
+  const layer = { kind: 'put', heard: undefined, steps: [steps[1]!] } as const
+  const known: (boolean | undefined)[] = [undefined, false, true]
+  const isStill = () => Promise.resolve(known.shift())
+  expect(await sending.deliver('backfill', layer, isStill)).toBe(true)
+  expect([puts(), known]).toEqual([0, [true]])
+  expect(await sending.deliver('backfill', layer, isStill)).toBe(true)
+  expect(puts()).toBe(1)
+  link.close()
+})

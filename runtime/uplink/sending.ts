@@ -9,7 +9,7 @@ import { type Centre, partsOf } from './centre.ts'
 import type { Gate } from './gate.ts'
 import { withoutGone } from './late.ts'
 import type { Link } from './link.ts'
-import type { Outcome, Refusal } from './outcome.ts'
+import { later, type Outcome, type Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
 import type { PlacingPorts } from './reading.ts'
@@ -34,8 +34,11 @@ export interface SendingPorts {
 }
 
 export interface Sending {
-  /** Sends until it was taken. False when the uplink was closed meanwhile. */
-  deliver(lane: Lane, layer: Layer): Promise<boolean>
+  /**
+   * Sends until it was taken. False when the uplink was closed meanwhile. `isStill` is asked before each try, where it is not so for
+   * ever: where it is not any more nothing is sent; undefined where that cannot be told now.
+   */
+  deliver(lane: Lane, layer: Layer, isStill?: () => Promise<boolean | undefined>): Promise<boolean>
   /** The same of steps by the live lane. `dated` are the commit times of all of them, where they are changes of the log. */
   deliverAll(steps: readonly Step[], dated?: Span): Promise<boolean>
   /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
@@ -46,6 +49,12 @@ export interface Sending {
 interface Late {
   readonly readAt: number
   take(layers: readonly Layer[]): void
+}
+
+/** What is looked at before each try. */
+interface Cares {
+  readonly late?: Late
+  readonly isStill?: (() => Promise<boolean | undefined>) | undefined
 }
 
 export function createSending(ports: SendingPorts): Sending {
@@ -86,9 +95,15 @@ export function createSending(ports: SendingPorts): Sending {
   }
 
   /** `late` takes the layers that are to be sent instead of one that was read long ago. */
-  async function deliver(lane: Lane, layer: Layer, late?: Late): Promise<boolean> {
+  async function deliver(lane: Lane, layer: Layer, { late, isStill }: Cares): Promise<boolean> {
     while (await link.ready(lane)) {
       await meet()
+      const is = isStill === undefined || (await isStill())
+      if (is === false) return true
+      if (is === undefined) {
+        if (!link.isClosed()) failed(lane, later('it does not say how far it is'))
+        continue
+      }
       const others = late === undefined ? undefined : await insteadOf(layer, late)
       if (others !== undefined) {
         late!.take(others)
@@ -127,7 +142,7 @@ export function createSending(ports: SendingPorts): Sending {
   }
 
   return Object.freeze({
-    deliver: (lane, layer) => deliver(lane, layer),
+    deliver: (lane, layer, isStill) => deliver(lane, layer, { isStill }),
     async deliverAll(steps, dated) {
       let owesPast = false
       const layers = layersOf(steps).flatMap(requestsOf)
@@ -140,7 +155,7 @@ export function createSending(ports: SendingPorts): Sending {
         const isTaken =
           layer.kind === 'past' && dated !== undefined
             ? await tryPast(layer)
-            : await deliver('live', layer, { readAt, take })
+            : await deliver('live', layer, { late: { readAt, take } })
         if (isTaken) continue
         if (dated === undefined || link.isClosed()) return false
         owesPast = true

@@ -10,7 +10,8 @@ export interface Loss {
   readonly to: number
   readonly count: number
   readonly reason: 'thinned' | 'budget'
-  /** Commit time (ms) before which all of it was written; left out in states that older versions kept. */
+  /** Commit times (ms) from and before which all of it was written; left out in states that older versions kept. */
+  readonly writtenFrom?: number
   readonly writtenBefore?: number
 }
 

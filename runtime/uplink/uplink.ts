@@ -260,8 +260,10 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     // By the end of the span gaps are known when they are told again: so it is on disk before the first of them is sent.
     await keep(true)
     let gaps = 0
-    for (const { steps, told } of losses.gaps(telling)) {
-      for (const layer of layersOf(steps)) if (!(await fill(layer))) return false
+    for (const { steps, told, isStill } of losses.gaps(telling)) {
+      // A gap says what did not go up, of what else is there: not of what went with an older copy that nobody noticed yet.
+      const still = isStill && (async () => ((await comparing.isSure()) ? isStill() : undefined))
+      for (const layer of layersOf(steps)) if (!(await deliver('backfill', layer, still))) return false
       told()
       isUnsaved = true
       gaps += steps.length
