@@ -85,7 +85,7 @@ describe('what the budget let go', () => {
     await begin()
     const past = '/ngsi-ld/v1/temporal/entities/urn:tank:1/attrs'
     const other = (value: number) => ({
-      ...{ type: 'Property', value, observedAt: `2026-01-01T00:00:30.${value / 1000}Z` },
+      ...{ type: 'Property', value, observedAt: `2026-01-01T00:01:40.${value / 1000}Z` },
     })
     await send('POST', past, { level: [other(4000)] })
     await vi.waitFor(async () => expect(await valuesThere()).toBe(2), withinMs)
