@@ -61,8 +61,8 @@ export const limits = underTrial({
   documentsCachedBytes: limit(
     8 * 1024 * 1024,
     'bytes',
-    'Documents read lately, per tenant',
-    'least recently used leaves',
+    'Documents read lately or often, per tenant',
+    'what was not read since, or searches meet least, leaves',
   ),
   rowsMetMax: limit(
     131_072,

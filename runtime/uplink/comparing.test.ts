@@ -61,12 +61,15 @@ it('is sure of what is there where it says so just then, or never does', async (
   )
   const comparing = open()
   expect([await comparing.isSure(), forgot]).toEqual([true, 0])
-  for (const trouble of [undefined, 503, {}]) {
+  for (const trouble of [undefined, 429, 503]) {
     said = trouble
     expect(await comparing.isSure()).toBe(false)
   }
-  said = 404
-  expect(await comparing.isSure()).toBe(true)
+  // Who answers, and never with that, is not waited for.
+  for (const other of [404, 400, 500, 302, {}]) {
+    said = other
+    expect(await comparing.isSure()).toBe(true)
+  }
   // A look that is not due sees nothing of it.
   said = { position: 41, restoredAt: 4000 }
   expect([await comparing.look(), forgot]).toEqual([false, 0])

@@ -116,7 +116,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
     else state.collisions = met
   }
 
-  /** Asks how far it is over there; silent is who tells nothing of the kind. */
+  /** Asks how far it is over there; silent is who tells nothing of the kind, away who may do so in a moment. */
   async function ask(): Promise<'told' | 'silent' | 'away'> {
     const { sent, past } = state.counts
     lookedAt = clock.monotonic()
@@ -124,13 +124,14 @@ export function createComparing(ports: ComparingPorts): Comparing {
     const answer = isOurs === true ? await centres.live.look(question) : undefined
     const status = answer !== undefined && 'status' in answer ? answer.status : undefined
     const isSilent = isOurs === false || (status !== undefined && telling.has(status))
+    const mute = isSilent || (status !== undefined && !passing.has(status)) ? 'silent' : 'away'
     // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
     if (isSilent) sentBefore = sent + past
-    if (answer === undefined || 'failure' in answer) return isSilent ? 'silent' : 'away'
+    if (answer === undefined || 'failure' in answer) return mute
     // A tenant that is made by what goes up holds nothing before.
     if (saysNoTenant(answer)) state.centreAt ??= 0
     const told = status === 200 ? parsedJson(answer.text) : undefined
-    if (!isObject(told) || typeof told['position'] !== 'number') return isSilent ? 'silent' : 'away'
+    if (!isObject(told) || typeof told['position'] !== 'number') return mute
     const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
     sentBefore = sent + past
     // Others may have written more to it since then than it lost.
@@ -185,6 +186,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
     isSure: async () => (await ask()) !== 'away',
   } satisfies Comparing)
 }
+
+/** Statuses of who is not ready to answer, as while a centre begins anew. */
+const passing: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 /** Statuses by which somebody tells that there is nothing of the kind. */
 const telling: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])

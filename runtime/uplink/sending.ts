@@ -35,8 +35,8 @@ export interface SendingPorts {
 
 export interface Sending {
   /**
-   * Sends until it was taken. False when the uplink was closed meanwhile. `isStill` is asked before each try, where it is not so for
-   * ever: where it is not any more nothing is sent; undefined where that cannot be told now.
+   * Sends until it was taken. False when the uplink was closed meanwhile. `isStill` is asked before each try of what may become
+   * untrue: with false nothing is sent, with undefined, where it cannot be told now, it is asked again later.
    */
   deliver(lane: Lane, layer: Layer, isStill?: () => Promise<boolean | undefined>): Promise<boolean>
   /** The same of steps by the live lane. `dated` are the commit times of all of them, where they are changes of the log. */
