@@ -25,11 +25,12 @@ export interface Removal {
 /** What others wrote of entities, which are told with an answer, since each of them, or what is to go of it, went here. */
 export type OthersOf = (
   there: ReadonlyMap<string, Entity>,
-  steps: readonly Went[],
+  steps: readonly Ending[],
   headers: IncomingHttpHeaders,
 ) => Promise<Theirs | (Outcome & { kind: 'later' })>
 
-type Went = Step & { readonly kind: 'drop' | 'remove' }
+/** A step by which something goes. */
+type Ending = Step & { readonly kind: 'drop' | 'remove' }
 
 export interface RemovalPorts {
   readonly ask: Ask
@@ -57,15 +58,15 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
 
   /** What is there of some entities, and what of that others wrote; or what becomes of the steps where that is not told. */
   async function lookUp(
-    steps: readonly Went[],
-    again: (steps: readonly Went[]) => Promise<Outcome>,
+    steps: readonly Ending[],
+    again: (steps: readonly Ending[]) => Promise<Outcome>,
   ): Promise<{ readonly there: ReadonlyMap<string, Entity>; readonly theirs: Theirs['by'] } | Outcome> {
     const answer = await present(steps)
     if (saysNoTenant(answer)) return done()
     if (isTooLarge(answer) && steps.length > 1) return inTurn(halvesOf(steps), again)
     if (isTooLarge(answer)) return done([{ step: steps[0]!, reason: answer.reason }])
     if (!('status' in answer) || answer.status >= 300)
-      return settle(steps, answer, (some) => again(some as readonly Went[]))
+      return settle(steps, answer, (some) => again(some as readonly Ending[]))
     const entities = parsedJson(answer.text)
     if (!areEntities(entities)) return later(`answered ${answer.status} without a list of entities`)
     const there = new Map(entities.map((one) => [one.id, one]))
@@ -131,6 +132,6 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
 }
 
 /** Of a part of what went, where that may be done again later. */
-const wentOf = ({ heard, at, seen }: Went) => ({ heard, at, seen })
+const wentOf = ({ heard, at, seen }: Ending) => ({ heard, at, seen })
 
-const isWent = (step: Step): step is Went => step.kind === 'drop' || step.kind === 'remove'
+const isWent = (step: Step): step is Ending => step.kind === 'drop' || step.kind === 'remove'
