@@ -75,7 +75,7 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
   }
 
   async function remove(steps: readonly Step[]): Promise<Outcome> {
-    const found = await lookUp(steps.filter(isWent), remove)
+    const found = await lookUp(steps.filter(isEnding), remove)
     if ('kind' in found) return found
     const whole: Step[] = []
     const parts: Step[] = []
@@ -134,4 +134,4 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
 /** Of a part of what went, where that may be done again later. */
 const wentOf = ({ heard, at, seen }: Ending) => ({ heard, at, seen })
 
-const isWent = (step: Step): step is Ending => step.kind === 'drop' || step.kind === 'remove'
+const isEnding = (step: Step): step is Ending => step.kind === 'drop' || step.kind === 'remove'
