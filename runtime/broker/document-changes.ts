@@ -5,8 +5,9 @@
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { AttributeChange } from '#ngsi-ld/entity-draft.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
+import type { StoredTimes } from '#store/attribute-times.ts'
 import type { Collisions } from './collisions.ts'
-import { type StoredTimes, timesKey, timesNow } from './view.ts'
+import { timesKey, timesNow } from './view.ts'
 
 /** The scopes after a change; null when it removed them, undefined when it left them alone. */
 export function scopeChange(before: Entity['scope'], after: Entity['scope']): Entity['scope'] | null {

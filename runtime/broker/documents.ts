@@ -11,6 +11,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
+import { type StoredTimes, timesIn, timesText } from '#store/attribute-times.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import { createDerivedRows } from './derived-rows.ts'
@@ -19,7 +20,7 @@ import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
 import type { Origin, SystemTimes } from './types.ts'
-import { layTimes, layValue, type StoredTimes, timesKey } from './view.ts'
+import { layTimes, layValue, timesKey } from './view.ts'
 
 /** An entity as a deciding work sees it. */
 export interface Draft {
@@ -85,7 +86,7 @@ export function createDocuments(ports: DocumentsPorts) {
       version: row.n,
       created: row.created,
       modified: row.modified,
-      times: JSON.parse(row.sys) as StoredTimes,
+      times: timesIn(row),
     })
   }
 
@@ -131,7 +132,8 @@ export function createDocuments(ports: DocumentsPorts) {
     }
     count++
     stage.undone(() => count--)
-    stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, JSON.stringify(times), doc)
+    const sys = timesText(stage.at, times)
+    stage.write('entity.insert', rid, entity.id, number, stage.at, stage.at, sys, doc)
     writeIndex(stage, rid, indexRows(entity), emptyRows)
     writeExpiry(stage, rid, undefined, entity)
     writeShape(stage, rid, { after: entity })
@@ -270,7 +272,7 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function writeRow(stage: Stage, draft: Draft, doc: string): void {
     const { rid, id, number, created, modified } = draft
-    const sys = JSON.stringify(draft.times)
+    const sys = timesText(created, draft.times)
     stage.write('entity.update', number, modified, sys, doc, rid)
     stage.published(() => entities.renew({ rid, id, n: number, created, modified, sys, doc }))
   }

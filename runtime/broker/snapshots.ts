@@ -16,6 +16,7 @@ import type { Problem } from '#ngsi-ld/problem.ts'
 import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
 import type { NotificationEndpoint } from '#ngsi-ld/subscription.ts'
 import type { TemporalEntity } from '#ngsi-ld/temporal-entity.ts'
+import { timesText } from '#store/attribute-times.ts'
 import type { Tenant } from './tenant.ts'
 import type { EntityView, TenantBroker } from './types.ts'
 
@@ -271,7 +272,8 @@ async function keepEntities(kept: Tenant, views: readonly EntityView[]): Promise
   )
   await kept.door.commit((stage) => {
     for (const { entity, times } of copies) {
-      stage.write('entity.times', times.created, times.modified, JSON.stringify(times.attributes), entity.id)
+      const { created, modified } = times
+      stage.write('entity.times', created, modified, timesText(created, times.attributes), entity.id)
     }
   })
 }

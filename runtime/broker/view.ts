@@ -5,13 +5,11 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import { type StoredTimes, timesIn } from '#store/attribute-times.ts'
 import type { EntityRow } from '#store/entities.ts'
 import { layText } from './laid-text.ts'
 import type { LiveEntity, LiveStream } from './live.ts'
 import type { EntityView, SystemTimes } from './types.ts'
-
-/** Attribute times as stored: [created, modified, through whom] per `name` or `name datasetId`. @see SystemTimes */
-export type StoredTimes = Record<string, [created: number, modified: number, heard?: string]>
 
 /** The times of something written now, through other brokers or not. */
 export const timesNow = (
@@ -81,7 +79,7 @@ export function layTimes(
 }
 
 function timesOf(row: EntityRow, newer: readonly LiveStream[]): SystemTimes {
-  const attributes = JSON.parse(row.sys) as StoredTimes
+  const attributes = timesIn(row)
   let modified = row.modified
   for (const stream of newer) {
     layTimes(attributes, stream, stream)

@@ -14,13 +14,16 @@ import { type Migration, migrations } from './schema.ts'
 export type Database = BetterSqlite3.Database
 export type Synchronous = 'FULL' | 'NORMAL' | 'OFF'
 
-/** How much of the page cache a connection may hold. */
-const cacheKib = { writer: 2048, reader: 8192 } as const
+/**
+ * Pages that a connection keeps: the upper levels of the trees. More of them are no help, because what is asked for often is
+ * kept as documents and columns, and the operating system holds the file; 8 MB made searches slower.
+ */
+const cacheKib = 2048
 
 /** A connection that only reads. The file must exist and have the current format. */
 export function openReader(file: string): Database {
   return open(file, { readonly: true }, (database) => {
-    database.pragma(`cache_size = -${cacheKib.reader}`)
+    database.pragma(`cache_size = -${cacheKib}`)
     database.pragma('query_only = 1')
   })
 }
@@ -49,7 +52,7 @@ export function openWriter(file: string, synchronous: Synchronous): Database {
     database.pragma('journal_mode = WAL')
     database.pragma(`synchronous = ${synchronous}`)
     database.pragma('wal_autocheckpoint = 0')
-    database.pragma(`cache_size = -${cacheKib.writer}`)
+    database.pragma(`cache_size = -${cacheKib}`)
     database.pragma('temp_store = MEMORY')
   })
 }

@@ -317,6 +317,13 @@ UPDATE uplink SET state = json_remove(state, '$.losses');
 ALTER TABLE gap ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
 `,
   },
+  {
+    version: 50,
+    title: 'times of attributes in groups, from the creation of their entity',
+    sql: `
+-- Rows are written so from now on; those that are there stay as they are until they change, and both are read.
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -5,6 +5,7 @@
 import BetterSqlite3 from 'better-sqlite3'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
+import { timesText } from '#store/attribute-times.ts'
 import { createEntities, entityWrites } from '#store/entities.ts'
 import { type IndexRows, indexRows } from '#store/entity-index.ts'
 import { migrations } from '#store/schema.ts'
@@ -53,7 +54,7 @@ export function createEntityTables() {
   }
 
   const create = (rid: number, entity: Entity, { created, modified, attributes }: QueryTimes): void => {
-    const sys = JSON.stringify(attributes)
+    const sys = timesText(created, attributes)
     write('entity.insert', rid, entity.id, rid, created, modified, sys, JSON.stringify(entity))
     reindex(rid, { add: indexRows(entity), remove: noRows })
   }

@@ -1,0 +1,45 @@
+/** Times of attributes survive their text, whatever they are; rows of earlier formats say what they said. */
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type StoredTimes, timesIn, timesText } from './attribute-times.ts'
+
+const time = fc.integer({ min: 0, max: 4_000_000_000_000 })
+const stamps = fc.oneof(
+  fc.tuple(time, time),
+  fc.tuple(time, time, fc.string()),
+  fc.constant<[number, number]>([7, 9]),
+) as fc.Arbitrary<StoredTimes[string]>
+const key = fc.string().filter((name) => name !== '__proto__')
+
+it('reads what it wrote', () => {
+  fc.assert(
+    fc.property(time, fc.dictionary(key, stamps, { noNullPrototype: true }), (created, times) => {
+      expect(timesIn({ created, sys: timesText(created, times) })).toEqual(times)
+    }),
+  )
+})
+
+it('says once what holds for several, and so little of a device', () => {
+  const created = 1_795_268_405_857
+  const times: StoredTimes = {
+    temperature: [created, created + 60_000],
+    humidity: [created, created + 60_000],
+    location: [created, created],
+    'name urn:d': [created + 5, created + 5, 'a 1.1 b'],
+  }
+  expect(timesText(created, times)).toBe(
+    '[[0,60000,["temperature","humidity"]],[0,0,["location"]],[5,5,["name urn:d"],"a 1.1 b"]]',
+  )
+})
+
+it('tells what came through no one from what came through somebody without a name', () => {
+  const times: StoredTimes = { a: [1, 1], b: [1, 1, ''] }
+  expect(timesIn({ created: 1, sys: timesText(1, times) })).toEqual(times)
+})
+
+it('reads rows of earlier formats', () => {
+  expect(timesIn({ created: 5, sys: '{"a":[5,7],"":[5,5,"1.1 b"]}' })).toEqual({
+    a: [5, 7],
+    '': [5, 5, '1.1 b'],
+  })
+})
