@@ -59,7 +59,7 @@ export const limits = underTrial({
   answersPerTurn: limit(16, 'answers', 'Keeps event-loop delay low after big commits', 'the next turn'),
   walPagesMax: limit(2000, 'pages', 'A larger WAL saves writes; 8 MB of disk', 'PASSIVE checkpoint'),
   documentsCachedBytes: limit(
-    12 * 1024 * 1024,
+    16 * 1024 * 1024,
     'bytes',
     'Documents read lately or often, per tenant',
     'what was not read since, or searches meet least, leaves',

@@ -1,6 +1,6 @@
 /**
  * Rows of entities read lately, within a bound of bytes. What is asked for by its id comes in, and a hand goes round for it: what
- * was not read since it last came by leaves. What searches meet comes in where they meet it more often than what would leave for
+ * was not read since it last came by leaves. What searches meet comes in where they meet it twice as often as what would leave for
  * it, so that the same rows stay while searches go over many more than there is room for (TinyLFU: Einziger et al., 2017).
  */
 import { limits } from '#base/limits.ts'
@@ -42,7 +42,7 @@ export function createRecentRows() {
   const hasRoom = (row: EntityRow, often: number): boolean => {
     while (bytes + bytesOf(row) > limits.documentsCachedBytes.value) {
       const entry = atHand() ?? atHand()
-      if (entry === undefined || meetings.of(entry.row.rid) >= often) return false
+      if (entry === undefined || advantage * meetings.of(entry.row.rid) >= often) return false
       forget(entry.row.id)
     }
     return true
@@ -105,6 +105,9 @@ function createMeetings(size: number) {
     },
   }
 }
+
+/** What comes in was met so many times as often as what leaves for it: rows that are met alike would only take turns. */
+const advantage = 2
 
 /** What a row holds in memory, about. */
 const bytesOf = (row: EntityRow): number => row.doc.length + row.sys.length + row.id.length + 200
