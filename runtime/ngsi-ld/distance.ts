@@ -29,23 +29,23 @@ export function distanceMeters(a: Position, b: Position): number {
 }
 
 /**
- * Whether a position on the globe is within `meters` of another one, for many of them: half the work of telling how far each is.
+ * The haversines of the angles between one position and others on the globe, to be compared with `haversineOf`: half the work of
+ * telling metres. NaN where that one is not on the globe.
  */
-export function withinMeters(
-  from: Position,
-  meters: number,
-): (longitude: number, latitude: number) => boolean {
-  const angle = meters / earthRadiusMeters
-  if (!isOnGlobe(from) || angle < 0) return () => false
-  if (angle >= Math.PI) return () => true
-  const most = Math.sin(angle / 2) ** 2
-  const [longitude0, latitude0] = [from[0]! * radians, from[1]! * radians]
+export function haversinesFrom(from: Position): (longitude: number, latitude: number) => number {
+  const [longitude0, latitude0] = isOnGlobe(from) ? [from[0]! * radians, from[1]! * radians] : [NaN, NaN]
   const cosine = Math.cos(latitude0)
   return (longitude, latitude) => {
     const latitudes = Math.sin((latitude * radians - latitude0) / 2)
     const longitudes = Math.sin((longitude * radians - longitude0) / 2)
-    return latitudes * latitudes + cosine * Math.cos(latitude * radians) * longitudes * longitudes <= most
+    return latitudes * latitudes + cosine * Math.cos(latitude * radians) * longitudes * longitudes
   }
+}
+
+/** The haversine of the angle of a distance: -1 below 0, infinite where nothing on the globe is farther. */
+export function haversineOf(meters: number): number {
+  const angle = meters / earthRadiusMeters
+  return angle < 0 ? -1 : angle >= Math.PI ? Infinity : Math.sin(angle / 2) ** 2
 }
 
 /** True within ±180 degrees of longitude and ±90 of latitude. */

@@ -5,7 +5,14 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { boxesWithin, distanceBounds, figureDistanceMeters, isOnGlobe, withinMeters } from './distance.ts'
+import {
+  boxesWithin,
+  distanceBounds,
+  figureDistanceMeters,
+  haversineOf,
+  haversinesFrom,
+  isOnGlobe,
+} from './distance.ts'
 import { type Entity, instancesOf } from './entity.ts'
 import {
   type Box,
@@ -195,10 +202,13 @@ export function compileNearTest(
 ): ((longitude: number, latitude: number) => boolean | undefined) | undefined {
   const [from] = figureOf(geometry)!.points
   if (!('maxDistance' in relation) || geometry.type !== 'Point' || from === undefined) return undefined
-  const isSurely = withinMeters(from, relation.maxDistance - blurMeters)
-  const isPerhaps = withinMeters(from, relation.maxDistance + blurMeters)
-  return (longitude, latitude) =>
-    isSurely(longitude, latitude) ? true : isPerhaps(longitude, latitude) ? undefined : false
+  const haversine = haversinesFrom(from)
+  const surely = haversineOf(relation.maxDistance - blurMeters)
+  const perhaps = haversineOf(relation.maxDistance + blurMeters)
+  return (longitude, latitude) => {
+    const away = haversine(longitude, latitude)
+    return away <= surely ? true : away <= perhaps ? undefined : false
+  }
 }
 
 function nearTest(relation: GeoRelation, [least, most]: readonly [number, number]): boolean | undefined {

@@ -82,17 +82,23 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
   const { pages, columns } = ports.entities
-  /** At most `most` rows of arms that tell the same columns, and some more of those in memory. */
-  const rowsOf = (alike: readonly Arm[], most: number): readonly ArmRow[] => {
-    const known = alike.map(({ rids, part }): readonly ArmRow[] | undefined =>
-      rids === undefined ? part && columns.rows(part, most) : rids.map((rid) => [rid]),
-    )
-    const asked = alike.filter((_, i) => known[i] === undefined)
-    const told = asked.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(asked, most))
-    return [...told, ...known.flatMap((rows = []) => rows)]
+  /** Calls with at most `most` rows of arms that tell the same columns, and some more of those in memory. Tells how often. */
+  const eachRow = (alike: readonly Arm[], most: number, take: (row: ArmRow) => void): number => {
+    let count = 0
+    const asked: Arm[] = []
+    for (const arm of alike) {
+      const known = arm.rids === undefined ? arm.part && columns.each(arm.part, most, take) : arm.rids.length
+      if (known === undefined) asked.push(arm)
+      else count += known
+      for (const rid of arm.rids ?? []) take([rid])
+    }
+    if (asked.length === 0) return count
+    const told = statements.rows<ArmRow>(armRowsStatement(asked, most))
+    for (const row of told) take(row)
+    return count + told.length
   }
 
-  /** The same without what they tell. */
+  /** The rids of the rows of one arm. */
   const ridsOfArm = (arm: Arm, most: number): readonly number[] =>
     arm.rids ??
     (arm.part && columns.rids(arm.part, most)) ??
@@ -120,7 +126,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
     },
     lookCloser(condition, most) {
-      const seen = lookAt({ rowsOf, ridsOfArm }, condition, most)
+      const seen = lookAt({ eachRow, ridsOfArm }, condition, most)
       return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
     },
   }
@@ -340,10 +346,10 @@ const noRids: ReadonlySet<number> = new Set()
 /** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
 function lookAt(
   {
-    rowsOf,
+    eachRow,
     ridsOfArm,
   }: {
-    readonly rowsOf: (alike: readonly Arm[], most: number) => readonly ArmRow[]
+    readonly eachRow: (alike: readonly Arm[], most: number, take: (row: ArmRow) => void) => number
     readonly ridsOfArm: (arm: Arm, most: number) => readonly number[]
   },
   { arms = [], look, armsExact: areExact }: Condition,
@@ -359,14 +365,12 @@ function lookAt(
   if (left < 0) return undefined
   const looked = arms.filter(({ isSure }) => isSure !== true)
   for (const alike of Map.groupBy(looked, ({ columns, rids }) => rids ?? columns).values()) {
-    const rows = rowsOf(alike, left + 1)
-    if (rows.length > left) return undefined
-    left -= rows.length
-    for (const row of rows) {
+    left -= eachRow(alike, left + 1, (row) => {
       const verdict = look(row)
       if (verdict === true) sure.push(row[0])
       else if (verdict === undefined) doubtful.push(row[0])
-    }
+    })
+    if (left < 0) return undefined
   }
   if (doubtful.length === 0) return { rids: ascending(sure), sure: noRids, armsExact: true }
   const known = new Set(sure)

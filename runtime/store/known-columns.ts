@@ -112,16 +112,27 @@ export function createKnownColumns(database: Database, settings = defaults) {
       }
     },
 
-    /** Rows of a part: rid and value, at most about `most`; undefined where the column is not in memory. */
-    rows({ column, ranges }: ColumnPart, most: number): readonly ColumnRow[] | undefined {
+    /**
+     * Calls with each row of a part, rid and value, at most about `most` times: with the same array, because there are hundreds.
+     * Tells how often; undefined where the column is not in memory.
+     */
+    each({ column, ranges }: ColumnPart, most: number, take: (row: ColumnRow) => void): number | undefined {
       const pairs = known(column)
       if (pairs === undefined) return undefined
-      const rows: ColumnRow[] = []
-      for (const range of ranges) pairs.each(range, (value, rid) => rows.push([rid, value]) < most)
-      return rows
+      const row: [rid: number, value: number] = [0, 0.5]
+      let count = 0
+      for (const range of ranges) {
+        pairs.each(range, (value, rid) => {
+          row[0] = rid
+          row[1] = value
+          take(row)
+          return ++count < most
+        })
+      }
+      return count
     },
 
-    /** The rids of these. */
+    /** The rids of a part, at most about `most`; undefined where the column is not in memory. */
     rids({ column, ranges }: ColumnPart, most: number): readonly number[] | undefined {
       const pairs = known(column)
       if (pairs === undefined) return undefined
