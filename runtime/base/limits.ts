@@ -61,8 +61,8 @@ export const limits = underTrial({
   documentsCachedBytes: limit(
     16 * 1024 * 1024,
     'bytes',
-    'Documents read lately or often, per tenant',
-    'what was not read since, or searches meet least, leaves',
+    'Documents read lately or often, of all tenants together: the heap takes 256 MB',
+    'where most is kept, what was not read since, or searches meet least, leaves',
   ),
   rowsMetMax: limit(
     131_072,

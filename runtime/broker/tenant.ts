@@ -1,6 +1,6 @@
 /**
  * One tenant: a database file, its live state, its door and its use-cases, wired in order. Tenants share the writer
- * thread and nothing else.
+ * thread, a budget of memory, and nothing else.
  */
 import { statSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
@@ -17,6 +17,7 @@ import { createHistory, type History } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
 import { createHistorySpans } from '#store/history-spans.ts'
 import { createPassedSubscriptions } from '#store/passed-subscriptions.ts'
+import type { RowBudget } from '#store/recent-rows.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained } from '#store/retention.ts'
 import { createRollUps } from '#store/roll-ups.ts'
@@ -65,6 +66,8 @@ export interface TenantPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** Of what all tenants keep of documents in memory. */
+  readonly rowBudget: RowBudget
   /** How much room there is on the disk; left out, always enough. */
   readonly room?: DiskRoom | undefined
   /** The database turned out to be damaged. */
@@ -213,6 +216,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       told.stop()
       await outside.close()
       await door.close()
+      entities.forgetAll()
       database.close()
       await writer.close(name)
     },
@@ -352,7 +356,7 @@ function streamName(
 }
 
 /** Brings the file to the current format, hands it to the writer, and opens it for reading. */
-async function openFile({ name, file, writer, log }: TenantPorts, settings: TenantSettings) {
+async function openFile({ name, file, writer, log, rowBudget }: TenantPorts, settings: TenantSettings) {
   const format = migrate(file)
   if (format.from !== format.to) log.info('store.migrated', { tenant: name, ...format })
   await writer.open(name, file, settings.synchronous)
@@ -361,7 +365,7 @@ async function openFile({ name, file, writer, log }: TenantPorts, settings: Tena
   return {
     database,
     records: createRecords(database),
-    entities: createEntities(database),
+    entities: createEntities(database, rowBudget),
     history: createHistory(database),
     edits: createHistoryEdits(database),
     retained: createRetained(database),

@@ -1,6 +1,7 @@
 /**
  * The tenants of this gateway: one database file each, found at start, made by the first create. The default tenant
- * has the empty name and is always there (GS CIM 009, 4.14). Nothing is shared between them but the writer thread.
+ * has the empty name and is always there (GS CIM 009, 4.14). They share nothing but the writer thread and
+ * the budget of what is kept of documents in memory.
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,13 +12,14 @@ import type { Metrics } from '#base/metrics.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { giveBackMemory } from '#store/free-memory.ts'
+import { createRowBudget } from '#store/recent-rows.ts'
 import type { Restored } from '#store/restore.ts'
 import type { Mending } from './mending.ts'
 import { openSnapshots } from './snapshots.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './types.ts'
 
-export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage'> {
+export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
   readonly dataFolder: string
   readonly mending: Mending
   /** A damaged database will be restored by the next start. */
@@ -36,13 +38,14 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   /** Tenants that stay closed, and why. */
   const refused = new Map<string, GatewayError>()
   const damaged = new Map<string, GatewayError>()
+  const rowBudget = createRowBudget()
   let isStarted = false
 
   async function open(name: string): Promise<Tenant> {
     if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
     ports.mending.mend(name, file)
-    const tenant = await openTenant({ ...ports, name, file, onDamage }, settings)
+    const tenant = await openTenant({ ...ports, rowBudget, name, file, onDamage }, settings)
     tenants.set(name, tenant)
     if (isStarted) tenant.outside.start()
     return tenant
@@ -99,7 +102,10 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   const snapshots = await openSnapshots({
     ...ports,
     open: (name, file) =>
-      openTenant({ ...ports, room: undefined, name, file, attach, onDamage: () => undefined }, settings),
+      openTenant(
+        { ...ports, rowBudget, room: undefined, name, file, attach, onDamage: () => undefined },
+        settings,
+      ),
   })
 
   /** @throws store.corrupt, store.failed, store.newer for a tenant that stays closed. */

@@ -7,14 +7,15 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { createEntities } from './entities.ts'
+import { createRowBudget } from './recent-rows.ts'
 
 afterEach(restoreLimits)
 
-function open() {
+function open(budget = createRowBudget()) {
   const tables = createEntityTables()
   const all = Array.from({ length: 6 }, (_, i): Entity => ({ id: `urn:e:${i}`, type: 'T' }))
   tables.fill(all)
-  const entities = createEntities(tables.database)
+  const entities = createEntities(tables.database, budget)
   /** What the tables hold and what is told from memory can be told apart. */
   const overwrite = (): void => {
     tables.database.exec("UPDATE entity SET doc = '{}'")
@@ -33,6 +34,46 @@ it('forgets beyond the ceiling, in the order of coming, but what was read since 
   overwrite()
   expect([0, 2, 3].map(isKnown)).toEqual([true, true, true])
   expect(isKnown(1)).toBe(false)
+})
+
+it('keeps as much of all tenants as of one: who keeps most gives way, and who closes leaves the room to others', () => {
+  const budget = createRowBudget()
+  const [one, other] = [open(budget), open(budget)]
+  const knownOf = ({ entities }: typeof one): readonly number[] =>
+    [1, 2, 3, 4, 5, 6].filter((rid) => entities.knownRows([rid]) !== undefined)
+  const { doc, sys, id } = one.entities.byId('urn:e:0')!
+  setLimit('documentsCachedBytes', 4 * (doc.length + sys.length + id.length + 200))
+  for (const i of [1, 2, 3]) one.entities.byId(`urn:e:${i}`)
+  expect(knownOf(one)).toHaveLength(4)
+  for (const i of [0, 1]) other.entities.byId(`urn:e:${i}`)
+  expect([knownOf(one).length, knownOf(other).length]).toEqual([2, 2])
+  one.entities.forgetAll()
+  for (const i of [0, 1, 2, 3, 4, 5]) other.entities.byId(`urn:e:${i}`)
+  expect([knownOf(one).length, knownOf(other).length]).toEqual([0, 4])
+})
+
+it('lets in what searches of one tenant meet oftener than those of another met what it keeps', () => {
+  const budget = createRowBudget()
+  const [one, other] = [open(budget).entities, open(budget).entities]
+  const { doc, sys, id } = one.byRids([1])[0]!
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  for (let i = 0; i < 3; i++) one.byRids([1])
+  for (let i = 0; i < 8; i++) other.byRids([1])
+  expect(other.knownRows([1])).toBeUndefined()
+  for (let i = 0; i < 4; i++) other.byRids([1])
+  expect([one.knownRows([1]), other.knownRows([1])?.length]).toEqual([undefined, 1])
+})
+
+it('counts two bytes for each character of a text with one beyond Latin-1', () => {
+  const { entities, tables } = open()
+  const entityOf = (i: number, value: string): Entity => ({
+    ...{ id: `urn:e:${i}`, type: 'T' },
+    note: { type: 'Property', value },
+  })
+  tables.fill([entityOf(1, `ü${'x'.repeat(1000)}`), entityOf(2, `日${'x'.repeat(1000)}`)])
+  setLimit('documentsCachedBytes', 2000)
+  const isKept = (i: number): boolean => entities.knownRows([entities.byId(`urn:e:${i}`)!.rid]) !== undefined
+  expect([isKept(1), isKept(2)]).toEqual([true, false])
 })
 
 it('renews what it knows and remembers nothing that nobody read', () => {

@@ -5,7 +5,7 @@
 import type { Database } from './database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
-import { createRecentRows } from './recent-rows.ts'
+import { createRecentRows, createRowBudget } from './recent-rows.ts'
 
 export const entityWrites = {
   'entity.insert':
@@ -57,8 +57,8 @@ export interface TombstoneRow {
 const none: ReadonlyMap<number, EntityRow> = new Map()
 const columns = 'rid, id, n, created, modified, sys, doc'
 
-/** Read access to entity documents. */
-export function createEntities(database: Database) {
+/** Read access to entity documents. @param budget that of all tenants, for what is kept in memory. */
+export function createEntities(database: Database, budget = createRowBudget()) {
   const byId = database
     .prepare<[string], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE id = ?`)
     .raw()
@@ -88,7 +88,7 @@ export function createEntities(database: Database) {
     .raw()
   let expiresFirst: number | undefined
   let lastPlaceKnown: number | undefined
-  const recent = createRecentRows()
+  const recent = createRecentRows(budget)
   return Object.freeze({
     byId(id: string): EntityRow | undefined {
       const known = recent.byId(id)
@@ -98,6 +98,8 @@ export function createEntities(database: Database) {
     },
     /** To be called for every entity that was deleted, once that is on disk. */
     forget: recent.forget,
+    /** To be called at the end: others have the room then. */
+    forgetAll: recent.forgetAll,
     /** To be called with every row that was written, once it is on disk: it takes the place of the one known. */
     renew: recent.renew,
     byRid(rid: number): EntityRow | undefined {
