@@ -67,7 +67,7 @@ export const limits = underTrial({
   rowsMetMax: limit(
     131_072,
     'entities',
-    'Entities of which is counted how often searches met them lately, by a byte, per tenant',
+    'Entities of which is counted how often searches met them lately, by a byte, of all tenants together',
     'others share their counts',
   ),
   knownPagesRidsMax: limit(

@@ -64,6 +64,18 @@ it('lets in what searches of one tenant meet oftener than those of another met w
   expect([one.knownRows([1]), other.knownRows([1])?.length]).toEqual([undefined, 1])
 })
 
+it('forgets how often a tenant met something that nobody searches any more, as others search', () => {
+  setLimit('rowsMetMax', 4)
+  const budget = createRowBudget()
+  const [one, other] = [open(budget).entities, open(budget).entities]
+  const { doc, sys, id } = one.byRids([1])[0]!
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  for (let i = 1; i < 35; i++) one.byRids([1])
+  expect(one.knownRows([1])).toHaveLength(1)
+  for (let i = 0; i < 100; i++) other.byRids([1])
+  expect([one.knownRows([1]), other.knownRows([1])?.length]).toEqual([undefined, 1])
+})
+
 it('counts two bytes for each character of a text with one beyond Latin-1', () => {
   const { entities, tables } = open()
   const entityOf = (i: number, value: string): Entity => ({

@@ -23,11 +23,21 @@ interface Holder {
   readonly yields: (often: number) => boolean
 }
 
-/** What the rows of all tenants take. */
+/** What the rows of all tenants take, and how often searches met them: of a tenant that is not searched any more less and less. */
 export function createRowBudget() {
   const holders = new Set<Holder>()
+  const meetings = createMeetings(limits.rowsMetMax.value)
+  let opened = 0
   let bytes = 0
   return Object.freeze({
+    /** For one more tenant: the same rids of two are counted apart as far as there is room. */
+    meetings() {
+      const first = opened++ * ridsApart
+      return {
+        of: (rid: number) => meetings.of(first + rid),
+        note: (rid: number) => meetings.note(first + rid),
+      }
+    },
     /** To be told of every change of what one holds. */
     note(holder: Holder, change: number): void {
       bytes += change
@@ -49,7 +59,7 @@ export type RowBudget = ReturnType<typeof createRowBudget>
 export function createRecentRows(budget: RowBudget) {
   const byId = new Map<string, Recent>()
   const byRid = new Map<number, Recent>()
-  const meetings = createMeetings(limits.rowsMetMax.value)
+  const meetings = budget.meetings()
   /** It stays where it is between two looks, because to find the first of a map costs a step for each that left before it. */
   let hand = byId.values()
   let bytes = 0
@@ -155,6 +165,9 @@ function createMeetings(size: number) {
     },
   }
 }
+
+/** Between the counts of one tenant and those of the next: a prime. */
+const ridsApart = 7919
 
 /** What comes in was met so many times as often as what leaves for it: rows that are met alike would only take turns. */
 const advantage = 2
