@@ -113,12 +113,13 @@ export function createKnownColumns(database: Database, settings = defaults) {
     },
 
     /**
-     * Calls with each row of a part, rid and value, at most about `most` times: with the same array, because there are hundreds.
-     * Tells how often; undefined where the column is not in memory.
+     * Calls with each row of a part, rid and value, at most about `most` times: always with the same array, which `take` must not
+     * keep. Tells how often; undefined where the column is not in memory.
      */
     each({ column, ranges }: ColumnPart, most: number, take: (row: ColumnRow) => void): number | undefined {
       const pairs = known(column)
       if (pairs === undefined) return undefined
+      // Begun with a fraction, it holds numbers as they are and not as objects.
       const row: [rid: number, value: number] = [0, 0.5]
       let count = 0
       for (const range of ranges) {

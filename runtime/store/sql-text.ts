@@ -35,7 +35,7 @@ export interface Arm {
 /** The rid and the columns of the arm. */
 export type ArmRow = readonly [rid: number, ...columns: readonly SqlValue[]]
 
-/** What a row says of its entity: it satisfies, this row is no reason that it would, or (undefined) it may. */
+/** What a row says of its entity: it satisfies, this row is no reason that it would, or (undefined) it may. The row is not kept. */
 export type Look = (row: ArmRow) => boolean | undefined
 
 /** Pieces side by side, in parentheses when they are several. */
