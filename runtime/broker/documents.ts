@@ -11,7 +11,7 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
-import { type StoredTimes, timesIn, timesText } from '#store/attribute-times.ts'
+import { type StoredTimes, storedTimes, timesText } from '#store/attribute-times.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import { createDerivedRows } from './derived-rows.ts'
@@ -86,7 +86,7 @@ export function createDocuments(ports: DocumentsPorts) {
       version: row.n,
       created: row.created,
       modified: row.modified,
-      times: timesIn(row),
+      times: storedTimes(row),
     })
   }
 

@@ -5,7 +5,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
-import { type StoredTimes, timesIn } from '#store/attribute-times.ts'
+import { type StoredTimes, storedTimes } from '#store/attribute-times.ts'
 import type { EntityRow } from '#store/entities.ts'
 import { layText } from './laid-text.ts'
 import type { LiveEntity, LiveStream } from './live.ts'
@@ -79,7 +79,7 @@ export function layTimes(
 }
 
 function timesOf(row: EntityRow, newer: readonly LiveStream[]): SystemTimes {
-  const attributes = timesIn(row)
+  const attributes = storedTimes(row)
   let modified = row.modified
   for (const stream of newer) {
     layTimes(attributes, stream, stream)

@@ -1,7 +1,7 @@
 /** Times of attributes survive their text, whatever they are; rows of earlier formats say what they said. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type StoredTimes, timesIn, timesText } from './attribute-times.ts'
+import { type StoredTimes, storedTimes, timesText } from './attribute-times.ts'
 
 const time = fc.integer({ min: Date.UTC(-1), max: 4_000_000_000_000 })
 const stamps = fc.oneof(
@@ -14,7 +14,7 @@ const key = fc.string().filter((name) => name !== '__proto__')
 it('reads what it wrote', () => {
   fc.assert(
     fc.property(time, fc.dictionary(key, stamps, { noNullPrototype: true }), (created, times) => {
-      expect(timesIn({ created, sys: timesText(created, times) })).toEqual(times)
+      expect(storedTimes({ created, sys: timesText(created, times) })).toEqual(times)
     }),
   )
 })
@@ -34,11 +34,11 @@ it('says once what holds for several, and so little of a device', () => {
 
 it('tells what came through no one from what came through somebody without a name', () => {
   const times: StoredTimes = { a: [1, 1], b: [1, 1, ''] }
-  expect(timesIn({ created: 1, sys: timesText(1, times) })).toEqual(times)
+  expect(storedTimes({ created: 1, sys: timesText(1, times) })).toEqual(times)
 })
 
 it('reads rows of earlier formats', () => {
-  expect(timesIn({ created: 5, sys: '{"a":[5,7],"":[5,5,"1.1 b"]}' })).toEqual({
+  expect(storedTimes({ created: 5, sys: '{"a":[5,7],"":[5,5,"1.1 b"]}' })).toEqual({
     a: [5, 7],
     '': [5, 5, '1.1 b'],
   })

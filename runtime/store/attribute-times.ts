@@ -29,7 +29,13 @@ export function timesText(created: number, times: Readonly<Record<string, Stamps
 }
 
 /** What a row says of its attributes, in an object of its own. Rows from before format 50 hold the object itself. */
-export function timesIn({ created, sys }: { readonly created: number; readonly sys: string }): StoredTimes {
+export function storedTimes({
+  created,
+  sys,
+}: {
+  readonly created: number
+  readonly sys: string
+}): StoredTimes {
   const stored = JSON.parse(sys) as readonly Group[] | StoredTimes
   if (!isGrouped(stored)) return stored
   const times: StoredTimes = {}

@@ -11,7 +11,7 @@ import { tooComplex } from '#ngsi-ld/problem.ts'
 import { needsTimes } from '#ngsi-ld/query.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
-import { timesIn } from './attribute-times.ts'
+import { storedTimes } from './attribute-times.ts'
 import type { Database } from './database.ts'
 import type { Entities, EntityRow } from './entities.ts'
 import { scalarKinds } from './entity-index.ts'
@@ -320,7 +320,7 @@ function storedEntity(row: EntityRow): JudgedEntity {
     times: () => ({
       created: row.created,
       modified: row.modified,
-      attributes: timesIn(row),
+      attributes: storedTimes(row),
     }),
   }
 }
