@@ -1,6 +1,6 @@
 /** How a database file is opened: what a commit promises, what a reader may do, and which files are refused. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
@@ -132,6 +132,16 @@ describe('a file', () => {
       to: 3,
     })
     expect(rows()).toEqual({ version: 3, rows: [{ x: 1, y: 8 }] })
+    expect(existsSync(`${file}.format-1`)).toBe(false)
+  })
+
+  it('that was brought forward keeps no copy either where the end came before that had gone', () => {
+    migrate(file, [...old, two])
+    copyFileSync(file, `${file}.format-1`)
+    copyFileSync(file, `${file}.format-1.kept`)
+    expect(migrate(file, [...old, two])).toEqual({ from: 2, to: 2 })
+    expect(existsSync(`${file}.format-1`)).toBe(false)
+    expect(existsSync(`${file}.format-1.kept`)).toBe(true)
   })
 
   it('of a newer format is refused and not touched', () => {

@@ -4,7 +4,8 @@
  * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
 
-import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
@@ -59,7 +60,8 @@ export function openWriter(file: string, synchronous: Synchronous): Database {
 
 /**
  * Brings a tenant's file to the current format, creating it when absent. An older file is copied first and the
- * copy is kept until all steps are through. Returns the versions before and after.
+ * copy is kept until all steps are through; what an earlier try left of copies goes then, too. Returns the versions before and
+ * after.
  * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database,
  * store.full and store.failed when it cannot be read or written.
  */
@@ -78,22 +80,31 @@ export function migrate(
     if (from > to) {
       throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${to}`)
     }
-    if (from === to) return { from, to }
+    if (from === to) {
+      removeCopies(file)
+      return { from, to }
+    }
     if (from === 0) throw new GatewayError('store.corrupt', `${file} holds nothing`, { file })
-    const copy = `${file}.format-${from}`
     database.pragma('wal_checkpoint(TRUNCATE)')
-    copyFileSync(file, copy)
+    copyFileSync(file, `${file}.format-${from}`)
     take(
       database,
       steps.filter(({ version }) => version > from),
     )
-    rmSync(copy, { force: true })
+    removeCopies(file)
     return { from, to }
   } catch (error) {
     throw storeError(file, error)
   } finally {
     database.close()
   }
+}
+
+function removeCopies(file: string): void {
+  const start = `${basename(file)}.format-`
+  for (const name of readdirSync(dirname(file)))
+    if (name.startsWith(start) && /^\d+$/.test(name.slice(start.length)))
+      rmSync(join(dirname(file), name), { force: true })
 }
 
 /** A new file gets its name when it is complete, so that one without content is always a damaged one. */
