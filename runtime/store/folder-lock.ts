@@ -8,6 +8,9 @@ import { dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 
+/** Locks that are held: a connection that nobody refers to is collected and closed, and its lock would be gone. */
+const held = new Set<BetterSqlite3.Database>()
+
 /**
  * Makes the folder if it is absent (mode 0700) and locks it. Returns how to release it.
  * @throws GatewayError store.locked when another process holds it, store.failed when the folder cannot be used.
@@ -19,8 +22,12 @@ export function lockFolder(folder: string): () => void {
     file = new BetterSqlite3(join(folder, 'lock'), { timeout: 0 })
     file.pragma('journal_mode = MEMORY')
     file.exec('BEGIN EXCLUSIVE')
-    const held = file
-    return () => held.close()
+    const lock = file
+    held.add(lock)
+    return () => {
+      held.delete(lock)
+      lock.close()
+    }
   } catch (error) {
     file?.close()
     const { code = '', message } = error as { code?: string; message: string }
