@@ -34,7 +34,7 @@ const cases: readonly Case[] = [
     goal: '75 % of the floor',
   },
   {
-    title: 'GET by id of 10,000 stations, more than are kept in memory',
+    title: 'GET by id of 10,000 stations',
     kind: 'get',
     connections: 32,
     spread: stations,
