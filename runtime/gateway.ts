@@ -42,7 +42,7 @@ import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
 import { openHost, type PluginHost } from '#host/open.ts'
-import { guard, guardDirect, share } from '#http/access.ts'
+import { createEntrance } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
@@ -288,18 +288,16 @@ async function openHttp(
 ): Promise<HttpServer | undefined> {
   const { port, tokenFile } = settings.http
   if (port === 'off') return undefined
-  let { fetch, direct } = app
-  if (!isLocal) {
-    const { token, created } = readOrCreateToken(tokenFile)
-    if (created) log.warn('access.token-created', { file: tokenFile })
-    fetch = guard(app.fetch, token, app.refuse, isOpen)
-    direct = guardDirect(app.direct, token)
-  }
-  const server = await createHttpServer(
-    { fetch: share(fetch, isShared), direct, refuse: app.refuse, closing: app.end, log },
+  const { token, created } = isLocal ? { created: false } : readOrCreateToken(tokenFile)
+  if (created) log.warn('access.token-created', { file: tokenFile })
+  const pages = { host: settings.host, ...settings.http }
+  return createHttpServer(
+    {
+      ...createEntrance(app, { token, pages, isOpen, isShared }),
+      ...{ refuse: app.refuse, closing: app.end, log },
+    },
     { host: settings.host, port },
   )
-  return server
 }
 
 async function openMqtt(

@@ -3,9 +3,7 @@
  * place, time and theme. Here the parts meet; what each does is in its own file.
  */
 import { createAdmission } from '#base/admission.ts'
-import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import { isForeign } from '#base/page-origins.ts'
 import { version } from '#base/version.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from './broker-routes.ts'
@@ -95,7 +93,6 @@ function start(host: IndexingHost): Running {
   const looking = setInterval(look, limits.indexLookMs.value).unref()
   return {
     async fetch(request, environment) {
-      refusePages(request, host.addresses())
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
     },
     list: routes.list,
@@ -108,13 +105,6 @@ function start(host: IndexingHost): Running {
       await own.close()
     },
   }
-}
-
-/** A browser sends what any page tells it to: pages of others neither register brokers nor empty the index. */
-function refusePages({ method, url, headers }: Request, addresses: readonly string[]): void {
-  if (method === 'GET' || method === 'HEAD' || !new URL(url).pathname.startsWith('/api/')) return
-  if (isForeign(headers, addresses))
-    throw new GatewayError('http.foreign-origin', `pages of ${headers.get('origin')} may not do this`)
 }
 
 /** The parts over the file. */

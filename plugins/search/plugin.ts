@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { GatewayError } from '#base/errors.ts'
-import { isForeign } from '#base/page-origins.ts'
 import { version } from '#base/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
 import { description } from './description.ts'
@@ -63,7 +62,6 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
           engine,
           page,
           settings,
-          addresses: host.addresses,
         })
         if (settings.cors) answer.headers.set('Access-Control-Allow-Origin', '*')
         return answer
@@ -103,23 +101,18 @@ interface Parts {
   readonly engine: () => Promise<Engine>
   readonly page: ReturnType<typeof createPage>
   readonly settings: SearchSettings
-  /** Where this is, as far as it is known. */
-  readonly addresses: () => readonly string[]
 }
 
 async function route(
   request: Request,
   environment: RouteEnvironment,
-  { engine, page, settings, addresses }: Parts,
+  { engine, page, settings }: Parts,
 ): Promise<Response> {
   const { method, url } = request
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const path = url.slice(start).split('?', 1)[0]!
   if (method === 'OPTIONS') return preflight(settings)
   if (path === '/graphql' && environment.upgrade !== undefined) {
-    if (!settings.cors && isForeign(request.headers, addresses())) {
-      throw new GatewayError('http.foreign-origin', `pages of ${request.headers.get('origin')} may not ask`)
-    }
     return (await engine()).socket(environment)
   }
   if (path === '/graphql' || path === '/graphql/stream') {

@@ -83,7 +83,13 @@ export const errorRegister = {
     'caller',
     'never',
     403,
-    'Ask from a page of this gateway; search.cors lets pages of other origins ask GraphQL.',
+    'Send the request from a page of this gateway, or name the host of the page in http.allowedHosts; search.cors lets pages of all origins use GraphQL.',
+  ),
+  'http.foreign-host': entry(
+    'caller',
+    'never',
+    421,
+    'Address the gateway as localhost or 127.0.0.1, or name the host in http.allowedHosts.',
   ),
   'http.no-route': entry('caller', 'never', 404, 'See docs/reference/api.md for the paths there are.'),
   // Store

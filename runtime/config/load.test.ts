@@ -17,6 +17,7 @@ describe('settings that stand', () => {
       http: {
         port: 9090,
         tokenFile: join(folder, '.selvedge/http-token'),
+        allowedHosts: [],
         defaultMediaType: 'application/json',
       },
       mqtt: { port: 1883, passwordFile: join(folder, '.selvedge/mqtt-passwords'), maxClients: 2000 },

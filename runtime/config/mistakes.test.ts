@@ -17,7 +17,7 @@ import { mistakeLine } from './mistakes.ts'
 const { folder, load, lastFile, settingsOf } = createSettingsFolder()
 
 const port = 'a port from 1 to 65535, 0 for any free one, or off'
-const httpNames = 'one of port, tokenFile, publicUrl, defaultMediaType'
+const httpNames = 'one of port, tokenFile, allowedHosts, publicUrl, defaultMediaType'
 const place = '[longitude, latitude] in degrees, or a GeoJSON Point'
 const text = (most: number): string => `text of 1 to ${most} characters, in quotes if it looks like a number`
 const broker = 'mqtt://host[:port] or mqtts://host[:port], without user name and password'

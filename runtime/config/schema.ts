@@ -48,6 +48,11 @@ const http = section('HTTP', {
     description:
       'Made at the first start where the listener is not loopback; requests then need it as Bearer token. Mode 0600.',
   }),
+  allowedHosts: setting(kind.listOf('host names', 64, kind.hostName()), [], {
+    title: 'Host names of this gateway',
+    description:
+      'Names, besides localhost and loopback addresses, that a loopback listener accepts in the Host header, such as the name that a reverse proxy passes on. Pages of these hosts may also write. publicUrl counts as one.',
+  }),
   publicUrl: maybe(kind.httpUrl(), {
     title: 'Address of this gateway for others',
     description:

@@ -14,7 +14,7 @@ import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/acce
 import type { PluginName } from '#config/plugin-schema.ts'
 import type { Settings } from '#config/schema.ts'
 import type { Capability, Json, Plugin } from '#contract'
-import { guard, share } from '#http/access.ts'
+import { createEntrance } from '#http/access.ts'
 import type { App } from '#http/app.ts'
 import type { Components } from '#http/components.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
@@ -97,15 +97,18 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
     const app = ports.app()
-    const serve = app.component(name)
-    const guarded = isLocal
-      ? serve
-      : guard(serve, readOrCreateToken(http.tokenFile).token, app.refuse, (path, method) =>
-          plugins.isOpen(name, path, method),
-        )
-    const fetch = share(guarded, () => plugins.isShared(name))
+    const { refuse } = app
+    const entrance = createEntrance(
+      { fetch: app.component(name), refuse },
+      {
+        token: isLocal ? undefined : readOrCreateToken(http.tokenFile).token,
+        pages: { host, ...http },
+        isOpen: (path, method) => plugins.isOpen(name, path, method),
+        isShared: () => plugins.isShared(name),
+      },
+    )
     try {
-      servers.set(name, await createHttpServer({ fetch, refuse: app.refuse, log: ports.log }, { host, port }))
+      servers.set(name, await createHttpServer({ ...entrance, refuse, log: ports.log }, { host, port }))
     } catch (error) {
       // Devices are served all the same, and so is this under the main port.
       const { message } = toGatewayError(error)

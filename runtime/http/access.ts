@@ -1,18 +1,80 @@
 /**
- * The floor of authentication: a listener that is not loopback answers only who knows the token of the data folder.
- * Open are the liveness probe and the path of
- * notifications of context sources, the end of which only the source knows. It knows no callers and no rights; those come with an identity.
+ * What stands before the routes of every listener. A listener that is not loopback answers only clients that send the token of
+ * the data folder; open are the liveness probe, and the path of notifications of context sources, the end of which only the
+ * source knows. A loopback listener asks for no token, and keeps out web pages of other origins (pages.ts). There are no
+ * callers and no rights here; those come with an identity.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { DirectReads } from './direct-reads.ts'
+import { createPageGuard, doesMoreThanRead, type PageGuard, type PageRules } from './pages.ts'
 import type { HttpEnv } from './server.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 
 const openPath = '/health/live'
 const bearer = /^bearer\s+(.+)$/i
+
+export interface Inside {
+  readonly fetch: Fetch
+  readonly direct?: DirectReads
+  refuse(error: GatewayError): Response
+}
+
+export interface EntranceRules {
+  /** Undefined where the listener asks for none; then `pages` holds. */
+  readonly token: string | undefined
+  readonly pages: PageRules
+  /** Paths that need no token, because they check a secret of their own. */
+  readonly isOpen?: (path: string, method: string) => boolean | Promise<boolean>
+  /** Paths that pages of all origins may use. */
+  readonly isShared?: (path: string) => boolean
+}
+
+/** Puts what `rules` demand before the routes of a listener. Every listener has its routes from here. */
+export function createEntrance(inside: Inside, rules: EntranceRules): Pick<Inside, 'fetch' | 'direct'> {
+  const { fetch, direct, refuse } = inside
+  const { token, pages, isOpen, isShared = () => false } = rules
+  if (token === undefined) {
+    const pageGuard = createPageGuard(pages)
+    return {
+      fetch: share(keepPagesOut(inside, pageGuard, isShared), isShared),
+      ...(direct && { direct: keepPagesOutDirect(direct, pageGuard) }),
+    }
+  }
+  return {
+    fetch: share(guard(fetch, token, refuse, isOpen), isShared),
+    ...(direct && { direct: guardDirect(direct, token) }),
+  }
+}
+
+/** The path is judged as it will be routed, so that no spelling of it leads further. */
+function keepPagesOut(inside: Inside, pages: PageGuard, isShared: (path: string) => boolean): Fetch {
+  return (request, env) => {
+    const { headers } = env.incoming
+    try {
+      pages.assertHost(headers)
+      if (doesMoreThanRead(request.method, headers) && !isShared(pathOf(request.url)))
+        pages.assertOrigin(headers)
+    } catch (error) {
+      return inside.refuse(error as GatewayError)
+    }
+    return inside.fetch(request, env)
+  }
+}
+
+/** The short way only reads; a request with a foreign Host goes the long way, where it is refused. */
+function keepPagesOutDirect(direct: DirectReads, pages: PageGuard): DirectReads {
+  return (incoming) => {
+    try {
+      pages.assertHost(incoming.headers)
+    } catch {
+      return undefined
+    }
+    return direct(incoming)
+  }
+}
 
 /**
  * Puts a guard before `fetch`. The token is taken from `Authorization: Bearer` or `X-Auth-Token` and compared in
@@ -42,7 +104,7 @@ export function guard(
 }
 
 /** The same for the short way: who does not know the token goes the long one, where it is refused. */
-export function guardDirect(direct: DirectReads, token: string): DirectReads {
+function guardDirect(direct: DirectReads, token: string): DirectReads {
   const expected = digest(token)
   return (incoming) => {
     const { authorization, 'x-auth-token': other } = incoming.headers
@@ -55,7 +117,7 @@ export function guardDirect(direct: DirectReads, token: string): DirectReads {
 const lets = 'Access-Control-Allow-Origin'
 
 /** Lets pages of any origin read whatever `fetch` answers at paths that are shared, refusals among it. */
-export function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch {
+function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch {
   return (request, env) => {
     const answer = fetch(request, env)
     // Only pages name their origin.

@@ -67,6 +67,7 @@ const statusTitles: Readonly<Record<number, string>> = {
   412: 'Precondition Failed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
   501: 'Not Implemented',
   502: 'Bad Gateway',
   503: 'Service Unavailable',

@@ -23,7 +23,7 @@ import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels } from '#federation/tunnels.ts'
-import { guard, guardDirect } from '#http/access.ts'
+import { createEntrance } from '#http/access.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import type { AnswerType } from '#http/negotiate.ts'
@@ -40,6 +40,8 @@ export interface HttpGatewayOptions {
   readonly profile?: ConformanceProfile
   readonly defaultMediaType?: AnswerType
   readonly token?: string
+  /** Host names besides those of loopback. */
+  readonly allowedHosts?: readonly string[]
   readonly temporalInstancesMax?: number
   /** What splitEntities is where a request does not say it. */
   readonly splits?: boolean
@@ -185,10 +187,9 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       splits: options.splits,
     },
   )
-  const fetch = options.token === undefined ? app.fetch : guard(app.fetch, options.token, app.refuse)
-  const direct = options.token === undefined ? app.direct : guardDirect(app.direct, options.token)
+  const pages = { host: '127.0.0.1', allowedHosts: options.allowedHosts ?? [] }
   const server = await createHttpServer(
-    { fetch, direct, refuse: app.refuse, log },
+    { ...createEntrance(app, { token: options.token, pages }), refuse: app.refuse, log },
     { host: '127.0.0.1', port: 0 },
   )
   return Object.freeze({

@@ -98,7 +98,12 @@ describe('a body of a media type that is not taken', () => {
 it('a request that has no length shall be 411, where a body is needed', async () => {
   const ask = async (path: string): Promise<string> => {
     const socket = connect(gateway.port, '127.0.0.1')
-    const lines = [`POST ${path} HTTP/1.1`, 'Host: x', 'Connection: close', 'Content-Type: application/json']
+    const lines = [
+      `POST ${path} HTTP/1.1`,
+      'Host: localhost',
+      'Connection: close',
+      'Content-Type: application/json',
+    ]
     socket.write(`${lines.join('\r\n')}\r\n\r\n`)
     return text(socket)
   }
@@ -176,7 +181,7 @@ it('a body that waits for permission shall be refused before it is sent', async 
 it('a body that waits for permission and is not too large shall be sent', async () => {
   const socket = connect(gateway.port, '127.0.0.1')
   const body = JSON.stringify({ id: 'urn:permitted:1', type: 'T' })
-  const head = ['POST /ngsi-ld/v1/entities HTTP/1.1', 'Host: a', 'Content-Type: application/json']
+  const head = ['POST /ngsi-ld/v1/entities HTTP/1.1', 'Host: localhost', 'Content-Type: application/json']
   socket.write([...head, `Content-Length: ${body.length}`, 'Expect: 100-continue', '', ''].join('\r\n'))
   expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1.1 100 /)
   socket.write(body)

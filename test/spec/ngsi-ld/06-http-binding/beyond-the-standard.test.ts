@@ -184,7 +184,9 @@ describe('a server that closes', () => {
       },
     })
     const idle = connect(gateway.port, '127.0.0.1')
-    await new Promise((resolve) => idle.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', resolve))
+    await new Promise((resolve) =>
+      idle.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n', resolve),
+    )
     await new Promise((resolve) => idle.once('data', resolve))
     const ended = new Promise((resolve) => idle.once('close', resolve))
 
@@ -207,7 +209,7 @@ describe('many bodies at once', () => {
     const gateway = await start({})
     const most = Math.ceil(limits.bodiesBytesMax.value / limits.bodyBytesMax.value) + 1
     const head =
-      'POST /ngsi-ld/v1/entities HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+      'POST /ngsi-ld/v1/entities HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
       `Content-Length: ${limits.bodyBytesMax.value}\r\n\r\n`
     const almost = Buffer.alloc(limits.bodyBytesMax.value - 1, ' ')
     const answers: string[] = []
@@ -238,7 +240,7 @@ describe('bytes that are no HTTP', () => {
     })
 
   it('shall be told how large headers may be', async () => {
-    const text = await raw(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    const text = await raw(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     expect(text).toMatch(/^HTTP\/1.1 431 /)
     expect(text).toContain(`more than ${limits.httpHeaderBytesMax.value} bytes`)
   })
@@ -249,16 +251,24 @@ describe('bytes that are no HTTP', () => {
 
   it.each([
     ['nonsense', 'nonsense\r\n\r\n', 400],
-    ['a header that is too large', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    [
+      'a header that is too large',
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      431,
+    ],
     [
       'a broken chunk',
-      'POST /senml HTTP/1.1\r\nHost: x\r\nContent-Type: application/senml+json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      'POST /senml HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/senml+json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
       400,
     ],
-    ['two lengths', 'POST /senml HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
+    [
+      'two lengths',
+      'POST /senml HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      400,
+    ],
     ['no Host', 'GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['a broken Host', 'GET /health/live HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
-    ['a path that is none', 'GET nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['a path that is none', 'GET nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 400],
   ])('%s shall be refused', async (_, bytes, status) => {
     expect(await raw(bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect((await gateway.get('/health/live')).status).toBe(200)

@@ -62,7 +62,9 @@ async function send(
     socket.on('error', reject).on('drain', more)
     socket.once('data', (data) => resolve(Number(data.toString('latin1').slice(9, 12))))
     const target = path.replaceAll(/:\w+/g, 'urn:ngsi-ld:X:1')
-    socket.write(`${method} ${target} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\n${length}\r\n\r\n`)
+    socket.write(
+      `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\n${length}\r\n\r\n`,
+    )
     more()
   })
   socket.on('error', () => undefined).destroy()

@@ -24,7 +24,8 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.close())
 
-const request = (path: string, header = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${header}\r\n`
+const request = (path: string, header = ''): string =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n`
 
 /** How many requests were answered, those that ask for it among them. */
 async function answered(): Promise<number> {
