@@ -13,6 +13,7 @@ export const metricRegister = {
     'gauge',
     '99th percentile of event-loop delay since the last scrape.',
   ],
+  selvedge_event_loop_lag_max_seconds: ['gauge', 'Longest event-loop delay since the last scrape.'],
   selvedge_clock_unsynced: ['gauge', '1 while the clock cannot be believed, 0 otherwise.'],
   selvedge_clock_synced: ['gauge', '1 while the clock is known to be set, 0 otherwise.'],
   selvedge_clock_jumps_total: ['gauge', 'Jumps of the clock of the system.'],
@@ -67,6 +68,10 @@ export const metricRegister = {
   selvedge_readings_rejected_total: [
     'counter',
     'Readings refused: not finite, outside the time window, not allowed.',
+  ],
+  selvedge_subscriptions_uncompared_total: [
+    'counter',
+    'Subscriptions that a change did not match because their patterns would take too much work.',
   ],
   selvedge_deliveries_waiting: ['gauge', 'Notifications not yet delivered.'],
   selvedge_deliveries_unconfirmed: ['gauge', 'Notifications that consumers come for and have not confirmed.'],

@@ -14,10 +14,13 @@ export function watchProcess(metrics: Metrics): void {
   metrics.gauge('selvedge_build_info', () => 1, `{version="${version}"}`)
   metrics.gauge('selvedge_uptime_seconds', () => process.uptime())
   metrics.gauge('selvedge_resident_memory_bytes', () => process.memoryUsage.rss())
+  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1000)
+  metrics.gauge('selvedge_event_loop_lag_max_seconds', () => seconds(lag.max))
+  // Gauges are read in the order in which they were added, and this one ends the interval of both.
   metrics.gauge('selvedge_event_loop_lag_p99_seconds', () => {
-    const seconds = Math.max(0, lag.percentile(99) / 1e9 - loopResolutionMs / 1000)
+    const p99 = seconds(lag.percentile(99))
     lag.reset()
-    return seconds
+    return p99
   })
   metrics.gauge('selvedge_write_bytes_total', writtenBytes)
 }

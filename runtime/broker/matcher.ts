@@ -6,9 +6,11 @@
  * changes. Where nobody subscribes, an observation costs one comparison.
  */
 import type { Clock } from '#base/clock.ts'
+import type { Metrics } from '#base/metrics.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type OwedEntity, owedChanges } from '#ngsi-ld/notification-data.ts'
+import { type ChangeBudget, createChangeBudget } from '#ngsi-ld/pattern.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query-match.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesEntity } from '#ngsi-ld/selection.ts'
@@ -59,6 +61,7 @@ export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
 
 export interface MatcherPorts {
   readonly clock: Clock
+  readonly metrics: Metrics
   /** Highest delivery number used so far. */
   readonly lastDelivery: number
   /** The entity of a stream as staged, for subscriptions with q or geoQ. */
@@ -73,6 +76,8 @@ export function createMatcher(ports: MatcherPorts) {
   /** How many of all are those of components. */
   let followers = 0
   let lastDelivery = ports.lastDelivery
+  const budget = createChangeBudget()
+  const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
   /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
   let deciding: Stage | undefined
   const follow: Follow = (id) => {
@@ -85,7 +90,7 @@ export function createMatcher(ports: MatcherPorts) {
     i: number,
     subscription: Subscription,
     statistics: SubscriptionStatistics,
-    test: QueryPredicate | undefined = testOf(subscription, follow),
+    test: QueryPredicate | undefined = testOf(subscription, follow, budget),
   ): Registered {
     const registered: Registered = {
       i,
@@ -129,6 +134,7 @@ export function createMatcher(ports: MatcherPorts) {
   /** `previous` is the value that this one took the place of. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
+    budget.renew()
     const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
     if (stream.candidatesVersion !== index.version()) {
       const { plain, valued } = index.find(stream.entity.id, stream.entity.types, names)
@@ -154,6 +160,7 @@ export function createMatcher(ports: MatcherPorts) {
 
   function change(stage: Stage, happened: EntityChange, times: SystemTimes): void {
     if (all.size === 0) return
+    budget.renew()
     const entity = happened.after ?? happened.before!
     const names = happened.changes.map(({ name }) => name)
     const triggers = triggersOf(happened)
@@ -190,6 +197,7 @@ export function createMatcher(ports: MatcherPorts) {
 
   /** A context source told of an entity: owed where the subscription wants it. */
   function told(stage: Stage, registered: Registered, { owed, judged }: ToldEntity): void {
+    budget.renew()
     const { entity } = owed
     const { entities = [] } = registered.subscription
     const types = typesOf(entity)
@@ -212,7 +220,8 @@ export function createMatcher(ports: MatcherPorts) {
     const { subscription, statistics } = candidate
     if (!isActive(subscription, ports.clock.now())) return false
     deciding = stage
-    if (candidate.test !== undefined && (entity === undefined || !candidate.test(entity, times))) return false
+    if (candidate.test !== undefined && (entity === undefined || !holds(candidate.test, entity, times)))
+      return false
     if (subscription.throttling === undefined) return true
     const before = candidate.lastMatchAt
     const now = ports.clock.monotonic()
@@ -226,6 +235,15 @@ export function createMatcher(ports: MatcherPorts) {
       candidate.lastMatchAt = before
     })
     return true
+  }
+
+  /** What could not be compared does not hold, also where it is negated. */
+  function holds(test: QueryPredicate, entity: Entity, times: SystemTimes | undefined): boolean {
+    const refused = budget.refused()
+    const isMet = test(entity, times)
+    if (budget.refused() === refused) return isMet
+    uncompared.value++
+    return false
   }
 
   /** Stages a delivery: of a match, or what somebody else owes through the same outbox. */
@@ -280,9 +298,13 @@ function endpointOf({ notification }: Subscription, i: number): string {
   return uri === streamUri ? `${streamUri}:${i}` : uri
 }
 
-function testOf({ q, geoQ, scopeQ }: Subscription, follow: Follow): QueryPredicate | undefined {
+function testOf(
+  { q, geoQ, scopeQ }: Subscription,
+  follow: Follow,
+  budget: ChangeBudget,
+): QueryPredicate | undefined {
   if (q === undefined && geoQ === undefined && scopeQ === undefined) return undefined
-  return compileSearch({ q, geo: geoQ, scope: scopeQ }, follow)
+  return compileSearch({ q, geo: geoQ, scope: scopeQ }, follow, budget)
 }
 
 function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {

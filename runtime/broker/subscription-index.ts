@@ -8,7 +8,7 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { literalsOf } from '#ngsi-ld/pattern-source.ts'
 import { isSystemTime, type QueryTree, type QueryValue } from '#ngsi-ld/query.ts'
 import { valuesAt } from '#ngsi-ld/query-match.ts'
 import { compileSelector, type EntitySelector, type TypeSelection } from '#ngsi-ld/selection.ts'
@@ -262,7 +262,7 @@ function shelvesOf(
 
 /** By the longer of the literal ends of a pattern. */
 function patternShelf(source: string): string | undefined {
-  const { prefix, suffix } = compilePattern(source)
+  const { prefix, suffix } = literalsOf(source)
   if (prefix === '' && suffix === '') return undefined
   return prefix.length >= suffix.length ? `${beginning} ${prefix}` : `${end} ${suffix}`
 }

@@ -149,7 +149,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const streams = createStreams({ history, names, live, collisions })
   let outside: Outside | undefined
   const matcher = createMatcher({
-    clock,
+    ...{ clock, metrics },
     lastDelivery: deliveries.last(),
     find: (stage, id) => documents.find(stage, id),
     onDeliveries: (owed) => outside?.committed(owed),

@@ -1,10 +1,11 @@
 /**
- * Regular expressions that cannot hang: idPattern and the ~= operator run foreign patterns on foreign texts, so
- * they run on a finite automaton, in time linear in the text. As in POSIX a pattern matches when any part of the
- * text does; `pattern-syntax.ts` says what may be written.
+ * Regular expressions of clients: idPattern, the ~= operator, selectors of registrations and subscriptions. They run on
+ * RE2, in time linear in the text; `pattern-source.ts` says what is known of a pattern without running it. A pattern
+ * matches when any part of the text does. A budget bounds the work: one step is one state on one character.
  */
+import { RE2JSException, RE2Set } from 're2js'
 import { limits } from '#base/limits.ts'
-import { type CharacterTest, type PatternNode, parsePattern } from './pattern-syntax.ts'
+import { literalsOf, statesAtLeast } from './pattern-source.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 export interface Pattern {
@@ -16,21 +17,84 @@ export interface Pattern {
   readonly suffix: string
 }
 
+/** Bounds the work of patterns. A text that is not compared does not match. */
+export interface PatternBudget {
+  /** The next entity is compared. */
+  begin(): void
+  /** Whether so many steps may still be made; may throw instead of returning false. */
+  spend(steps: number): boolean
+}
+
+/** Bounds each text alone: for ids, and for what an operator configured. */
+export const textBudget: PatternBudget = {
+  begin: () => {},
+  spend: (steps) => steps <= limits.patternEntitySteps.value,
+}
+
+/** For one query. Throws ngsi-ld.too-complex when the patterns of the query would take too much work. */
+export function createQueryBudget(): PatternBudget {
+  let ofEntity = 0
+  let ofQuery = 0
+  return {
+    begin() {
+      ofEntity = 0
+    },
+    spend(steps) {
+      ofEntity += steps
+      ofQuery += steps
+      if (ofEntity > limits.patternEntitySteps.value)
+        throw tooComplex('a pattern has too many states for the length of a text that it is compared with')
+      if (ofQuery > limits.patternQuerySteps.value)
+        throw tooComplex('the patterns of the query would be compared with too much text')
+      return true
+    },
+  }
+}
+
+/** For all that compare one change of an entity, one after the other. */
+export interface ChangeBudget extends PatternBudget {
+  /** The next change is compared. */
+  renew(): void
+  /** How many texts were not compared so far, for want of steps. */
+  refused(): number
+}
+
+export function createChangeBudget(): ChangeBudget {
+  let ofChange = 0
+  let refused = 0
+  return {
+    begin: () => {},
+    renew() {
+      ofChange = 0
+    },
+    refused: () => refused,
+    spend(steps) {
+      const isWithin = ofChange + steps <= limits.patternEntitySteps.value
+      if (isWithin) ofChange += steps
+      else refused++
+      return isWithin
+    },
+  }
+}
+
 /**
  * Compiles a pattern.
  * @param field the member or parameter it stands in, for error texts.
- * @throws GatewayError ngsi-ld.bad-request-data when it is malformed, ngsi-ld.too-complex when it is too large.
+ * @throws GatewayError ngsi-ld.bad-request-data when RE2 cannot compile it, ngsi-ld.too-complex when it is too large.
  */
-export function compilePattern(source: string, field = 'pattern'): Pattern {
-  if (source.length > limits.patternCharactersMax.value) {
-    const most = limits.patternCharactersMax.value
-    throw tooComplex(`${field}: a pattern of ${source.length} characters; at most ${most}`)
-  }
-  const { node, ignoreCase } = parsePattern(source, field)
-  const program = compileProgram(node, ignoreCase, field)
-  const prefix = ignoreCase ? '' : literalPrefix(node)
-  const suffix = ignoreCase ? '' : literalSuffix(node)
-  return Object.freeze({ test: createMatcher(program, prefix), prefix, suffix })
+export function compilePattern(source: string, field = 'pattern', budget = textBudget): Pattern {
+  automatonOf(source, field)
+  const { prefix, suffix, literal } = literalsOf(source)
+  return Object.freeze({
+    prefix,
+    suffix,
+    test(text: string): boolean {
+      if (!text.startsWith(prefix) || !text.endsWith(suffix)) return false
+      if (literal !== undefined) return text.includes(literal)
+      const { states, set } = automatonOf(source, field)
+      return budget.spend(states * text.length) && set.match(text).length > 0
+    },
+  })
 }
 
 /**
@@ -42,171 +106,43 @@ export function compileIdPattern(source: string, field: string): Pattern {
   return compilePattern(source, field)
 }
 
-function literalPrefix(node: PatternNode): string {
-  if (node.kind !== 'sequence' || node.parts[0]?.kind !== 'begin') return ''
-  let prefix = ''
-  for (const part of node.parts.slice(1)) {
-    if (part.kind !== 'character' || part.literal === undefined) break
-    prefix += part.literal
-  }
-  return prefix
+interface Automaton {
+  readonly set: RE2Set
+  readonly states: number
 }
 
-function literalSuffix(node: PatternNode): string {
-  if (node.kind !== 'sequence' || node.parts.at(-1)?.kind !== 'end') return ''
-  let suffix = ''
-  for (const part of node.parts.slice(0, -1).toReversed()) {
-    if (part.kind !== 'character' || part.literal === undefined) break
-    suffix = part.literal + suffix
-  }
-  return suffix
+/**
+ * Automata compiled last, by source: they grow while they are used, and thousands of subscriptions may have one each.
+ * The same source always gives the same automaton, so nothing depends on what is kept here.
+ */
+const compiled = new Map<string, Automaton>()
+
+function automatonOf(source: string, field: string): Automaton {
+  const known = compiled.get(source)
+  compiled.delete(source)
+  const automaton = known ?? compileAutomaton(source, field)
+  compiled.set(source, automaton)
+  if (compiled.size > limits.patternsCompiledMax.value) compiled.delete(compiled.keys().next().value!)
+  return automaton
 }
 
-/** One state of the automaton; it goes on to the next in line, a split to its targets. */
-type Instruction =
-  | { readonly kind: 'character'; readonly matches: CharacterTest }
-  | { readonly kind: 'begin' | 'end' | 'match' }
-  | { readonly kind: 'split'; targets: readonly number[] }
-
-function compileProgram(root: PatternNode, ignoreCase: boolean, field: string): readonly Instruction[] {
-  const program: Instruction[] = []
-  let steps = 0
-
-  const emit = (node: PatternNode): void => {
-    // Counted here and not by the program's length alone: repeats of nothing emit nothing.
-    if (Math.max(++steps, program.length) > limits.patternStatesMax.value) {
-      throw tooComplex(`${field}: a pattern with more than ${limits.patternStatesMax.value} states`)
-    }
-    if (node.kind === 'character') {
-      program.push({ kind: 'character', matches: ignoreCase ? foldCase(node.matches) : node.matches })
-    } else if (node.kind === 'sequence') {
-      for (const part of node.parts) emit(part)
-    } else if (node.kind === 'choice') {
-      emitChoice(node.parts)
-    } else if (node.kind === 'repeat') {
-      emitRepeat(node.part, node.least, node.most)
-    } else {
-      program.push({ kind: node.kind })
-    }
+function compileAutomaton(source: string, field: string): Automaton {
+  const charactersMax = limits.patternCharactersMax.value
+  if (source.length > charactersMax)
+    throw tooComplex(`${field}: a pattern of ${source.length} characters; at most ${charactersMax}`)
+  const statesMax = limits.patternStatesMax.value
+  if (statesAtLeast(source) > statesMax)
+    throw tooComplex(`${field}: a pattern with more than ${statesMax} states`)
+  // A set of one: it takes a bound of memory, a single pattern does not.
+  const set = new RE2Set(RE2Set.UNANCHORED, 0, limits.patternMemoryBytes.value)
+  try {
+    set.add(source)
+    set.compile()
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    throw badRequestData(`"${source}" is no pattern of RE2: ${error.message}`, field)
   }
-
-  const emitChoice = (parts: readonly PatternNode[]): void => {
-    const starts: number[] = []
-    const exits: { kind: 'split'; targets: readonly number[] }[] = []
-    program.push({ kind: 'split', targets: starts })
-    for (const part of parts) {
-      starts.push(program.length)
-      emit(part)
-      const exit = { kind: 'split' as const, targets: [] as readonly number[] }
-      exits.push(exit)
-      program.push(exit)
-    }
-    for (const exit of exits) exit.targets = [program.length]
-  }
-
-  const emitRepeat = (part: PatternNode, least: number, most: number): void => {
-    for (let count = 0; count < least; count++) emit(part)
-    const loop = most === Number.POSITIVE_INFINITY
-    for (let count = least; count < (loop ? least + 1 : most); count++) {
-      const entry = program.length
-      const split = { kind: 'split' as const, targets: [] as readonly number[] }
-      program.push(split)
-      emit(part)
-      if (loop) program.push({ kind: 'split', targets: [entry] })
-      split.targets = [entry + 1, program.length]
-    }
-  }
-
-  emit(root)
-  program.push({ kind: 'match' })
-  return program
-}
-
-function foldCase(test: CharacterTest): CharacterTest {
-  return (code) => {
-    const character = String.fromCodePoint(code)
-    return (
-      test(code) ||
-      test(character.toLowerCase().codePointAt(0)!) ||
-      test(character.toUpperCase().codePointAt(0)!)
-    )
-  }
-}
-
-/** The states of the automaton that are alive at one place of the text. */
-interface Alive {
-  readonly states: Int32Array
-  count: number
-}
-
-/** Runs all alternatives side by side, so the cost of a character is at most one visit of every state. */
-function createMatcher(program: readonly Instruction[], prefix: string): (text: string) => boolean {
-  const marks = new Uint32Array(program.length)
-  const open: number[] = []
-  let stamp = 0
-  let current: Alive = { states: new Int32Array(program.length), count: 0 }
-  let next: Alive = { states: new Int32Array(program.length), count: 0 }
-
-  const begin = (alive: Alive): void => {
-    alive.count = 0
-    if (++stamp < 0xffffffff) return
-    marks.fill(0)
-    stamp = 1
-  }
-
-  /** Adds a state and all that follow it without reading; true when that reaches the end of the pattern. */
-  const enter = (alive: Alive, from: number, atBegin: boolean, atEnd: boolean): boolean => {
-    open.push(from)
-    for (let state = open.pop(); state !== undefined; state = open.pop()) {
-      if (marks[state] === stamp) continue
-      marks[state] = stamp
-      const instruction = program[state]!
-      if (instruction.kind === 'match') {
-        open.length = 0
-        return true
-      }
-      if (instruction.kind === 'split') open.push(...instruction.targets)
-      else if (instruction.kind === 'begin') atBegin && open.push(state + 1)
-      else if (instruction.kind === 'end' && atEnd) open.push(state + 1)
-      else alive.states[alive.count++] = state
-    }
-    return false
-  }
-
-  /** Reads one character: fills `next`; true when a match ends here. */
-  const step = (code: number): boolean => {
-    begin(next)
-    for (let index = 0; index < current.count; index++) {
-      const state = current.states[index]!
-      const instruction = program[state]!
-      if (instruction.kind !== 'character' || !instruction.matches(code)) continue
-      if (enter(next, state + 1, false, false)) return true
-    }
-    // A match may begin after every character, so the start is entered again.
-    return enter(next, 0, false, false)
-  }
-
-  const endsHere = (atBegin: boolean): boolean => {
-    begin(next)
-    for (let index = 0; index < current.count; index++) {
-      if (enter(next, current.states[index]!, atBegin, true)) return true
-    }
-    return false
-  }
-
-  return (text) => {
-    if (text.length > limits.patternTextMax.value || !text.startsWith(prefix)) return false
-    begin(current)
-    if (enter(current, 0, true, false)) return true
-    for (let at = 0; at < text.length; ) {
-      const code = text.codePointAt(at)!
-      at += code > 0xffff ? 2 : 1
-      if (step(code)) return true
-      const spare = current
-      current = next
-      next = spare
-      if (current.count === 0) return false
-    }
-    return endsHere(text.length === 0)
-  }
+  const states = set.prog.numInst()
+  if (states > statesMax) throw tooComplex(`${field}: a pattern with more than ${statesMax} states`)
+  return { set, states }
 }

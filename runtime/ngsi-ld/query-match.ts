@@ -9,7 +9,7 @@ import { kindOf } from './attribute-kind.ts'
 import { dateTimeToMs, isDate, msToDateTime } from './datetime.ts'
 import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf, own } from './json.ts'
-import { compilePattern } from './pattern.ts'
+import { compilePattern, createQueryBudget, type PatternBudget } from './pattern.ts'
 import { notSupported } from './problem.ts'
 import {
   asNames,
@@ -55,20 +55,24 @@ export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes
  * The query as a function.
  * @throws GatewayError ngsi-ld.not-supported for terms on linked entities, where none can be followed.
  */
-export function compileQuery(tree: QueryTree, follow?: Follow): QueryPredicate {
+export function compileQuery(tree: QueryTree, follow?: Follow, budget = createQueryBudget()): QueryPredicate {
   if (hasLinked(tree) && follow === undefined)
     throw notSupported('q: terms on linked entities, attr{...}, cannot be answered here')
-  return compileTree(tree, follow)
+  const test = compileTree(tree, follow, budget)
+  return (entity, times) => {
+    budget.begin()
+    return test(entity, times)
+  }
 }
 
-function compileTree(tree: QueryTree, follow: Follow | undefined): QueryPredicate {
+function compileTree(tree: QueryTree, follow: Follow | undefined, budget: PatternBudget): QueryPredicate {
   if (tree.kind === 'and' || tree.kind === 'or') {
-    const parts = tree.parts.map((part) => compileTree(part, follow))
+    const parts = tree.parts.map((part) => compileTree(part, follow, budget))
     return tree.kind === 'and'
       ? (entity, times) => parts.every((part) => part(entity, times))
       : (entity, times) => parts.some((part) => part(entity, times))
   }
-  const test = compileTerm(tree)
+  const test = compileTerm(tree, budget)
   const { path } = tree
   const targets = (entity: Entity, times?: QueryTimes): readonly Target[] =>
     path.linked === undefined
@@ -100,9 +104,9 @@ interface Target {
   readonly isVocab?: boolean
 }
 
-function compileTerm(term: QueryTerm): (target: Target) => boolean {
+function compileTerm(term: QueryTerm, budget: PatternBudget): (target: Target) => boolean {
   if (term.kind === 'compare') return compileComparison(term)
-  if (term.kind === 'match') return compileMatch(term)
+  if (term.kind === 'match') return compileMatch(term, budget)
   return () => true
 }
 
@@ -116,8 +120,8 @@ function compileComparison(term: QueryComparison): (target: Target) => boolean {
   return (target) => !target.isRelationship && fits(target)
 }
 
-function compileMatch(term: QueryMatch): (target: Target) => boolean {
-  const fits = compileItemTest(term)
+function compileMatch(term: QueryMatch, budget: PatternBudget): (target: Target) => boolean {
+  const fits = compileItemTest(term, budget)
   return ({ items, isRelationship }) => {
     if (isRelationship || !items.some((item) => typeof item === 'string')) return false
     return items.some(fits) !== term.negated
@@ -125,9 +129,12 @@ function compileMatch(term: QueryMatch): (target: Target) => boolean {
 }
 
 /** Whether one scalar is what a term names, negated or not. */
-export function compileItemTest(term: QueryComparison | QueryMatch): (item: Json) => boolean {
+export function compileItemTest(
+  term: QueryComparison | QueryMatch,
+  budget?: PatternBudget,
+): (item: Json) => boolean {
   if (term.kind === 'match') {
-    const pattern = compilePattern(term.pattern)
+    const pattern = compilePattern(term.pattern, 'q', budget)
     return (item) => typeof item === 'string' && pattern.test(item.toWellFormed())
   }
   const intervals = intervalsOf(term)

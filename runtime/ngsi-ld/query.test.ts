@@ -267,7 +267,7 @@ describe('parsing q', () => {
     ['a>2020-01-01T00:00:00+01:00', /not a DateTime/],
     ['a>25:00:00Z', /not a time/],
     ['a~=', /expected a pattern/],
-    ['a~=(', /missing \)/],
+    ['a~=(', /missing closing \)/],
     ['a[', /expected a key/],
     ['a[b', /expected \]/],
     ['a{b', /expected }/],

@@ -4,7 +4,7 @@
  */
 import { type Entity, instancesOf } from './entity.ts'
 import { compileGeoQuery, type GeoQuery } from './geo.ts'
-import { compilePattern, type Pattern } from './pattern.ts'
+import { compilePattern, createQueryBudget, type Pattern, type PatternBudget } from './pattern.ts'
 import type { QueryTree } from './query.ts'
 import { compileQuery, type Follow, type QueryPredicate } from './query-match.ts'
 import { matchesScope, type ScopeQuery } from './scope-query.ts'
@@ -28,7 +28,11 @@ export interface EntitySearch {
  * The search as a function.
  * @throws GatewayError ngsi-ld.not-supported for terms on linked entities where none can be followed.
  */
-export function compileSearch(search: EntitySearch, follow?: Follow): QueryPredicate {
+export function compileSearch(
+  search: EntitySearch,
+  follow?: Follow,
+  budget = createQueryBudget(),
+): QueryPredicate {
   const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   const tests: QueryPredicate[] = []
   if (selection !== undefined) tests.push(({ type }) => matchesType(selection, type))
@@ -38,20 +42,24 @@ export function compileSearch(search: EntitySearch, follow?: Follow): QueryPredi
   }
   if (idPattern !== undefined) tests.push(({ id }) => idPattern.test(id))
   if (selectors !== undefined) {
-    const each = selectors.map(compileSelector)
+    const each = selectors.map((one) => compileSelector(one, budget))
     tests.push((entity) => each.some((test) => test(entity)))
   }
   if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
   if (attrs !== undefined) tests.push((entity) => attrs.some((name) => hasAttribute(entity, name)))
-  if (q !== undefined) tests.push(compileQuery(q, follow))
+  if (q !== undefined) tests.push(compileQuery(q, follow, budget))
   if (geo !== undefined) tests.push(compileGeoQuery(geo))
   return (entity, times) => tests.every((test) => test(entity, times))
 }
 
 /** Of ids and a pattern, the ids decide. */
-function compileSelector({ types, ids, idPattern }: EntitySelector): (entity: Entity) => boolean {
+function compileSelector(
+  { types, ids, idPattern }: EntitySelector,
+  budget: PatternBudget,
+): (entity: Entity) => boolean {
   const wanted = ids === undefined ? undefined : new Set(ids)
-  const pattern = idPattern === undefined || ids !== undefined ? undefined : compilePattern(idPattern)
+  const pattern =
+    idPattern === undefined || ids !== undefined ? undefined : compilePattern(idPattern, 'idPattern', budget)
   return ({ id, type }) =>
     (types === undefined || matchesType(types, type)) &&
     wanted?.has(id) !== false &&

@@ -3,6 +3,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import { textBudget } from '#ngsi-ld/pattern.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 
@@ -26,8 +27,8 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
   const { entities, q, geoQ, scopeQ, watchedAttributes, notification } = subscription
   const selectors = entities === undefined || entities.length === 0 ? undefined : entities
   const dependsOnValues = q !== undefined || geoQ !== undefined || scopeQ !== undefined
-  const test = compileSearch({ selectors, q, geo: geoQ, scope: scopeQ })
-  const testHead = compileSearch({ selectors })
+  const test = compileSearch({ selectors, q, geo: geoQ, scope: scopeQ }, undefined, textBudget)
+  const testHead = compileSearch({ selectors }, undefined, textBudget)
   const wanted = notification.attributes ?? notification.pick ?? watchedAttributes
   const names = wanted === undefined ? undefined : new Set(wanted)
   const left = new Set(notification.omit)

@@ -39,6 +39,7 @@ const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   valibot: 'config',
   yaml: 'config',
   cborg: 'bridges',
+  re2js: 'ngsi-ld',
   'node-cron': 'base',
   graphql: 'plugins/search',
   'graphql-http': 'plugins/search',

@@ -348,3 +348,17 @@ it('ten thousand subscriptions are not looked at one by one: only those that id,
   expect(owed()).toBe(101)
   expect(matcher.looked() - before).toBeLessThanOrEqual(101)
 })
+
+describe('patterns of subscriptions', () => {
+  it('take a bounded amount of work per change, and what is not compared does not match and is counted', async () => {
+    const uncompared = () => open.metrics.counter('selvedge_subscriptions_uncompared_total').value
+    await subscribe({ id: 'urn:x:short', ...type('Room'), ...q('name~="(a|aa)+$"') })
+    await create({ name: property('a'.repeat(1000)) })
+    expect([owed(), uncompared()]).toEqual([1, 0])
+    for (let i = 0; i < 20; i++)
+      await subscribe({ id: `urn:x:${i}`, ...type('Room'), ...q(`name!~="(a|aa){${i + 1}}b$"`) })
+    await patch({ name: property('a'.repeat(50_000)) })
+    expect(uncompared()).toBeGreaterThan(0)
+    expect(owed() - 1 + uncompared()).toBe(21)
+  })
+})
