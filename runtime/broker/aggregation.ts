@@ -124,9 +124,9 @@ function* addReplaced(
 ): Steps<void> {
   const { timeproperty: property } = query
   const fits = fittingIn(query)
-  for (const { s, name, own, told } of parts)
-    for (const { one, before } of replacedOf(ports, s, own, { property, fits })) {
-      if (!told.has(before.time, before.value)) loose.push(looseOf(name, one, timeOf(one, property)!))
+  for (const { s, name, own } of parts)
+    for (const one of replacedOf(ports, s, own, { property, fits })) {
+      loose.push(looseOf(name, one, timeOf(one, property)!))
       yield true
     }
 }

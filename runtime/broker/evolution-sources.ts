@@ -27,7 +27,7 @@ import {
 import { observationId, observationIn, recordInstanceId } from './instance-ids.ts'
 import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
-import type { Streams } from './streams.ts'
+import { identityOf, type Streams } from './streams.ts'
 import type { TemporalQuery } from './types.ts'
 
 export interface EvolutionPorts {
@@ -150,18 +150,21 @@ export function takeChanges(
     take,
   }: { query: TemporalQuery; corrections: Corrections; take: (told: Told) => void },
 ): (name: string, dataset: string) => ToldObservations {
-  const told = new Map<string, { readonly texts: Map<string, string>; readonly times: number[] }>()
+  const told = new Map<
+    string,
+    { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
+  >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
   for (const one of toldByChanges(ports, rid, query, corrections)) {
     const { observedAt, deletedAt, instance } = one.one
     if (observedAt !== undefined && deletedAt === undefined) {
       const key = keyOf(one.name, one.dataset)
-      const known = told.get(key) ?? { texts: new Map<string, string>(), times: [] }
+      const known = told.get(key) ?? { texts: new Set<string>(), values: new Set<string>(), times: [] }
       told.set(key, known)
-      const identity = identityOf(observedAt, instance.value ?? null)
       const text = JSON.stringify(instance)
-      if (known.texts.get(identity) === text) continue
-      known.texts.set(identity, text)
+      if (known.texts.has(text)) continue
+      known.texts.add(text)
+      known.values.add(identityOf(observedAt, instance.value ?? null))
       known.times.push(observedAt)
     }
     take(one)
@@ -170,9 +173,9 @@ export function takeChanges(
   return (name, dataset) => {
     const known = told.get(keyOf(name, dataset))
     if (known === undefined) return nothingTold
-    const { texts, times } = known
+    const { values, times } = known
     return {
-      has: (time, value) => isOneOf(times, time) && texts.has(identityOf(time, value)),
+      has: (time, value) => isOneOf(times, time) && values.has(identityOf(time, value)),
       timesWithin: (first, last) => timesBetween(times, first, last),
     }
   }
@@ -246,12 +249,6 @@ export function hasInstance(
   )
 }
 
-/** An observation as a client replaced it, and as it was. */
-export interface Replaced {
-  readonly one: TimedInstance
-  readonly before: TailInstance
-}
-
 /**
  * Observations of a stream as clients replaced them, wherever they were before, as far as what they stand for is there.
  * Of those whose time does not fit by a time property none is looked for.
@@ -261,7 +258,7 @@ export function* replacedOf(
   s: number,
   { replaced, erasedUntil, editOf }: StreamCorrections,
   { property, fits }: { property: TimeProperty; fits: (time: number) => boolean },
-): Generator<Replaced> {
+): Generator<TimedInstance> {
   if (replaced.length === 0) return
   const find = createFinder(ports, s)
   for (const edit of replaced) {
@@ -271,7 +268,7 @@ export function* replacedOf(
     const before = find(edit.time).find(({ value }) => editOf(edit.time, value) === edit)
     if (before === undefined || before.modified <= erasedUntil) continue
     if (property === 'createdAt' && !fits(before.modified)) continue
-    yield { one: { ...foreseen, createdAt: before.modified }, before }
+    yield { ...foreseen, createdAt: before.modified }
   }
 }
 
@@ -320,7 +317,3 @@ export function tailWithin(tail: Tail | undefined, span: Window): TailInstance[]
     shape: tail.shapes.findLast(({ from }) => from <= i)!.shape,
   }))
 }
-
-/** What makes an observation of one stream the same as another. */
-export const identityOf = (time: number, value: Json): string =>
-  `${time} ${typeof value === 'number' ? value : JSON.stringify(value)}`

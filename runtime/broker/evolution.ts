@@ -13,7 +13,6 @@ import { type Corrections, correctionsOf, type StreamCorrections } from './corre
 import {
   chunkTimes,
   type EvolutionPorts,
-  identityOf,
   isWanted,
   observedInstance,
   replacedOf,
@@ -24,6 +23,7 @@ import {
   type Window,
   windowOf,
 } from './evolution-sources.ts'
+import { identityOf } from './streams.ts'
 import type { EntityHistory, TemporalQuery } from './types.ts'
 
 /** The entities that had an id, oldest first, and what is known of the last one. */
@@ -138,9 +138,9 @@ function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>)
 }
 
 /**
- * By the time asked for. What one commit made shares its time: change records are in the order of the log then, in
- * whichever direction they were read. Beside observations of streams, which know no place in the log, the order is what
- * has no observedAt, what has one by that, and what was deleted.
+ * By the time asked for, and instances of one time in the order in which they were committed. Change records of one commit
+ * are in the order of the log, in whichever direction they were read. Observations of streams have no place in the log:
+ * beside them the order is instances without observedAt, those with one by that, and deletions.
  */
 function putInOrder(name: string, all: TimedInstance[], property: TimeProperty): TimedInstance[] {
   const list = name === 'scope' ? withoutEchoes(all) : all
@@ -148,6 +148,7 @@ function putInOrder(name: string, all: TimedInstance[], property: TimeProperty):
   return list.sort((a, b) => {
     const byTime = timeOf(a, property)! - timeOf(b, property)!
     if (byTime !== 0) return byTime
+    if (property === 'observedAt' && a.createdAt !== b.createdAt) return a.createdAt - b.createdAt
     const byKind = isLogged ? 0 : kindOfTime(a) - kindOfTime(b) || (a.observedAt ?? 0) - (b.observedAt ?? 0)
     return byKind || (a.number ?? 0) - (b.number ?? 0)
   })
@@ -226,8 +227,7 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   if (own.replaced.length === 0) return
   if (isNarrow) bounds.draw(name)
   const fits = (time: number): boolean => bounds.fits(name, time)
-  for (const { one, before } of replacedOf(ports, s, own, { property: query.timeproperty, fits }))
-    if (!told.has(before.time, before.value)) add(name, one)
+  for (const one of replacedOf(ports, s, own, { property: query.timeproperty, fits })) add(name, one)
 }
 
 /**

@@ -1,45 +1,62 @@
 /**
- * What the history of an entity holds already of what a client tells of its past (GS CIM 009, 5.6.11 and 5.6.12):
- * instances at the times that it names, scopes too. Nothing is written here; what is known is not to be told twice.
+ * Compares the instances that a client adds to a history (GS CIM 009, 5.6.11 and 5.6.12) with the instances that the
+ * history holds already, scopes included, so that none is stored twice. An instance with another value is another
+ * instance, also at the same time. Nothing is written here.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
-import { sameJson } from '#ngsi-ld/json.ts'
-import type { TimedInstance } from '#ngsi-ld/temporal.ts'
+import { sameJson, stableJson } from '#ngsi-ld/json.ts'
 import type { PastInstance, TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 
-/** What there is at the observed times of some instances, by place. */
-export function presentAt(
+/** The fragment without the instances that the history of an entity holds already. */
+export function unknownOf<Given extends TemporalFragment>(
+  ports: EvolutionPorts,
+  id: string,
+  fragment: Given,
+): Given {
+  const attributes = new Map<string, readonly AttributeInstance[]>()
+  for (const [name, instances] of fragment.attributes) {
+    const unknown = unknownIn(ports, id, name, instances)
+    if (unknown.length > 0) attributes.set(name, unknown)
+  }
+  return { ...fragment, attributes }
+}
+
+function unknownIn(
   ports: EvolutionPorts,
   id: string,
   name: string,
   instances: readonly AttributeInstance[],
-): Map<string, TimedInstance[]> {
+): readonly AttributeInstance[] {
+  const known = knownAt(ports, id, name, instances)
+  return known.size === 0 ? instances : instances.filter((instance) => !known.has(instanceText(instance)))
+}
+
+/** Texts of the stored instances from the first to the last observed time of some instances. */
+function knownAt(
+  ports: EvolutionPorts,
+  id: string,
+  name: string,
+  instances: readonly AttributeInstance[],
+): ReadonlySet<string> {
   const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
-  if (times.length === 0) return new Map()
+  if (times.length === 0) return new Set()
   // Instances are in order of time.
   const window = { timerel: 'between', timeAtMs: times[0]!, endTimeAtMs: times.at(-1)! + 1 } as const
   const attrs = new Set([name])
   const query = { ...window, timeproperty: 'observedAt', attrs, limit: Number.MAX_SAFE_INTEGER } as const
   const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
-  return Map.groupBy(found, ({ instance }) => placeOf(instance))
+  const asked = new Set(times)
+  return new Set(
+    found.filter(({ observedAt }) => asked.has(observedAt!)).map(({ instance }) => instanceText(instance)),
+  )
 }
 
-/** An entity with what is not known yet of any of those that had its id. */
-export function unknownOf(ports: EvolutionPorts, entity: TemporalEntity): TemporalEntity {
-  const attributes = new Map<string, readonly AttributeInstance[]>()
-  for (const [name, instances] of entity.attributes) {
-    const present = presentAt(ports, entity.id, name, instances)
-    const isKnown = (instance: AttributeInstance): boolean =>
-      present.get(placeOf(instance))?.some((one) => isSame(one.instance, instance)) === true
-    const unknown = present.size === 0 ? instances : instances.filter((instance) => !isKnown(instance))
-    if (unknown.length > 0) attributes.set(name, unknown)
-  }
-  return { ...entity, attributes }
-}
+/** The order of members says nothing; another broker may send another one. */
+const instanceText = (instance: AttributeInstance): string => stableJson(instance as Json)
 
 export function unknownPast(
   ports: EvolutionPorts,
@@ -72,10 +89,6 @@ function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]
 const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): string =>
   JSON.stringify([name, dataset, instance, at])
 
-/** Time and dataset of an instance. */
-export const placeOf = ({ observedAt, datasetId }: AttributeInstance): string =>
-  `${observedAt ?? ''} ${datasetId ?? ''}`
-
 /** The order of members tells nothing; what came another way has another. */
 export const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
   sameJson(a as Json | undefined, b as Json | undefined)
@@ -88,17 +101,9 @@ export function hasNewerScope(ports: EvolutionPorts, id: string, { scopeAt }: Te
   return (last?.observedAt ?? Number.NEGATIVE_INFINITY) > scopeAt
 }
 
-/** Observed scopes that the history lacks, and which of its instances give way to them. */
-export function unknownScopes(ports: EvolutionPorts, id: string, { scopes = [] }: TemporalFragment) {
-  const present = presentAt(ports, id, 'scope', scopes)
-  const thereOf = (one: AttributeInstance) => present.get(placeOf(one)) ?? []
-  const unknown = scopes.filter((one) => !thereOf(one).some(({ instance }) => isSame(instance, one)))
-  return {
-    added: unknown.filter((one) => thereOf(one).length === 0),
-    replaced: unknown.flatMap((one) =>
-      thereOf(one)
-        .slice(-1)
-        .map(({ instanceId }) => [instanceId, one] as const),
-    ),
-  }
-}
+/** The observed scopes of a fragment that the history does not hold yet. */
+export const unknownScopes = (
+  ports: EvolutionPorts,
+  id: string,
+  { scopes = [] }: TemporalFragment,
+): readonly AttributeInstance[] => unknownIn(ports, id, 'scope', scopes)

@@ -10,13 +10,8 @@ import type { ChunkSummary, History } from '#store/history.ts'
 import type { RollUpRow } from '#store/roll-ups.ts'
 import type { StreamCorrections } from './corrections.ts'
 import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
-import {
-  identityOf,
-  type TailInstance,
-  type ToldObservations,
-  type Window,
-  windowOf,
-} from './evolution-sources.ts'
+import { type TailInstance, type ToldObservations, type Window, windowOf } from './evolution-sources.ts'
+import { identityOf } from './streams.ts'
 import type { AggregateQuery } from './types.ts'
 
 export interface StreamSumPorts {

@@ -169,15 +169,8 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     past: readonly (readonly [time: number, value: Json])[],
   ): void {
     const [from, to] = [past[0]?.[0] ?? 0, past.at(-1)?.[0] ?? 0]
-    /** Values by time, as far as they may be told again. */
-    const known = new Map<number, Json[]>()
-    const know = (time: number, value: Json): boolean => {
-      const values = known.get(time)
-      if (values === undefined) known.set(time, [value])
-      else if (values.some((one) => same(one, value))) return false
-      else values.push(value)
-      return true
-    }
+    const known = new Set<string>()
+    const know = (time: number, value: Json): boolean => known.size < known.add(identityOf(time, value)).size
     const { tail } = stream
     for (let i = 0; i < tail.times.length; i++)
       if (tail.times[i]! >= from && tail.times[i]! <= to) know(tail.times[i]!, tail.values[i]!)
@@ -314,6 +307,10 @@ function setTypes(entity: LiveEntity, types: readonly string[]): void {
   entity.types = types
   for (const stream of entity.streams) stream.candidatesVersion = -1
 }
+
+/** What makes an observation of one stream the same as another. */
+export const identityOf = (time: number, value: Json): string =>
+  `${time} ${typeof value === 'number' ? value : JSON.stringify(value)}`
 
 /** Whether a stream has this value at this time already. */
 function isKnown(history: History, stream: LiveStream, time: number, value: Json): boolean {

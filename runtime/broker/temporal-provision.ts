@@ -1,8 +1,9 @@
 /**
- * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). What a client adds joins the evolution at its time; where
- * it is newer than the current value it becomes that, so an entity is always the end of its history. Values of
- * observed Properties go into their streams, the newest too, everything else into a change record. Corrections lie over
- * both.
+ * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). Creating and appending only add: an observation is its
+ * entity, attribute, datasetId, observedAt and value, so several values of one time stand side by side. Only a request
+ * that names an instance id modifies or removes an instance; such corrections are rows beside what was stored. The newest
+ * instance becomes the current value unless that is newer. Values of observed Properties go into their streams, all
+ * other instances into a change record.
  */
 import { GatewayError } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
@@ -15,23 +16,16 @@ import { appendAttributes, hasShapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import { matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import type { HistoryEditRow } from '#store/history-edits.ts'
 import { correctionsOf } from './corrections.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
-import {
-  hasNewerScope,
-  isSame,
-  placeOf,
-  presentAt,
-  unknownOf,
-  unknownPast,
-  unknownScopes,
-} from './known-past.ts'
+import { hasNewerScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
 import type { Observer } from './observer.ts'
-import { heardBy, isSameBesideAttributes, type Observed, observationsOf } from './provision.ts'
+import { heardBy, isSameBesideAttributes, observationsOf } from './provision.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -56,78 +50,54 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     door.commit(decide, { bytes: workBytes + footprintOf(given) })
 
   function create(stage: Stage, entity: TemporalEntity, by: Origin): void {
-    const draft = documents.create(stage, newestOf(entity), by)
+    const newest = newestOf(entity)
+    const draft = documents.create(stage, newest, by)
     stage.write('history-born.put', draft.rid)
-    addPast(stage, draft, entity, by)
+    addPast(
+      stage,
+      draft,
+      without(entity, (name) => instancesOf(newest, name)),
+      by,
+    )
     addScopes(stage, draft, entity, by)
   }
 
   /** Scopes are on record at the times that they were observed at. */
   function addScopes(stage: Stage, { rid, id }: Draft, given: TemporalFragment, by: Origin): void {
-    const { added, replaced } = unknownScopes(ports, id, given)
-    for (const [instanceId, instance] of replaced) correct(stage, rid, instanceId, instance)
-    const instances = added.map((instance) => ['scope', '', instance])
+    const instances = unknownScopes(ports, id, given).map((instance) => ['scope', '', instance])
     if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
   }
 
-  /**
-   * Makes of the entity what is newer than it, and of the rest its past. What stood at the same time gives way: there is
-   * one value of an instance at a time.
-   */
+  /** Makes the newest instances current unless the entity has newer ones, and adds all others to the past. */
   function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
-    const { scope: scopes, ...others } = newerThan(draft, given)
+    const unknown = unknownOf(ports, draft.id, given)
+    const { scope: scopes, ...others } = newerThan(draft, given, unknown)
     const isOlder = scopes !== undefined && hasNewerScope(ports, draft.id, given)
     const newer: Fragment = scopes === undefined || isOlder ? others : { ...others, scope: scopes }
     addScopes(stage, draft, given, by)
-    const fragment = given.isRetold === true ? given : correctThoseOf(stage, draft, given, newer)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
     const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
+    const changed = Map.groupBy(changes, ({ name }) => name)
+    const past = without(unknown, (name) => changed.get(name)?.flatMap(({ after }) => after ?? []) ?? [])
     const isOther = isErased(draft.rid) || !isSameBesideAttributes(merged.entity, draft.entity)
     const observed = isOther ? undefined : observationsOf(changes)
     if (observed === undefined) {
       const next = documents.update(stage, draft, merged.entity, changes, by)
-      addPast(stage, next, fragment, by)
+      addPast(stage, next, past, by)
       return
     }
     if (observed.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
     // The past first, so that times ascend where they do in the request.
-    addPast(stage, draft, without(fragment, observed), by)
+    addPast(stage, draft, past, by)
     for (const { change, value, time } of observed)
       observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
-  }
-
-  /** Lets go of what stands at the times of a fragment. Returns what is left to be added. */
-  function correctThoseOf(
-    stage: Stage,
-    draft: Draft,
-    { attributes, ...others }: TemporalFragment,
-    newer: Fragment,
-  ): TemporalFragment {
-    const left = new Map<string, readonly AttributeInstance[]>()
-    for (const [name, instances] of attributes) {
-      const present = presentAt(ports, draft.id, name, instances)
-      left.set(
-        name,
-        instances.filter((instance) => {
-          const there = present.get(placeOf(instance)) ?? []
-          // What is told again is there already, in a stream or on record.
-          if (there.some((one) => isSame(one.instance, instance))) return false
-          const isNewer = instancesOf(newer, name).includes(instance)
-          there.forEach(({ instanceId }, i) => {
-            correct(stage, draft.rid, instanceId, isNewer || i > 0 ? undefined : instance)
-          })
-          return isNewer || there.length === 0
-        }),
-      )
-    }
-    return { ...others, attributes: left }
   }
 
   const isErased = (rid: number): boolean => ports.edits.erased(rid).length > 0
 
   /**
-   * What is not the current value of the entity, in streams where they can hold it. Where something was erased all goes
-   * on record, because a stream does not take what it had before.
+   * Adds instances that do not become current: to streams where these can hold them, else to a change record. Where
+   * something was erased all of them go on record, because a stream does not take what it had before.
    */
   function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
     const isAnew = isErased(draft.rid)
@@ -136,13 +106,21 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       for (const [dataset, ofDataset] of byDataset(instances)) {
         const current = instanceOf(draft.entity, name, dataset)
         const observed: AttributeInstance[] = []
-        const removedId = removedFrom(draft.rid, name, dataset)
+        const correctionOf = correctionsIn(draft.rid, name, dataset)
         for (const instance of ofDataset) {
-          const removed = removedId(instance)
-          if (removed !== undefined) correct(stage, draft.rid, removed, instance)
-          if (!isAnew && isSame(instance, current)) continue
+          const correction = correctionOf(instance)
+          // An observation that was removed is there again under the id it had; one that was modified stays as it is.
+          if (correction?.body === null) correct(stage, draft.rid, correction.instance, instance)
+          const isCurrent = isSame(instance, current)
+          // A current value without observedAt has no time that would tell a repetition from it.
+          if (correction?.body === null || (isCurrent && instance.observedAt === undefined)) continue
           const isStreamed =
-            !isAnew && current !== undefined && isObservable(instance) && hasShapeOf(instance, current)
+            !isAnew &&
+            !isCurrent &&
+            correction === undefined &&
+            current !== undefined &&
+            isObservable(instance) &&
+            hasShapeOf(instance, current)
           if (isStreamed) observed.push(instance)
           else others.push([name, dataset, instance])
         }
@@ -158,19 +136,18 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
   }
 
-  /** Finds the id of what was removed from a stream and is told again, which the stream takes for what it has. */
-  function removedFrom(
+  /** Finds the correction of the observation in a stream that is the same as an instance. */
+  function correctionsIn(
     rid: number,
     name: string,
     dataset: string,
-  ): (instance: AttributeInstance) => string | undefined {
+  ): (instance: AttributeInstance) => HistoryEditRow | undefined {
     const number = ports.names.find(name)
     const row = number === undefined ? undefined : ports.history.streamOf(rid, number, dataset)
     const own = row && correctionsOf(ports.edits, rid).ofStream(row.s, name, dataset)
     return ({ observedAt, value }) => {
       const time = dateTimeToMs(observedAt ?? '')
-      const edit = time === undefined || value === undefined ? undefined : own?.editOf(time, value)
-      return edit?.body === null ? edit.instance : undefined
+      return time === undefined || value === undefined ? undefined : own?.editOf(time, value)
     }
   }
 
@@ -261,13 +238,14 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         const draft = documents.find(stage, id)
         // An entity whose history was erased has it anew.
         const isKnown = livesOf(ports, id) !== undefined
-        const entity = given.isRetold === true && isKnown ? unknownOf(ports, given) : given
-        const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
-        // What is gone does not come again for being told once more.
-        if (draft === undefined && isTold && unknownPast(ports, given).length === 0) return 'extended'
-        if (draft === undefined) create(stage, entity, by)
-        else extend(stage, draft, entity, by)
-        bringBack(stage, entity, by)
+        if (draft === undefined) {
+          const entity = given.isRetold === true && isKnown ? unknownOf(ports, id, given) : given
+          const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
+          // What is gone does not come again for being told once more.
+          if (isTold && unknownPast(ports, given).length === 0) return 'extended'
+          create(stage, entity, by)
+        } else extend(stage, draft, given, by)
+        bringBack(stage, given, by)
         return isKnown ? 'extended' : 'created'
       }),
     append: (id, fragment, by) =>
@@ -309,13 +287,18 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 }
 
-/** A fragment without the instances that become current values. */
-function without(fragment: TemporalFragment, observed: readonly Observed[]): TemporalFragment {
-  if (observed.length === 0) return fragment
-  const attributes = new Map(fragment.attributes)
-  for (const { change } of observed) {
-    const rest = attributes.get(change.name)?.filter((instance) => !isSame(instance, change.after))
-    attributes.set(change.name, rest ?? [])
+/** A fragment without the instances that become current values, by the name of their attribute. */
+function without(
+  fragment: TemporalFragment,
+  current: (name: string) => readonly AttributeInstance[],
+): TemporalFragment {
+  const attributes = new Map<string, readonly AttributeInstance[]>()
+  for (const [name, instances] of fragment.attributes) {
+    const ofDataset = new Map(current(name).map((one) => [one.datasetId, one]))
+    attributes.set(
+      name,
+      instances.filter((one) => !isSame(one, ofDataset.get(one.datasetId))),
+    )
   }
   return { ...fragment, attributes }
 }
@@ -329,15 +312,20 @@ function byDataset(instances: readonly AttributeInstance[]): Map<string, Attribu
   return Map.groupBy(instances, ({ datasetId }) => datasetId ?? '')
 }
 
-/** What a fragment says of the entity, and its newest instances as far as they are newer than what that has. */
-function newerThan({ entity }: Draft, given: TemporalFragment): Fragment {
-  const { types, scope, expiresAt, attributes } = given
+/**
+ * What a fragment says of the entity, and its newest instances unless the entity has newer ones. An instance that the
+ * history holds already changes no current value. It adds an attribute that the entity lacks, unless it is only retold.
+ */
+function newerThan({ entity }: Draft, given: TemporalFragment, unknown: TemporalFragment): Fragment {
+  const { types, scope, expiresAt, attributes, isRetold = false } = given
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {
+    const left = new Set(unknown.attributes.get(name))
     const newer = [...byDataset(instances)].flatMap(([dataset, ofDataset]) => {
       const newest = ofDataset.at(-1)!
       const current = findInstance(entity, name, dataset === '' ? undefined : dataset)
-      return isNewer(newest, current) ? [newest] : []
+      const mayAdd = left.has(newest) || (current === undefined && !isRetold)
+      return mayAdd && isNewer(newest, current) ? [newest] : []
     })
     if (newer.length > 0) members[name] = newer.length === 1 ? newer[0]! : newer
   }

@@ -98,7 +98,7 @@ describe('extending a temporal entity', () => {
     expect(entity).toMatchObject({ type: ['Vehicle', 'Car'], speed: { value: 20 }, name: { value: 'x' } })
   })
 
-  it('shall put one value in the place of another of the same time, and add none twice', async () => {
+  it('shall add other values of a time beside those that are there, and none twice', async () => {
     const id = await created({ speed: speeds(0, 1, 2) })
     const other = [
       property('one', { observedAt: at(1) }),
@@ -106,7 +106,7 @@ describe('extending a temporal entity', () => {
       ...speeds(0),
     ]
     expect((await gateway.send('POST', `${temporal}/${id}/attrs`, { speed: other })).status).toBe(204)
-    expect(await valuesOf(id)).toEqual([0, 'one', 'two'])
+    expect(await valuesOf(id)).toEqual([0, 1, 'one', 2, 'two'])
   })
 
   it('shall be 404 for an entity that is not there, 400 for another id in the body', async () => {
@@ -296,7 +296,7 @@ describe('scopes that name the time they were observed at', () => {
       expect((await gateway.get(`${temporal}/${id}?${query}`)).json()).not.toHaveProperty('scope')
   })
 
-  it('shall join those that are there: older ones as past, each once, others of the same time in their place', async () => {
+  it('shall join those that are there: older ones as past, each once, others of the same time beside them', async () => {
     const id = await created({ scope: [scope(2, '/b')] })
     const add = async (...scopes: object[]): Promise<void> => {
       const answer = await gateway.send('POST', `${temporal}/${id}/attrs`, { scope: scopes })
@@ -307,7 +307,7 @@ describe('scopes that name the time they were observed at', () => {
     await add(scope(1, '/a'), scope(3, '/c'))
     expect(await current(id)).toBe('/c')
     await add(scope(1, '/d'))
-    expect(await valuesOf(id, 'scope')).toEqual([['/d'], ['/b'], ['/c']])
+    expect(await valuesOf(id, 'scope')).toEqual([['/a'], ['/d'], ['/b'], ['/c']])
     expect(await current(id)).toBe('/c')
   })
 
