@@ -241,11 +241,11 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
     {
       door: tenant.door,
       reads: tenant.deliveries,
-      render: (delivery) =>
-        (delivery.sub < 0 ? renderSourceNotification : renderNotification)(
-          { tenant, contexts: ports.contexts(), clock, newId: () => notificationId(tenant.name, delivery) },
-          delivery,
-        ),
+      render: (deliveries) => {
+        const render = deliveries[0]!.sub < 0 ? renderSourceNotification : renderNotification
+        const newId = (sent: readonly Delivery[]) => notificationId(tenant.name, sent)
+        return render({ tenant, contexts: ports.contexts(), clock, newId }, deliveries)
+      },
       send: ports.send,
       subscriptions: statistics,
       clock,
@@ -273,8 +273,9 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
 }
 
 /** The same each time a delivery is sent; a number comes again after all were settled, but never at the same time. */
-function notificationId(tenant: string, { sub, at, d }: Delivery): string {
-  return hash('sha1', `${tenant} ${sub} ${at} ${d}`)
+function notificationId(tenant: string, deliveries: readonly Delivery[]): string {
+  const { sub, at } = deliveries[0]!
+  return hash('sha1', `${tenant} ${sub} ${at} ${deliveries.map(({ d }) => d).join(' ')}`)
 }
 
 async function openHttp(

@@ -273,7 +273,8 @@ export const limits = underTrial({
   subscriptionsMax: limit(10_000, 'subscriptions', 'Per tenant; the matcher is indexed', '403'),
   candidatesRememberedMax: limit(50_000, 'subscriptions', 'Found lately; 10 MB', 'found anew'),
   periodEntitiesMax: limit(10_000, 'entities', 'Read for a periodic notification', 'the rest is not told'),
-  periodPageBytes: limit(512 * 1024, 'bytes', 'Entities in one periodic notification', 'the next one'),
+  notificationBytes: limit(512 * 1024, 'bytes', 'Entities in one notification', 'the next one'),
+  notificationEntitiesMax: limit(256, 'entities', 'Of one batch, in one notification', 'the next one'),
   tenantsMax: limit(64, 'tenants', 'One database file and cache each', '403'),
   // Intake
   readingsPerFrameMax: limit(1024, 'readings', 'One frame, one decision', 'quarantined'),

@@ -47,7 +47,7 @@ export function createBatches(door: Door) {
     let at = Number.NEGATIVE_INFINITY
     const dated = (stage: Stage, item: Item): Outcome => {
       if (stage.at - at > limits.batchOneTimeMs.value) at = stage.at
-      return decide(at === stage.at ? stage : stage.dated(at), item)
+      return decide(stage.ofBatch(at), item)
     }
     const success: string[] = []
     const created: string[] = []

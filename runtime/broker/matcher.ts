@@ -50,6 +50,9 @@ export interface OwedPeriod {
   readonly ids: readonly string[]
 }
 
+/** Content of a delivery, before it gets its number and its place in the outbox. */
+export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
+
 /** A new value of a stream. */
 export interface Observed {
   readonly time: number
@@ -247,20 +250,17 @@ export function createMatcher(ports: MatcherPorts) {
   }
 
   /** Stages a delivery: of a match, or what somebody else owes through the same outbox. */
-  function owe(
-    stage: Stage,
-    candidate: Pick<Registered, 'i' | 'endpoint'>,
-    what: Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at'>,
-  ): void {
+  function owe(stage: Stage, candidate: Pick<Registered, 'i' | 'endpoint'>, what: Owed): void {
     const delivery: Delivery = {
       d: ++lastDelivery,
       sub: candidate.i,
       endpoint: candidate.endpoint,
       at: stage.at,
+      batch: stage.isBatch ? stage.at : null,
       ...what,
     }
-    const { d, sub, endpoint, entity, at, stream, t, value, body } = delivery
-    stage.write('delivery.insert', d, sub, endpoint, entity, at, stream, t, value, body)
+    const { d, sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
+    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
     let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
     if (owed === undefined) {
       const list: Delivery[] = []

@@ -1,12 +1,14 @@
 /**
- * Renders one delivery into the request that tells it to the subscriber (GS CIM 009, 5.8.6 and 6.3.8), at the
- * moment it is sent. An observation is told with the value that matched, whatever came since; the rest of its entity
- * is told as it is now.
+ * Renders deliveries of one subscription into one notification (GS CIM 009, 5.8.6 and 6.3.8), at the moment it is sent.
+ * An observation is reported with the value that matched, whatever was written since; the rest of its entity is
+ * reported as it is now.
  */
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, contextMember } from '#ngsi-ld/context.ts'
 import { instancesOf } from '#ngsi-ld/entity.ts'
+import type { JsonObject } from '#ngsi-ld/json.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { notificationData, notificationItems, type OwedEntity } from '#ngsi-ld/notification-data.ts'
 import { type NotificationEndpoint, notificationOf, type Subscription } from '#ngsi-ld/subscription.ts'
@@ -24,6 +26,8 @@ export interface RenderedNotification {
   readonly body: string
   readonly timeoutMs?: number | undefined
   readonly cooldownMs?: number | undefined
+  /** How many of the deliveries it holds, from the first on. */
+  readonly count: number
   /** How MQTT is to be spoken, where the URI is one of MQTT; the headers are in the body then. */
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
 }
@@ -32,39 +36,67 @@ export interface NotifyPorts {
   readonly tenant: Inside
   readonly contexts: Contexts
   readonly clock: Clock
-  /** Identifies the delivery: the same at every try, unique for ever. */
-  readonly newId: () => string
+  /** Identifies what is sent: the same at every try of these deliveries, never repeated for others. */
+  readonly newId: (deliveries: readonly Delivery[]) => string
 }
 
-/** Returns undefined when the subscription is gone, or what was to be told has left no trace or is told later. */
-export function renderNotification(ports: NotifyPorts, delivery: Delivery): RenderedNotification | undefined {
-  const registered = ports.tenant.matcher.get(delivery.sub)
+/**
+ * One notification for deliveries of one subscription, of the first `count` of them that its size allows. Undefined
+ * when the subscription was deleted, or no delivery has anything to report now.
+ */
+export function renderNotification(
+  ports: NotifyPorts,
+  deliveries: readonly Delivery[],
+): RenderedNotification | undefined {
+  const [first] = deliveries as [Delivery]
+  const registered = ports.tenant.matcher.get(first.sub)
   if (registered === undefined) return undefined
   const { subscription, statistics } = registered
   const { endpoint } = subscription.notification
   const context = contextOf(subscription, ports.contexts, ports.tenant.name)
-  const again = againOf(delivery)
+  const again = againOf(first)
   if (again !== undefined)
     return requestAgain(endpoint, headersOf(subscription, ports.tenant.name, context), again)
   const inBody = isInBody(endpoint) ? contextMember(context) : undefined
   const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
-  const owed =
-    delivery.entity === ''
-      ? periodOf(ports.tenant, delivery, statistics.lastPeriodAt)
-      : [changeOf(ports.tenant, delivery)]
-  const items = owed
-    .filter((one) => one !== undefined)
-    .flatMap((one) =>
-      notificationItems(subscription, one, { context, atContext, follow: ports.tenant.current }),
-    )
+  const options = { context, atContext, follow: ports.tenant.current }
+  const { items, count } = withinSize(deliveries, (delivery) =>
+    owedEntities(ports.tenant, delivery, statistics.lastPeriodAt).flatMap((one) =>
+      notificationItems(subscription, one, options),
+    ),
+  )
   if (items.length === 0) return undefined
   const notification = notificationOf(subscription, {
-    id: `urn:ngsi-ld:Notification:${ports.newId()}`,
+    id: `urn:ngsi-ld:Notification:${ports.newId(deliveries.slice(0, count))}`,
     notifiedAtMs: ports.clock.now(),
     data: notificationData(subscription, items, inBody),
   })
   const headers = headersOf(subscription, ports.tenant.name, context)
-  return requestTo(endpoint, headers, JSON.stringify(notification))
+  return { ...requestTo(endpoint, headers, JSON.stringify(notification)), count }
+}
+
+/** The items of as many deliveries as one notification may hold, of one at least. */
+function withinSize(
+  deliveries: readonly Delivery[],
+  itemsOf: (delivery: Delivery) => readonly JsonObject[],
+): { items: JsonObject[]; count: number } {
+  const items: JsonObject[] = []
+  let bytes = 0
+  let count = 0
+  for (const delivery of deliveries) {
+    if (bytes >= limits.notificationBytes.value) break
+    const more = itemsOf(delivery)
+    if (deliveries.length > 1) bytes += JSON.stringify(more).length
+    items.push(...more)
+    count++
+  }
+  return { items, count }
+}
+
+function owedEntities(tenant: Inside, delivery: Delivery, lastPeriodAt: number | undefined): OwedEntity[] {
+  if (delivery.entity === '') return periodOf(tenant, delivery, lastPeriodAt)
+  const change = changeOf(tenant, delivery)
+  return change === undefined ? [] : [change]
 }
 
 /** A notification as its endpoint takes it: over MQTT the headers are part of the message (GS CIM 009, 7.2). */
@@ -73,7 +105,7 @@ export function requestTo(
   headers: Readonly<Record<string, string>>,
   body: string,
 ): RenderedNotification {
-  const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown }
+  const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown, count: 1 }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
   const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
   return { ...common, headers: {}, body: message, mqtt: mqttWishes(endpoint) }
@@ -85,7 +117,8 @@ export function requestAgain(
   headers: Readonly<Record<string, string>>,
   body: string,
 ): RenderedNotification {
-  const common = { uri: endpoint.uri, body, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown }
+  const { uri, timeout: timeoutMs, cooldown: cooldownMs } = endpoint
+  const common = { uri, body, timeoutMs, cooldownMs, count: 1 }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers }
   return { ...common, headers: {}, mqtt: mqttWishes(endpoint) }
 }

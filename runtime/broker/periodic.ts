@@ -130,7 +130,7 @@ function pagesOf(views: readonly EntityView[]): string[][] {
   let bytes = Number.POSITIVE_INFINITY
   for (const view of views) {
     const size = view.text().length
-    if (bytes + size > limits.periodPageBytes.value) {
+    if (bytes + size > limits.notificationBytes.value) {
       pages.push([])
       bytes = 0
     }

@@ -17,7 +17,7 @@ import {
 } from './notify.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
 
-/** Returns undefined when the subscription is gone. */
+/** Sends one delivery at a time. Undefined when the subscription was deleted. */
 export function renderSourceNotification(
   {
     tenant,
@@ -27,10 +27,11 @@ export function renderSourceNotification(
   }: NotifyPorts & {
     readonly tenant: { readonly name: string; readonly sources: Pick<SourceSubscribe, 'get'> }
   },
-  delivery: Delivery,
+  [delivery]: readonly Delivery[],
 ): RenderedNotification | undefined {
+  if (delivery === undefined || delivery.body === null) return undefined
   const subscribed = tenant.sources.get(delivery.sub)
-  if (subscribed === undefined || delivery.body === null) return undefined
+  if (subscribed === undefined) return undefined
   const { subscription } = subscribed.one
   const { lang } = subscription
   const { endpoint, sysAttrs } = subscription.notification
@@ -44,7 +45,7 @@ export function renderSourceNotification(
     ...(isLd ? { '@context': contextMember(context) } : {}),
   }))
   const notification = {
-    id: `urn:ngsi-ld:ContextSourceNotification:${newId()}`,
+    id: `urn:ngsi-ld:ContextSourceNotification:${newId([delivery])}`,
     type: 'ContextSourceNotification',
     subscriptionId: subscription.id,
     notifiedAt: msToDateTime(clock.now()),

@@ -24,6 +24,10 @@ export interface Stage {
   from(heard: string | undefined): Stage
   /** The same stage with an earlier commit time: what belongs together has one, also in several groups. */
   dated(at: number): Stage
+  /** The same stage for an item of a batch operation; all items have the commit time `at` of the first. */
+  ofBatch(at: number): Stage
+  /** Whether an item of a batch operation is decided: its notifications are merged with those of the other items. */
+  readonly isBatch: boolean
   /** The same stage, where these times (ms) are by a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
   /** Adds a row to the group. */
@@ -97,6 +101,14 @@ interface Unset {
   readonly times: ReadonlySet<number>
 }
 
+/** Facts that a work states of what it writes. */
+interface WriteFacts {
+  readonly at: number
+  readonly heard: string | undefined
+  readonly isBatch: boolean
+  readonly unset: Unset | undefined
+}
+
 export function createGroup(start: { at: number; number: number }): Group {
   let number = start.number
   let rows: Row[] = []
@@ -113,21 +125,27 @@ export function createGroup(start: { at: number; number: number }): Group {
   let closesTime = false
   const scratch = new Map<string, unknown>()
 
-  const stageAt = (at: number, heard?: string, unset?: Unset): Stage => ({
-    at,
-    heard,
-    dated(then) {
-      if (then < start.at) isDated = true
-      return stageAt(then, heard, unset)
+  const stageAs = (facts: WriteFacts): Stage => ({
+    at: facts.at,
+    heard: facts.heard,
+    isBatch: facts.isBatch,
+    dated(at) {
+      if (at < start.at) isDated = true
+      return stageAs({ ...facts, at })
     },
-    from: (chain) => stageAt(at, chain, unset),
-    unset: (clock, times) => stageAt(at, heard, { clock, times }),
+    ofBatch(at) {
+      if (at < start.at) isDated = true
+      return stageAs({ ...facts, at, isBatch: true })
+    },
+    from: (heard) => stageAs({ ...facts, heard }),
+    unset: (clock, times) => stageAs({ ...facts, unset: { clock, times } }),
     scratch,
     write(...row) {
       staged++
       rows.push(row)
     },
     observation(stream, time, value, late) {
+      const { at, heard, unset } = facts
       staged++
       const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
       const clock = unset?.times.has(time) ? unset.clock : undefined
@@ -143,6 +161,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       return open.n
     },
     record(rid, body) {
+      const { unset } = facts
       staged++
       open = undefined
       const text = JSON.stringify({ n: ++number, ...body })
@@ -168,7 +187,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       undoers.push(action)
     },
   })
-  const stage = stageAt(start.at)
+  const stage = stageAs({ at: start.at, heard: undefined, isBatch: false, unset: undefined })
 
   return {
     stage,

@@ -20,8 +20,11 @@ export interface Backlog {
   waiting(): number
   /** A delivery was committed. It is kept in memory when all before it are there and there is room. */
   announce(delivery: Delivery, mayHold: boolean): void
-  /** The next one that may leave at `now` (monotonic ms); reads from the table when memory runs low. */
-  next(now: number): Flight | undefined
+  /**
+   * The next one that may leave at `now` (monotonic ms), followed by those that may share its request; none when nothing
+   * may leave. Reads from the table when memory runs low.
+   */
+  next(now: number): readonly Flight[]
   /** There is more to read at once: call `next` again soon. */
   isReading(): boolean
   /** It is settled: delivered, buried or void. Its number is pending already. */
@@ -109,7 +112,8 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     },
     next(now) {
       if (isReading()) read()
-      return queue.take(now)
+      const flight = queue.take(now)
+      return flight === undefined ? [] : [flight, ...queue.companions(flight)]
     },
     isReading,
     finish(flight) {

@@ -18,7 +18,7 @@ function scene() {
     },
     now: () => now,
     start(entity: string): Flight {
-      const row = { endpoint: '', at: 0, stream: null, t: null, value: null, body: null }
+      const row = { endpoint: '', at: 0, batch: null, stream: null, t: null, value: null, body: null }
       queue.add({ ...row, d: ++d, sub: 1, entity })
       return queue.take(now)!
     },

@@ -19,6 +19,8 @@ import { consequenceOf, type Failure, type Sent } from './verdict.ts'
 export interface Rendered extends Outgoing {
   /** Least time between a failure and the next attempt at this endpoint, ms. */
   readonly cooldownMs?: number | undefined
+  /** How many of the deliveries it was rendered from it holds, from the first on. */
+  readonly count: number
 }
 
 /** What an attempt meant for its subscription. */
@@ -30,8 +32,11 @@ export interface Outcome {
 }
 
 export interface PumpPorts {
-  /** Undefined when the subscription is gone; then the delivery is void. */
-  render(delivery: Delivery): Rendered | undefined
+  /**
+   * Deliveries of one subscription as one request, which may hold only the first ones. Undefined when there is nothing
+   * to send: the subscription was deleted, or none of them has anything left to report.
+   */
+  render(deliveries: readonly Delivery[]): Rendered | undefined
   /** Never rejects. */
   send(request: Outgoing): Promise<Sent>
   outcome(sub: number, outcome: Outcome): void
@@ -89,21 +94,21 @@ export function createPump(ports: PumpPorts): Pump {
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return false
     if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
       return false
-    const flight = backlog.next(now)
-    if (flight === undefined) return backlog.isReading()
-    const rendered = consequences.render(lane, flight)
-    if (rendered !== undefined) void fly(lane, flight, rendered)
+    const flights = backlog.next(now)
+    if (flights.length === 0) return backlog.isReading()
+    const rendered = consequences.render(lane, flights)
+    if (rendered !== undefined) void fly(lane, flights.slice(0, rendered.count), rendered)
     return true
   }
-  async function fly(lane: Lane, flight: Flight, rendered: Rendered): Promise<void> {
+  async function fly(lane: Lane, flights: readonly Flight[], rendered: Rendered): Promise<void> {
     inFlight++
     lane.host.inFlight++
     const sent = await ports.send(rendered)
     inFlight--
     const wasFull = lane.host.inFlight-- >= limits.deliveriesInFlightHostMax.value
     if (state === 'abandoned') return
-    if (sent.ok) consequences.delivered(lane, flight)
-    else consequences.failed(lane, flight, { failure: sent, rendered })
+    if (sent.ok) consequences.delivered(lane, flights)
+    else consequences.failed(lane, flights, { failure: sent, rendered })
     for (const other of wasFull ? lane.host.lanes : []) hungry.add(other)
     hungry.add(lane)
     schedule()
@@ -139,7 +144,7 @@ export function createPump(ports: PumpPorts): Pump {
 
 /** What follows from an attempt, for the delivery, its pair, its endpoint and its subscription. */
 function createConsequences({ settlement, lanes, clock, log, counters, ...ports }: PumpPorts) {
-  function tell(delivery: Delivery, error?: string): void {
+  function report(delivery: Delivery, error?: string): void {
     ports.outcome(delivery.sub, { ok: error === undefined, at: clock.now(), error })
     settlement.touch(delivery.sub)
   }
@@ -150,28 +155,45 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
     settlement.bury(flight.delivery, grave.reason, grave.body)
     lane.backlog.finish(flight)
   }
+  function settle(lane: Lane, flights: readonly Flight[]): void {
+    for (const flight of flights) {
+      settlement.settle(flight.delivery.d)
+      lane.backlog.finish(flight)
+    }
+  }
+  /** Deliveries that failed together are sent one by one, so that one of them does not hold up the others. */
+  function separate(lane: Lane, flights: readonly Flight[], pausedUntil?: number): void {
+    for (const flight of flights) {
+      flight.pair.isAlone = true
+      lane.backlog.putBack(flight, pausedUntil)
+    }
+  }
   function isHopeless(flight: Flight, failure: Failure): boolean {
     const consequence = consequenceOf(failure)
     if (consequence === 'poison') flight.pair.poisonTries++
     return consequence === 'bury' || flight.pair.poisonTries >= limits.deliveryPoisonTries.value
   }
   return {
-    /** The request, or undefined when there is none to send: the delivery is settled then. */
-    render(lane: Lane, flight: Flight): Rendered | undefined {
-      const { delivery } = flight
+    /** The request, or undefined when there is none to send. Deliveries that it does not hold wait for the next one. */
+    render(lane: Lane, flights: readonly Flight[]): Rendered | undefined {
       try {
-        const rendered = ports.render(delivery)
-        if (rendered !== undefined) return rendered
-        settlement.settle(delivery.d)
-        lane.backlog.finish(flight)
+        const rendered = ports.render(flights.map(({ delivery }) => delivery))
+        if (rendered === undefined) settle(lane, flights)
+        else for (const flight of flights.slice(rendered.count)) lane.backlog.putBack(flight)
+        return rendered
       } catch (error) {
+        if (flights.length > 1) {
+          separate(lane, flights)
+          return undefined
+        }
+        const [flight] = flights as [Flight]
         const reason = `could not be rendered: ${error instanceof Error ? error.message : String(error)}`
-        tell(delivery, reason)
-        bury(lane, flight, { reason, body: delivery.body ?? JSON.stringify(delivery) })
+        report(flight.delivery, reason)
+        bury(lane, flight, { reason, body: flight.delivery.body ?? JSON.stringify(flight.delivery) })
+        return undefined
       }
-      return undefined
     },
-    delivered(lane: Lane, flight: Flight): void {
+    delivered(lane: Lane, flights: readonly Flight[]): void {
       failpoint('delivery:after-send')
       counters.sent.value++
       if (lane.pace.failures() > 0) lane.wellSince = clock.now()
@@ -179,26 +201,31 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.name })
       lane.isReported = false
       lane.lastError = undefined
-      tell(flight.delivery)
-      settlement.settle(flight.delivery.d)
-      lane.backlog.finish(flight)
+      report(flights[0]!.delivery)
+      settle(lane, flights)
     },
     failed(
       lane: Lane,
-      flight: Flight,
+      flights: readonly Flight[],
       { failure, rendered }: { failure: Failure; rendered: Rendered },
     ): void {
+      const [first] = flights as [Flight]
       counters.failed.value++
       lane.lastError = failure.reason
-      tell(flight.delivery, failure.reason)
+      report(first.delivery, failure.reason)
       if (rendered.cooldownMs !== undefined) lane.pace.hold(rendered.cooldownMs)
-      if (isHopeless(flight, failure)) {
-        bury(lane, flight, { reason: failure.reason, body: rendered.body.toString() })
-      } else if (consequenceOf(failure) === 'down') {
-        lane.backlog.putBack(flight)
+      if (consequenceOf(failure) === 'down') {
+        for (const flight of flights) lane.backlog.putBack(flight)
         lanes.hostFailed(lane)
+      } else if (flights.length > 1 && consequenceOf(failure) !== 'retry') {
+        separate(lane, flights)
+      } else if (isHopeless(first, failure)) {
+        bury(lane, first, { reason: failure.reason, body: rendered.body.toString() })
       } else {
-        lane.backlog.putBack(flight, lane.pace.failed(flight, failure))
+        const until = lane.pace.failed(first, failure)
+        // Where other requests succeed, the fault may lie with one of these entities.
+        if (until !== undefined) separate(lane, flights, until)
+        else for (const flight of flights) lane.backlog.putBack(flight)
         if (lane.pace.failures() < reportFailures || lane.isReported) return
         lane.isReported = true
         log.warn('delivery.endpoint-down', {

@@ -9,6 +9,7 @@ const owed = (d: number, entity: string, body = ''): Delivery => ({
   endpoint: 'http://e/',
   entity,
   at: 0,
+  batch: null,
   stream: null,
   t: null,
   value: null,

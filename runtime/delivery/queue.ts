@@ -3,6 +3,7 @@
  * each pair of subscription and entity, pairs in turn. A pair that has failed holds its head only, so that it never
  * fills the window against the others. Knows no clock and no table.
  */
+import { limits } from '#base/limits.ts'
 import type { Delivery, DeliveryHead } from '#store/deliveries.ts'
 
 /** One subscription and one entity of it. */
@@ -13,6 +14,8 @@ export interface Pair {
   isFlying: boolean
   /** Later deliveries of it were left in the table. */
   isBehind: boolean
+  /** A notification that it shared with others failed: its head is sent alone. */
+  isAlone: boolean
   /** When its head failed last, monotonic ms. */
   failedAt: number | undefined
   /** Failures in a row that are its own doing, and since when, monotonic ms. */
@@ -29,6 +32,8 @@ export interface Flight {
   readonly pair: Pair
   readonly startedAt: number
   readonly generation: number
+  /** It shares the request of another flight. */
+  readonly isCompanion: boolean
 }
 
 export interface Queue {
@@ -36,6 +41,8 @@ export interface Queue {
   add(delivery: Delivery): void
   /** The next one that may leave at `now`. */
   take(now: number): Flight | undefined
+  /** Takes the heads of other ready pairs that may share the request of `flight`: same subscription, same batch. */
+  companions(flight: Flight): Flight[]
   /** It is settled; the next one of its pair may leave. Returns the pair when the rest of it is in the table only. */
   finish(flight: Flight): Pair | undefined
   /** It failed and stays first of its pair. False when it was disowned; then it is let go. */
@@ -57,6 +64,7 @@ export interface Queue {
   readonly size: number
   /** Those that failed alone and wait for their pause to end. */
   readonly paused: number
+  /** Requests under way. */
   readonly flights: number
   readonly bytes: number
 }
@@ -74,6 +82,7 @@ export function createQueue(): Queue {
   let paused: Pair[] = []
   let bytes = 0
   let generation = 0
+  let companions = 0
 
   const letGo = (delivery: Delivery): void => {
     held.delete(delivery.d)
@@ -82,6 +91,15 @@ export function createQueue(): Queue {
   const land = (flight: Flight): void => {
     flying.delete(flight.delivery.d)
     flight.pair.isFlying = false
+    if (flight.isCompanion) companions--
+  }
+  const depart = (pair: Pair, startedAt: number, isCompanion: boolean): Flight | undefined => {
+    const delivery = pair.waiting.shift()
+    if (delivery === undefined) return undefined
+    pair.isFlying = true
+    flying.add(delivery.d)
+    if (isCompanion) companions++
+    return { delivery, pair, startedAt, generation, isCompanion }
   }
   /** A pair that can go on is ready; one with nothing left is forgotten, or returned when the table has more of it. */
   const settleDown = (pair: Pair): Pair | undefined => {
@@ -107,11 +125,17 @@ export function createQueue(): Queue {
         paused = paused.filter((pair) => pair.pausedUntil > now)
       }
       const pair = ready.shift()
-      const delivery = pair?.waiting.shift()
-      if (pair === undefined || delivery === undefined) return undefined
-      pair.isFlying = true
-      flying.add(delivery.d)
-      return { delivery, pair, startedAt: now, generation }
+      return pair && depart(pair, now, false)
+    },
+    companions({ delivery, pair, startedAt }) {
+      if (delivery.batch === null || pair.isAlone) return []
+      const { sub, batch } = delivery
+      const joining = ready
+        .filter(({ waiting: [head], isAlone }) => !isAlone && head?.sub === sub && head.batch === batch)
+        .slice(0, limits.notificationEntitiesMax.value - 1)
+      const left = new Set(joining)
+      ready = ready.filter((other) => !left.has(other))
+      return joining.map((other) => depart(other, startedAt, true)!)
     },
     finish(flight) {
       const { pair } = flight
@@ -175,7 +199,7 @@ export function createQueue(): Queue {
       return paused.length
     },
     get flights() {
-      return flying.size
+      return flying.size - companions
     },
     get bytes() {
       return bytes
@@ -184,6 +208,7 @@ export function createQueue(): Queue {
 }
 
 const untroubled = {
+  isAlone: false,
   failedAt: undefined,
   failures: 0,
   failingSince: 0,

@@ -78,34 +78,35 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       const span = { endpoint: lane.endpoint, after: active.cursor, count: readCount }
       const rows = reads.next(span, limits.deliveriesWindowBytes.value)
       if (rows.length === 0) return
-      for (const row of rows) {
+      for (let from = 0; from < rows.length; ) {
         if (active.isFull || active !== lane.consumer) return
-        tell(lane, active, row)
+        from += write(lane, active, sharing(rows, from))
       }
     }
   }
 
-  function tell(lane: Lane, active: Active, row: Delivery): void {
-    active.cursor = row.d
-    const rendered = renderedOr(row)
-    if (rendered === undefined) {
-      settle(lane, [row.d])
-      return
-    }
-    active.isFull = !active.consumer.write({ id: eventIdOf(row), body: rendered.body.toString() })
-    if (row.d <= lane.told) return
-    lane.told = row.d
-    ports.sent.value++
-    subscriptions.outcome(row.sub, { ok: true, at: ports.clock.now() })
-  }
-
-  function renderedOr(row: Delivery): ReturnType<StreamingPorts['render']> {
+  /** Writes one notification and returns how many of the rows it holds. */
+  function write(lane: Lane, active: Active, rows: readonly Delivery[]): number {
+    let rendered: ReturnType<StreamingPorts['render']>
     try {
-      return ports.render(row)
+      rendered = ports.render(rows)
     } catch (error) {
-      ports.log.error('gateway.fault', { delivery: row.d, during: 'streaming', error })
-      return undefined
+      if (rows.length > 1) return write(lane, active, rows.slice(0, 1))
+      ports.log.error('gateway.fault', { delivery: rows[0]?.d, during: 'streaming', error })
     }
+    const numbers = rows.slice(0, rendered?.count).map(({ d }) => d)
+    const last = rows[numbers.length - 1]!
+    active.cursor = last.d
+    if (rendered === undefined) {
+      settle(lane, numbers)
+      return numbers.length
+    }
+    active.isFull = !active.consumer.write({ id: eventIdOf(last), body: rendered.body.toString() })
+    if (last.d <= lane.told) return numbers.length
+    lane.told = last.d
+    ports.sent.value++
+    subscriptions.outcome(last.sub, { ok: true, at: ports.clock.now() })
+    return numbers.length
   }
 
   /** Their rows go at leisure; until then they may be read again, which a consumer has to expect anyway. */
@@ -202,6 +203,20 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
 
 /** Whether consumers come for what is owed there. */
 export const isStreamed = (endpoint: string): boolean => endpoint.startsWith(streamUri)
+
+/** The rows from `from` on that share a notification: of one batch, each of another entity. */
+function sharing(rows: readonly Delivery[], from: number): readonly Delivery[] {
+  const first = rows[from]!
+  if (first.batch === null) return [first]
+  const entities = new Set<string>()
+  let to = from
+  for (const { sub, batch, entity } of rows.slice(from)) {
+    if (sub !== first.sub || batch !== first.batch || entities.has(entity)) break
+    entities.add(entity)
+    to++
+  }
+  return rows.slice(from, to)
+}
 
 const countOf = (deliveries: readonly Delivery[], endpoint: string): number =>
   deliveries.reduce((sum, delivery) => sum + (delivery.endpoint === endpoint ? 1 : 0), 0)

@@ -131,13 +131,12 @@ export async function checkContext(
   if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
 }
 
-/** The subscription with an address of the context that its notifications are written in. */
+/** The subscription with the address of the context that its notifications are written in (GS CIM 009, 5.8.1.4). */
 export async function named(
   c: HttpContext,
   subscription: Subscription,
   { ask, broker }: { ask: BodyAsk; broker: TenantBroker },
 ): Promise<Subscription> {
   const { address } = await nameable(c, broker, ask.context)
-  const isNamed = address === undefined || address === ask.context.address
-  return isNamed ? subscription : { jsonldContext: address, ...subscription }
+  return address === undefined ? subscription : { jsonldContext: address, ...subscription }
 }

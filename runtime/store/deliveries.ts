@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 
 export const deliveryWrites = {
   'delivery.insert':
-    'INSERT INTO delivery (d, sub, endpoint, entity, at, stream, t, value, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO delivery (d, sub, endpoint, entity, at, batch, stream, t, value, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   // Takes a JSON array of d
   'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?))',
   // All of an endpoint up to a commit time and a number
@@ -31,6 +31,8 @@ export interface Delivery {
   readonly entity: string
   /** Time of the commit that made it, ms. */
   readonly at: number
+  /** Deliveries of one subscription with the same number here may share a notification. */
+  readonly batch: number | null
   readonly stream: number | null
   readonly t: number | null
   readonly value: string | null
@@ -61,7 +63,7 @@ export interface Span {
   readonly count: number
 }
 
-const columns = 'd, sub, endpoint, entity, at, stream, t, value, body'
+const columns = 'd, sub, endpoint, entity, at, batch, stream, t, value, body'
 
 /** Read access to the outbox and the dead letters. */
 export function createDeliveries(database: Database) {

@@ -324,6 +324,14 @@ ALTER TABLE gap ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
 -- Rows are written so from now on; those that are there stay as they are until they change, and both are read.
 `,
   },
+  {
+    version: 51,
+    title: 'notifications of one batch operation share a request',
+    sql: `
+-- Deliveries of one subscription with the same number here, the commit time of their batch, may share a notification.
+ALTER TABLE delivery ADD COLUMN batch INTEGER;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -17,6 +17,7 @@ export interface Owed {
   readonly endpoint: string
   readonly entity: string
   readonly value?: number
+  readonly batch?: number
 }
 
 export interface Outbox extends OpenDoor {
@@ -35,6 +36,8 @@ export interface Outbox extends OpenDoor {
 export interface OutboxOptions extends DispatcherSettings {
   /** Changes what is sent; undefined makes the delivery void. */
   readonly render?: (rendered: Rendered, delivery: Delivery) => Rendered | undefined
+  /** How many deliveries of a batch one request may hold. */
+  readonly sharing?: number
 }
 
 export async function openOutbox(file: string, options: OutboxOptions = {}): Promise<Outbox> {
@@ -46,12 +49,12 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
   const dropped = new Map<number, number>()
   const logged: string[] = []
   const http = createHttpEndpoint(systemClock, { allowsLoopback: true })
-  const { render = (rendered: Rendered) => rendered, ...settings } = options
+  const { render = (rendered: Rendered) => rendered, sharing = 1, ...settings } = options
   const dispatcher = createDispatcher(
     {
       door,
       reads,
-      render: (delivery) => render(rendered(delivery), delivery),
+      render: (deliveries) => render(rendered(deliveries.slice(0, sharing)), deliveries[0]!),
       send: http.send,
       subscriptions: {
         outcome: (sub, outcome) => outcomes.push({ sub, outcome }),
@@ -78,12 +81,23 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
     owe: (list) =>
       door.commit((stage) => {
         const deliveries = list.map((owed): Delivery => {
-          const { sub = 1, endpoint, entity, value = 0 } = owed
+          const { sub = 1, endpoint, entity, value = 0, batch = null } = owed
           const body = JSON.stringify({ entity, value })
-          return { d: ++last, sub, endpoint, entity, at: stage.at, stream: null, t: null, value: null, body }
+          return {
+            d: ++last,
+            sub,
+            endpoint,
+            entity,
+            at: stage.at,
+            batch,
+            stream: null,
+            t: null,
+            value: null,
+            body,
+          }
         })
-        for (const { d, sub, endpoint, entity, at, body } of deliveries) {
-          stage.write('delivery.insert', d, sub, endpoint, entity, at, null, null, null, body)
+        for (const { d, sub, endpoint, entity, at, batch, body } of deliveries) {
+          stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, null, null, null, body)
         }
         stage.published(() => dispatcher.committed(deliveries))
       }),
@@ -95,10 +109,14 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
   }
 }
 
-function rendered({ d, sub, endpoint, body }: Delivery): Rendered {
+function rendered(deliveries: readonly Delivery[]): Rendered {
+  const [{ d, sub, endpoint, body }] = deliveries as [Delivery]
+  const entities = deliveries.map(({ entity }) => entity)
+  const shared = entities.length > 1 ? { entities } : {}
   return {
     uri: endpoint,
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ d, sub, ...(JSON.parse(body ?? '{}') as object) }),
+    body: JSON.stringify({ d, sub, ...(JSON.parse(body ?? '{}') as object), ...shared }),
+    count: deliveries.length,
   }
 }

@@ -12,7 +12,7 @@ import { createDeliveries, type Delivery, deliveryWrites } from '#store/deliveri
 import { migrations } from '#store/schema.ts'
 
 type Step =
-  | { kind: 'commit'; count: number; spread: number; bytes: number }
+  | { kind: 'commit'; count: number; spread: number; bytes: number; isBatch: boolean }
   | { kind: 'announce' }
   | { kind: 'unload' }
   | { kind: 'reread' }
@@ -31,6 +31,7 @@ const steps = fc.array(
       count: fc.nat(400),
       spread: fc.integer({ min: 1, max: 5 }),
       bytes: fc.constantFrom(1, 5000),
+      isBatch: fc.boolean(),
     }),
     fc.record({ kind: fc.constantFrom('announce', 'announce', 'write', 'unload', 'reread') }),
     fc.record({ kind: fc.constant('take' as const), count: fc.nat(6) }),
@@ -64,7 +65,8 @@ function createScene() {
     backlog,
     owed,
     flights,
-    commit({ count, spread, bytes }: Step & { kind: 'commit' }) {
+    commit({ count, spread, bytes, isBatch }: Step & { kind: 'commit' }) {
+      const batch = isBatch ? last + 1 : null
       for (let i = 0; i < count; i++) {
         const delivery = {
           d: ++last,
@@ -72,6 +74,7 @@ function createScene() {
           endpoint,
           entity: `urn:${i % spread}`,
           at: 0,
+          batch,
           stream: null,
           t: null,
           value: null,
@@ -87,13 +90,15 @@ function createScene() {
       unannounced = []
     },
     take(now: number) {
-      const flight = backlog.next(now)
-      if (flight === undefined) return false
-      const { d, entity } = flight.delivery
-      const first = [...owed].find(([, other]) => other === entity)?.[0]
-      expect(d, `the first unsettled of ${entity}`).toBe(first)
-      flights.push(flight)
-      return true
+      const together = backlog.next(now)
+      for (const flight of together) {
+        const { d, entity } = flight.delivery
+        const first = [...owed].find(([, other]) => other === entity)?.[0]
+        expect(d, `the first unsettled of ${entity}`).toBe(first)
+        expect(flight.delivery.batch).toBe(together[0]!.delivery.batch)
+        flights.push(flight)
+      }
+      return together.length > 0
     },
     finish(pick: number) {
       const flight = land(pick)

@@ -27,7 +27,7 @@ const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
   })
 const told = (index: number): unknown => {
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
-  const rendered = renderNotification(ports, open.owed[index]!)
+  const rendered = renderNotification(ports, [open.owed[index]!])
   return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
 }
 

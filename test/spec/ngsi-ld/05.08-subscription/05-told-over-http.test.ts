@@ -119,6 +119,62 @@ describe('showChanges', () => {
   })
 })
 
+describe('a batch', () => {
+  it('is reported in one notification that holds every entity that matches', async () => {
+    const uri = gateway.receiver.url('/batch')
+    const of = (round: number, i: number) => ({
+      id: `urn:x:b:${round}:${i}`,
+      type: 'OfBatch',
+      a: property(i),
+    })
+    await send('POST', '/subscriptions', {
+      ...{ id: 'urn:x:s:batch', type: 'Subscription', entities: [{ type: 'OfBatch' }], q: 'a>0' },
+      notificationTrigger: ['entityCreated'],
+      notification: { endpoint: { uri } },
+    })
+    const reported = () =>
+      gateway.receiver.received
+        .filter(({ path }) => path === '/batch')
+        .map(({ body }) => (JSON.parse(body) as Body).data.map(({ id }) => id))
+    // On a very busy machine a batch may be committed in two parts, each with its notification.
+    for (let round = 0; !reported().some((ids) => ids.length === 3); round++) {
+      expect(round).toBeLessThan(10)
+      await send(
+        'POST',
+        '/entityOperations/create',
+        [0, 1, 2, 3].map((i) => of(round, i)),
+      )
+      await expect.poll(() => reported().flat()).toEqual(expect.arrayContaining([of(round, 3).id]))
+    }
+    expect(
+      reported()
+        .flat()
+        .some((id) => String(id).endsWith(':0')),
+    ).toBe(false)
+  })
+})
+
+describe('a subscription', () => {
+  it('shows the address of the @context that its notifications are written in', async () => {
+    const subscription = { type: 'Subscription', entities: [{ type: 'Named' }] }
+    const notification = { endpoint: { uri: gateway.receiver.url('/named') } }
+    const own = { warmth: 'https://a.example/temp' }
+    const made = await gateway.send('POST', `${api}/jsonldContexts`, { '@context': own })
+    const address = `http://127.0.0.1:${gateway.httpPort}${made.headers['location']!}`
+    const link = {
+      Link: `<${address}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`,
+    }
+    await send('POST', '/subscriptions', { id: 'urn:x:s:link', ...subscription, notification }, link)
+    const shown = await gateway.ask('GET', `${api}/subscriptions/urn:x:s:link`)
+    expect(JSON.parse(shown.text)).toMatchObject({ jsonldContext: address })
+    await send('POST', '/entities', { id: 'urn:x:named', type: 'Named', warmth: property(1) }, link)
+    const sent = () => gateway.receiver.received.filter(({ path }) => path === '/named')
+    await expect.poll(() => sent().length).toBe(1)
+    expect(sent()[0]!.headers['link']).toContain(address)
+    expect((JSON.parse(sent()[0]!.body) as Body).data[0]).toHaveProperty('warmth')
+  })
+})
+
 describe('a deleted attribute', () => {
   it.each([
     ['normalized', {}, property('urn:ngsi-ld:null')],

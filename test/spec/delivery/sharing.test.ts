@@ -1,0 +1,88 @@
+/**
+ * Deliveries of one batch share a request (GS CIM 009, 5.8.6): one per subscription, each entity once, and one by one
+ * after a failure that a single entity may have caused.
+ */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
+import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'
+
+let database: TemporaryDatabase
+let outbox: Outbox
+let receiver: Receiver
+
+beforeEach(async () => {
+  database = temporaryDatabase()
+  receiver = await createReceiver()
+  outbox = await openOutbox(database.file, { sharing: 4 })
+})
+afterEach(async () => {
+  await outbox.close()
+  await receiver.down()
+  database.remove()
+})
+
+interface Shared {
+  readonly sub: number
+  readonly entity: string
+  readonly entities?: readonly string[]
+}
+const bodyOf = ({ body }: Received): Shared => JSON.parse(body) as Shared
+const entitiesOf = (received: Received): readonly string[] => {
+  const { entity, entities = [entity] } = bodyOf(received)
+  return entities
+}
+const owed = (entity: string, more: { sub?: number; batch?: number; value?: number } = {}) => ({
+  endpoint: receiver.url(),
+  entity,
+  ...more,
+})
+const settled = () => vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 10_000 })
+
+it('sends the entities of a batch in one request for each subscription', async () => {
+  await outbox.owe(['a', 'b', 'c'].flatMap((entity) => [1, 2].map((sub) => owed(entity, { sub, batch: 7 }))))
+  await settled()
+  expect(receiver.taken().map((one) => [bodyOf(one).sub, entitiesOf(one)])).toEqual([
+    [1, ['a', 'b', 'c']],
+    [2, ['a', 'b', 'c']],
+  ])
+})
+
+it('keeps apart batches, single changes and changes of one entity', async () => {
+  await outbox.owe([
+    owed('a', { batch: 7 }),
+    owed('b', { batch: 8 }),
+    owed('c'),
+    owed('a', { batch: 7, value: 1 }),
+    owed('d', { batch: 7 }),
+  ])
+  await settled()
+  const sent = receiver.taken().map((one) => entitiesOf(one).join())
+  expect(sent.toSorted()).toEqual(['a', 'a,d', 'b', 'c'])
+})
+
+it('sends the rest of a batch that is larger than one request in further ones', async () => {
+  await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
+  await settled()
+  expect(receiver.taken().map((one) => entitiesOf(one).length)).toEqual([4, 4, 2])
+  expect(new Set(receiver.taken().flatMap(entitiesOf)).size).toBe(10)
+})
+
+it('sends entities one by one after a refusal, and gives up only the one that is refused again', async () => {
+  receiver.answer((received) => (entitiesOf(received).includes('bad') ? 400 : 200))
+  await outbox.owe(['a', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
+  await settled()
+  expect(receiver.taken().flatMap(entitiesOf).toSorted()).toEqual(['a', 'c'])
+  const buried = () => outbox.reads.deadLetters(10).map(({ entity }) => entity)
+  await vi.waitFor(() => expect(buried()).toEqual(['bad']), { timeout: 10_000 })
+})
+
+it('sends a whole batch again once an endpoint that answered 500 is well', async () => {
+  let isWell = false
+  receiver.answer(() => (isWell ? 200 : 500))
+  await outbox.owe(['a', 'b', 'c'].map((entity) => owed(entity, { batch: 7 })))
+  await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(0))
+  isWell = true
+  await settled()
+  expect(receiver.taken().map(entitiesOf)).toEqual([['a', 'b', 'c']])
+})
