@@ -6,7 +6,7 @@ import type { TenantBroker, UpdateResult, WriteOptions } from '#broker/types.ts'
 import { isLanguageTag } from '#ngsi-ld/attribute-kind.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
 import { canonicalDateTime } from '#ngsi-ld/datetime.ts'
-import { parseAttribute, parseEntity, parseFragment, parsePartial } from '#ngsi-ld/entity.ts'
+import { parseAttribute, parseEntity, parseFragment, parsePartial, withoutContext } from '#ngsi-ld/entity.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
@@ -107,7 +107,7 @@ export function createEntityWriteRoutes({ asks, answers, rules }: Omit<EntityRou
     async replaceAttribute(c: HttpContext): Promise<Response> {
       const { id, ask, options, broker } = await write(c, plainParameters)
       const name = attributeOf(c, ask)
-      const attribute = parseAttribute(ask.body, name, ask.context)
+      const attribute = parseAttribute(withoutContext(ask.body), name, ask.context)
       await (await broker()).replaceAttribute(id, name, attribute, options)
       return answers.noContent(ask)
     },

@@ -19,6 +19,8 @@ export interface Reading {
   readonly merging: boolean
   /** Whether every value is bare, as with `options=keyValues`; otherwise normalized and concise both are read. */
   readonly simplified: boolean
+  /** Whether a value is raw JSON, in which nothing is JSON-LD. */
+  readonly raw?: boolean
 }
 
 /** @param depth level of JSON nesting at which the value stands. */
@@ -30,17 +32,23 @@ export interface Kind {
   readonly member: string
   /** The value as it is kept. @throws ngsi-ld.bad-request-data naming the part at fault. */
   readonly check: Check
+  /** Non-reified members that an instance of this kind never has. */
+  readonly prohibited: readonly string[]
 }
 
+const kind = (name: string, member: string, check: Check, prohibited: readonly string[] = []): Kind => ({
+  ...{ name, member, check, prohibited },
+})
+
 const kindList: readonly Kind[] = [
-  { name: 'Property', member: 'value', check: checkValue },
-  { name: 'GeoProperty', member: 'value', check: unlessNull(checkGeometryValue) },
-  { name: 'Relationship', member: 'object', check: unlessNull(checkTargets) },
-  { name: 'LanguageProperty', member: 'languageMap', check: unlessNull(checkLanguageMap) },
-  { name: 'VocabProperty', member: 'vocab', check: unlessNull(checkVocab) },
-  { name: 'JsonProperty', member: 'json', check: checkValue },
-  { name: 'ListProperty', member: 'valueList', check: unlessNull(checkValueList) },
-  { name: 'ListRelationship', member: 'objectList', check: unlessNull(checkTargetList) },
+  kind('Property', 'value', checkValue),
+  kind('GeoProperty', 'value', unlessNull(checkGeometryValue)),
+  kind('Relationship', 'object', unlessNull(checkTargets), ['unitCode']),
+  kind('LanguageProperty', 'languageMap', unlessNull(checkLanguageMap), ['unitCode', 'valueType']),
+  kind('VocabProperty', 'vocab', unlessNull(checkVocab), ['unitCode']),
+  kind('JsonProperty', 'json', unlessNull(checkJson), ['unitCode']),
+  kind('ListProperty', 'valueList', unlessNull(checkValueList)),
+  kind('ListRelationship', 'objectList', unlessNull(checkTargetList), ['unitCode']),
 ]
 
 const kindsByName: ReadonlyMap<string, Kind> = new Map([
@@ -67,6 +75,29 @@ export const plainMembers: ReadonlySet<string> = new Set([
   'entityIdSealed',
   'entityTypeSealed',
 ])
+
+/** The non-reified member of an instance that its kind prohibits, if there is one. */
+export const prohibitedIn = (kind: Kind, instance: object): string | undefined =>
+  kind.prohibited.find((member) => Object.hasOwn(instance, member))
+
+/** The only attribute that has the members of a proof. */
+const proof = 'ngsildproof'
+
+/** @throws ngsi-ld.bad-request-data for the members of a proof in another attribute (4.5.2.2). */
+export function checkSeals(name: string, instance: object, field: string): void {
+  if (name === proof) return
+  const seal = ['entityIdSealed', 'entityTypeSealed'].find((member) => Object.hasOwn(instance, member))
+  if (seal !== undefined) throw badRequestData(`stands only in ${proof}`, `${field}.${seal}`)
+}
+
+/** Attributes of the core @context that are GeoProperties (GS CIM 009, 5.2.4). */
+const geoNames: ReadonlySet<string> = new Set(['location', 'observationSpace', 'operationSpace'])
+
+/** @throws ngsi-ld.bad-request-data for an instance of `location` and the like that is no GeoProperty. */
+export function checkGeoName(name: string, instance: { readonly type: string; readonly value?: Json }): void {
+  if (!geoNames.has(name) || instance.type === geoProperty.name || instance.value === ngsiLdNull) return
+  throw badRequestData('must be a GeoProperty', name)
+}
 
 /** Whether a member of a stored instance is an attribute of that attribute. */
 export const isSubAttribute = (member: string): boolean =>
@@ -108,9 +139,18 @@ function checkInside(value: Json, field: string, reading: Reading, depth: number
     if (depth > limits.jsonDepthMax.value) {
       throw badRequestData(`nested more than ${limits.jsonDepthMax.value} deep`, field)
     }
+    if (reading.raw !== true && Object.hasOwn(value, '@context'))
+      throw badRequestData('@context stands only at the top of a document (5.5.7)', field)
     const inner = reading.merging && Array.isArray(value) ? withoutNulls(reading) : reading
     for (const item of Object.values(value)) checkInside(item, field, inner, depth + 1)
   }
+}
+
+/** Raw JSON is an object, or an array (4.5.24). */
+function checkJson(value: Json, field: string, reading: Reading, depth: number): Json {
+  if (typeof value !== 'object' || value === null)
+    throw badRequestData('must be an object or an array', field)
+  return checkValue(value, field, { ...reading, raw: true }, depth)
 }
 
 /** Within an array nothing is deleted: merging replaces it whole (RFC 7396). */
@@ -149,10 +189,13 @@ function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
   for (const [language, texts] of Object.entries(value)) {
     if (!isLanguageTag(language))
       throw badRequestData('not a language tag (RFC 5646)', `${field}.${language}`)
+    // Only merging deletes one language; elsewhere {"@none": NGSI-LD Null} alone stands for the whole map (4.5.0).
+    const isWhole = language === '@none' && Object.keys(value).length === 1
+    const mayDelete = !Array.isArray(texts) && (reading.merging || isWhole)
     for (const text of listOf(texts)) {
       if (typeof text !== 'string')
         throw badRequestData('must be a text or a list of texts', `${field}.${language}`)
-      checkValue(text, `${field}.${language}`, Array.isArray(texts) ? withoutNulls(reading) : reading, 0)
+      checkValue(text, `${field}.${language}`, mayDelete ? reading : withoutNulls(reading), 0)
     }
   }
   return value

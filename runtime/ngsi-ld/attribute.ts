@@ -10,6 +10,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import {
+  checkSeals,
   checkValue,
   geoProperty,
   inferKind,
@@ -80,8 +81,9 @@ export interface Gathering {
   repeated?: Map<string, AttributeInstance[]>
 }
 
-/** Puts an attribute among others. */
+/** Puts an attribute among others. @throws ngsi-ld.bad-request-data for the members of a proof where it is none. */
 export function gather(gathering: Gathering, name: string, attribute: Attribute): void {
+  for (const instance of listOf<AttributeInstance>(attribute)) checkSeals(name, instance, name)
   const present = own(gathering.members, name) as Attribute | undefined
   if (present === undefined) {
     gathering.members[name] = attribute as unknown as Json
@@ -207,6 +209,7 @@ function readMembers(
     if (name === kind?.member) members[name] = kind.check(value, field, reading, depth + 1)
     else if (kindsByMember.has(name))
       throw badRequestData(`a ${kind?.name ?? 'partial update'} has none`, field)
+    else if (kind?.prohibited.includes(name) === true) throw badRequestData(`a ${kind.name} has none`, field)
     else if (plainMembers.has(name)) readPlain(name, value, members, { path: field, reading, depth })
     else gather(gathering, checkName(name, field), readAttribute(value, field, reading, depth + 1))
   }

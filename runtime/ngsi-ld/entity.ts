@@ -18,10 +18,10 @@ import {
   readTypes,
   systemMembers,
 } from './attribute.ts'
-import type { Reading } from './attribute-kind.ts'
+import { checkGeoName, checkSeals, type Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { isObject, type JsonObject, keyword, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri, ngsiLdNull } from './name.ts'
+import { checkAttributeName, checkScope, checkUri, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
@@ -111,21 +111,27 @@ export function parseFragment(json: unknown, context: Context, options: ParseOpt
   return fragment as Fragment
 }
 
-/** The whole attribute `name` (canonical) of a body that holds only its members. */
+/** The whole attribute `name` (canonical) from what holds only its members. */
 export function parseAttribute(
   json: unknown,
   name: string,
   context: Context,
   options: ParseOptions = {},
 ): Attribute {
-  if (!isObject(json)) return readAttribute(json as Json, name, readingOf(context, options), 1)
-  return readAttribute(withoutContext(json), name, readingOf(context, options), 1)
+  const attribute = readAttribute(json as Json, name, readingOf(context, options), 1)
+  for (const instance of listOf<AttributeInstance>(attribute)) {
+    checkSeals(name, instance, name)
+    checkGeoName(name, instance)
+  }
+  return attribute
 }
 
 /** What a partial update gives for the attribute `name`: canonical members, a type only when the body has one. */
 export function parsePartial(json: unknown, name: string, context: Context): JsonObject {
   const body = withoutContext(objectOf(json, 'an attribute'))
-  return readPartial(body, name, readingOf(context, { nulls: true }))
+  const partial = readPartial(body, name, readingOf(context, { nulls: true }))
+  checkSeals(name, partial, name)
+  return partial
 }
 
 const readingOf = (
@@ -138,8 +144,9 @@ function objectOf(json: unknown, what: string): JsonObject {
   return json
 }
 
-function withoutContext(body: JsonObject): JsonObject {
-  if (!Object.hasOwn(body, '@context')) return body
+/** A body without the @context that it brings. */
+export function withoutContext<T>(body: T): T | JsonObject {
+  if (!isObject(body) || !Object.hasOwn(body, '@context')) return body
   const { '@context': _, ...rest } = body
   return rest
 }
@@ -158,8 +165,8 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, reading
   for (const key of Object.keys(body)) {
     if (key === '@context') continue
     const name = reading.context.expand(key)
-    if (name === 'id' || name === 'type' || systemMembers.has(name)) continue
     const value = body[key]!
+    if (name === 'id' || name === 'type' || (systemMembers.has(name) && !isObject(value))) continue
     if (name === 'scope') {
       members['scope'] = value === ngsiLdNull && reading.nulls ? value : (checkScope(value) as Json)
     } else if (name === 'expiresAt') {
@@ -168,8 +175,16 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, reading
       if (++count > limits.attributesPerEntityMax.value) {
         throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
       }
-      gather(gathering, checkName(name, key), readAttribute(value, key, reading, 2))
+      gather(gathering, checkAttributeName(name, key), readAttribute(value, key, reading, 2))
     }
   }
-  return gathered(gathering)
+  const fragment = gathered(gathering)
+  // What is merged may lack its type; its kind is checked when it is merged.
+  if (!reading.merging) checkGeoNames(fragment as Fragment)
+  return fragment
+}
+
+function checkGeoNames(fragment: Fragment): void {
+  for (const name of attributeNames(fragment))
+    for (const instance of instancesOf(fragment, name)) checkGeoName(name, instance)
 }

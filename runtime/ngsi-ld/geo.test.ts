@@ -253,7 +253,7 @@ describe('parsing a geo-query', () => {
     [{ georel: 'near;maxDistance==0', geometry: 'Point', coordinates: [0, 0] }, /^georel: /],
     [{ georel: 'near;maxDistance==-1', geometry: 'Point', coordinates: [0, 0] }, /^georel: /],
     [{ georel: 'near;maxDistance==5;minDistance==1', geometry: 'Point', coordinates: [0, 0] }, /^georel: /],
-    [{ georel: 'near;maxDistance==5', geometry: 'Point', coordinates: [0, 91] }, /^coordinates: /],
+    [{ georel: 'near;maxDistance==5', geometry: 'Point', coordinates: [0, 91] }, /^geometry.coordinates: /],
     [{ georel: 'within', geometry: 'Circle', coordinates: [0, 0] }, /^geometry/],
     [
       {

@@ -5,14 +5,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import {
-  boxesWithin,
-  distanceBounds,
-  figureDistanceMeters,
-  haversineOf,
-  haversinesFrom,
-  isOnGlobe,
-} from './distance.ts'
+import { boxesWithin, distanceBounds, figureDistanceMeters, haversineOf, haversinesFrom } from './distance.ts'
 import { type Entity, instancesOf } from './entity.ts'
 import {
   type Box,
@@ -75,9 +68,6 @@ export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => st
   const vertices = verticesOf(figureOf(reference)!)
   if (vertices.length > limits.geometryPositionsMax.value) {
     throw tooComplex(`geometry: more than ${limits.geometryPositionsMax.value} positions`)
-  }
-  if (relation.kind === 'near' && !vertices.every(isOnGlobe)) {
-    throw badRequestData('longitude is within ±180 and latitude within ±90, in this order', 'coordinates')
   }
   const property =
     geoproperty === undefined ? expand(usualProperty) : checkName(expand(geoproperty), 'geoproperty')

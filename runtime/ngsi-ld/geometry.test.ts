@@ -14,7 +14,7 @@ describe('a geometry', () => {
   it.each<[string, Json]>([
     ['Point', [8.5, 49.1]],
     ['Point', [8.5, 49.1, 120]],
-    ['Point', [1000, 2000]],
+    ['Point', [-180, 90]],
     ['MultiPoint', [[8.5, 49.1]]],
     ['LineString', ring],
     ['MultiLineString', [ring, ring]],
@@ -36,6 +36,18 @@ describe('a geometry', () => {
     ['without coordinates', { type: 'Point' }, /^g\.coordinates: /],
     ['of one number', { type: 'Point', coordinates: [8] }, /^g\.coordinates: .*longitude/],
     ['of five numbers', { type: 'Point', coordinates: [8, 49, 1, 2, 3] }, /^g\.coordinates: /],
+    ['too far east', { type: 'Point', coordinates: [180.1, 0] }, /^g\.coordinates: .*±180/],
+    [
+      'north of the pole',
+      {
+        type: 'LineString',
+        coordinates: [
+          [0, 0],
+          [0, 91],
+        ],
+      },
+      /^g\.coordinates\[1\]: /,
+    ],
     ['of texts', { type: 'Point', coordinates: ['8', '49'] }, /^g\.coordinates: /],
     [
       'of infinite numbers',

@@ -1,6 +1,6 @@
 /**
- * GeoJSON geometries as NGSI-LD takes them (GS CIM 009, 4.7; RFC 7946, 3.1): six types, longitude first, structure
- * and finite numbers checked. Ranges are not: a local reference system has none. GeometryCollection is refused.
+ * GeoJSON geometries as NGSI-LD takes them (GS CIM 009, 4.7; RFC 7946, 3.1 and 4): six types, longitude first, within
+ * ±180 degrees of longitude and ±90 of latitude (WGS 84 is the only reference system). GeometryCollection is refused.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isList, isObject } from './json.ts'
@@ -60,6 +60,8 @@ function checkCoordinates(value: Json | undefined, found: Structure, nesting: nu
   if (nesting === 0) {
     const position = value.length >= 2 && value.length <= 4 && value.every((part) => Number.isFinite(part))
     if (!position) throw badRequestData('a position is longitude, latitude and at most an altitude', field)
+    if (Math.abs(value[0] as number) > 180 || Math.abs(value[1] as number) > 90)
+      throw badRequestData('longitude is within ±180 and latitude within ±90, in this order', field)
     return
   }
   for (const [index, item] of value.entries())

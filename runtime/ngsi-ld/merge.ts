@@ -4,7 +4,14 @@
  * members that were not touched are the same objects as before.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { isSubAttribute, kindNamed, kindOf, kindsByMember } from './attribute-kind.ts'
+import {
+  checkGeoName,
+  isSubAttribute,
+  kindNamed,
+  kindOf,
+  kindsByMember,
+  prohibitedIn,
+} from './attribute-kind.ts'
 import { coreContext } from './context.ts'
 import { dateTimeToMs, isMillisecondExact, msToDateTime } from './datetime.ts'
 import {
@@ -101,7 +108,7 @@ export function updatePartially(entity: Entity, name: string, partial: JsonObjec
   checkSameKind(before, partial, name)
   const draft = createDraft(entity)
   if (isNull({ ...partial, type: before.type })) draft.remove(name, datasetId)
-  else draft.put(name, checkedGeometry(overwritten(before, partial), name))
+  else draft.put(name, checkedInstance(overwritten(before, partial), name))
   return draft.finish()
 }
 
@@ -198,17 +205,12 @@ export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOp
   for (const name of attributeNames(fragment)) {
     for (const given of instancesOf(fragment, name)) {
       const before = draft.find(name, given.datasetId)
-      if (!isNull(given) || isOfOneLanguage(before, given, options))
-        draft.put(
-          name,
-          checkedGeometry(
-            before === undefined
-              ? mergedInstance(undefined, given, name)
-              : merged(before, given, name, options),
-            name,
-          ),
-        )
-      else if (before !== undefined) draft.remove(name, given.datasetId)
+      if (!isNull(given) || isOfOneLanguage(before, given, options)) {
+        const after =
+          before === undefined ? mergedInstance(undefined, given, name) : merged(before, given, name, options)
+        checkGeoName(name, after)
+        draft.put(name, checkedInstance(after, name))
+      } else if (before !== undefined) draft.remove(name, given.datasetId)
     }
   }
   return draft.finish()
@@ -337,12 +339,17 @@ function fitted(
   return { type: kind.name, [kind.member]: checked(value) }
 }
 
-/** The instance with its geometry as an object. @throws ngsi-ld.bad-request-data where it, or a deeper one, is none. */
-function checkedGeometry(instance: AttributeInstance, path: string): AttributeInstance {
+/**
+ * The instance with its geometry as an object.
+ * @throws ngsi-ld.bad-request-data where it, or a deeper one, is no geometry or has members that its kind prohibits.
+ */
+function checkedInstance(instance: AttributeInstance, path: string): AttributeInstance {
   for (const member of Object.keys(instance).filter(isSubAttribute)) {
     const inner = instance[member] as unknown as Attribute
-    for (const one of listOf<AttributeInstance>(inner)) checkedGeometry(one, `${path}.${member}`)
+    for (const one of listOf<AttributeInstance>(inner)) checkedInstance(one, `${path}.${member}`)
   }
+  const prohibited = prohibitedIn(kindOf(instance), instance)
+  if (prohibited !== undefined) throw badRequestData(`a ${instance.type} has none`, `${path}.${prohibited}`)
   if (instance.type !== 'GeoProperty') return instance
   return { ...instance, value: checkGeometry(instance.value ?? null, `${path}.value`) }
 }

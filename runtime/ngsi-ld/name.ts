@@ -1,6 +1,6 @@
 /**
- * Which texts may be names, ids and scopes (GS CIM 009, 4.6.2 and 4.18; RFC 3986). Ids keep the hardware identity
- * of a device verbatim, so nothing beyond a URI's own characters is asked of them.
+ * Which texts may be names, ids and scopes (GS CIM 009, 4.5.1, 4.6.2 and 4.18; RFC 3987). Ids keep the hardware
+ * identity of a device verbatim, so the grammar of IRIs is the only thing that they have to follow.
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -10,11 +10,26 @@ import { badRequestData } from './problem.ts'
 export const ngsiLdNull = 'urn:ngsi-ld:null'
 
 const shortName = /^\p{L}[\p{L}\p{N}_]*$/u
-const uri = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
+
+/** RFC 3987: a character of a path segment (`ipchar`), and what only queries may hold besides (`iprivate`). */
+const segment = String.raw`[A-Za-z0-9\-._~!$&'\(\)*+,;=:@[[\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{EFFFD}]--[\s\p{Noncharacter_Code_Point}]]]|%[0-9A-Fa-f]{2}`
+const privateUse = String.raw`[\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}]`
+const scheme = '[A-Za-z][A-Za-z0-9+.\\-]*:'
+/** Square brackets stand only around the IPv6 address of a host. */
+const literalHost = String.raw`(?:\/\/(?:${segment})*\[[0-9A-Fa-f:.]+\](?=[\/?#:]|$))?`
+const path = String.raw`(?:${segment}|\/)*`
+const iri = new RegExp(
+  String.raw`^${scheme}(?!$)${literalHost}${path}(?:\?(?:${segment}|[\/?]|${privateUse})*)?(?:#(?:${segment}|[\/?])*)?$`,
+  'v',
+)
+/** What most ids are made of, so that they need no look at the whole grammar. */
+const plainIri = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/
+/** Expanded names follow from @contexts that others wrote, so they are held to the characters of IRIs alone. */
+const iriName = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
 const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
 
-/** A scheme, a colon, and no character that RFC 3986 (and 3987 beyond ASCII) excludes. */
-export const isUri = (text: string): boolean => uri.test(text)
+/** Whether a text is an IRI (RFC 3987) with a scheme and something behind it. */
+export const isUri = (text: string): boolean => plainIri.test(text) || iri.test(text)
 
 /** @throws ngsi-ld.bad-request-data unless `value` is a URI of bounded length, and not NGSI-LD Null. */
 export function checkUri(value: Json | undefined, field: string): string {
@@ -35,8 +50,25 @@ export function checkName(name: string, field: string): string {
     throw badRequestData(`name longer than ${limits.nameCharactersMax.value} characters`, field.slice(0, 64))
   }
   if (name === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
-  if (shortName.test(name) || isUri(name)) return name
+  if (shortName.test(name) || iriName.test(name)) return name
   throw badRequestData('a name is a letter followed by letters, digits and underscores, or a URI', field)
+}
+
+/** Non-reified properties of the core @context that no attribute may have the name of (GS CIM 009, 4.5.1). */
+const nonReified: ReadonlySet<string> = new Set([
+  ...['createdAt', 'modifiedAt', 'deletedAt', 'expiresAt', 'observedAt', 'lastUsedAt'],
+  ...['datasetId', 'instanceId', 'unitCode', 'valueType', 'objectType', 'lang'],
+  ...['entityIdSealed', 'entityTypeSealed'],
+])
+
+/**
+ * @param name canonical name of an attribute of an entity.
+ * @throws ngsi-ld.bad-request-data also for names that the core @context gives to non-reified properties.
+ */
+export function checkAttributeName(name: string, field: string): string {
+  if (nonReified.has(name))
+    throw badRequestData('is a non-reified property of the core @context, which no attribute may be', field)
+  return checkName(name, field)
 }
 
 /**

@@ -10,9 +10,15 @@ import { checkDateTime, readTypes, systemMembers } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
-import { type Attribute, type AttributeInstance, type Entity, parseAttribute } from './entity.ts'
+import {
+  type Attribute,
+  type AttributeInstance,
+  type Entity,
+  parseAttribute,
+  withoutContext,
+} from './entity.ts'
 import { isList, isObject, type JsonObject, keyword, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri } from './name.ts'
+import { checkAttributeName, checkScope, checkUri } from './name.ts'
 import { badRequestData, invalidRequest } from './problem.ts'
 
 export interface TemporalFragment {
@@ -85,7 +91,8 @@ export function parseTemporalFragment(
   let expiresAt: string | undefined
   for (const key of Object.keys(json)) {
     const name = context.expand(key)
-    if (key === '@context' || name === 'id' || name === 'type' || systemMembers.has(name)) continue
+    if (key === '@context' || name === 'id' || name === 'type') continue
+    if (systemMembers.has(name) && !listOf<Json>(json[key]!).some(isObject)) continue
     if (name === 'expiresAt') {
       expiresAt = checkDateTime(json[key]!, key)
       continue
@@ -101,7 +108,7 @@ export function parseTemporalFragment(
     if (attributes.size >= limits.attributesPerEntityMax.value) {
       throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
     }
-    const canonical = checkName(name, key)
+    const canonical = checkAttributeName(name, key)
     let given = json[key]!
     if (reading.keepsTimes === true) {
       const items = listOf<Json>(given)
@@ -172,7 +179,7 @@ export function parseTemporalInstance(
   term: string,
   context: Context,
 ): AttributeInstance {
-  const body = isObject(json) ? json : undefined
+  const body = isObject(json) ? (withoutContext(json) as JsonObject) : undefined
   const inner = body === undefined ? json : (own(body, term) ?? own(body, name) ?? body)
   const [instance, ...others] =
     name === 'scope' ? scopesIn(inner as Json) : instancesIn(inner as Json, name, context)

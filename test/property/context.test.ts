@@ -184,7 +184,7 @@ describe('normalized entities', () => {
       })),
     )
   const input = localContext.chain((contexts) => {
-    const name = nameUnder(contexts).filter((text) => !/^(scope|title)$/.test(text))
+    const name = nameUnder(contexts).filter((text) => !/^(?:scope|title|(?:.*\/)?location)$/.test(text))
     return fc.record({
       contexts: fc.constant(contexts),
       other: localContext,

@@ -60,6 +60,7 @@ export const clauses: readonly Clause[] = [
     model('01-kinds'),
     model('02-instances'),
     model('03-names-and-nulls'),
+    model('06-refused'),
     provision('01-create-entity'),
     property('entity'),
   ]),
