@@ -10,7 +10,7 @@ import { isList, isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import { parseEndpoint } from '#ngsi-ld/notification-parse.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
-import type { NotificationEndpoint } from '#ngsi-ld/subscription.ts'
+import { type NotificationEndpoint, shownEndpoint } from '#ngsi-ld/subscription.ts'
 
 const priorities = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 
@@ -101,7 +101,8 @@ export function renderSnapshot(facts: SnapshotView): JsonObject {
 
 const outcomeOf = (outcome: QueryOutcome): JsonObject => ({ ...outcome }) as unknown as JsonObject
 
-function renderEndpoint({ receiverInfo, ...endpoint }: NotificationEndpoint): JsonObject {
+function renderEndpoint(whole: NotificationEndpoint): JsonObject {
+  const { receiverInfo, ...endpoint } = shownEndpoint(whole)
   const alone = Object.keys(endpoint).length === 1 ? endpoint.uri : { ...endpoint }
   return {
     endpoint: alone as Json,

@@ -14,6 +14,8 @@ import type { Attribute, Entity } from '#ngsi-ld/entity.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { shownAddress } from '#ngsi-ld/secrets.ts'
+import { withEndpointSecrets } from '#ngsi-ld/subscription.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
@@ -93,7 +95,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         id,
         queries,
         temporalQueries,
-        endpoint,
+        endpoint: endpoint && withEndpointSecrets(endpoint, undefined, 'endpoint'),
         priority: priority ?? priorityDefault,
         createdAt,
         expiresAt: expiresAt ?? addDuration(createdAt, parseDuration(lifetimeDefault)!, 1),
@@ -131,10 +133,11 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       if (temporalQueries !== undefined)
         throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
       if (others.id !== undefined && others.id !== id) throw badRequestData('is not that of the path', 'id')
+      const stored = snapshots.facts(ask.tenant, id).endpoint
       await snapshots.change(ask.tenant, id, {
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(priority === undefined ? {} : { priority }),
-        ...(endpoint === undefined ? {} : { endpoint }),
+        ...(endpoint && { endpoint: withEndpointSecrets(endpoint, stored, 'endpoint') }),
       })
       return shown({ ...ask, broker: await ask.enter(), type: 'application/json' }, id)
     },
@@ -269,7 +272,7 @@ function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
       if ((await tell(request)).ok) return
       await new Promise((resolve) => setTimeout(resolve, 1000 * tries).unref())
     }
-    log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri })
+    log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri: shownAddress(uri) })
   }
 }
 

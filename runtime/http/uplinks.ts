@@ -7,6 +7,7 @@ import { GatewayError } from '#base/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/dead-letters.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
+import { shownAddress } from '#ngsi-ld/secrets.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
@@ -192,7 +193,7 @@ const letterView = ({ d, subscription, endpoint, entity, at, buried, reason }: D
   id: `notification-${d}`,
   kind: 'notification',
   subscription,
-  endpoint,
+  endpoint: shownAddress(endpoint),
   entity: entity === '' ? undefined : entity,
   happenedAt: msToDateTime(at),
   givenUpAt: msToDateTime(buried),

@@ -23,6 +23,7 @@ import {
   type TimeInterval,
 } from './registration.ts'
 import { areConsumption, isOperation } from './registration-operations.ts'
+import { assertSecretsStay, shownAddress, withStoredSecrets } from './secrets.ts'
 import { parseSourceInfo } from './source-info.ts'
 import { tunnelled } from './tunnel-uri.ts'
 
@@ -41,7 +42,7 @@ export function parseRegistration(json: unknown, options: ParseRegistrationOptio
   const body = bodyOf(json)
   if (body['type'] !== 'ContextSourceRegistration') throw wrongType()
   const id = body['id'] === undefined ? options.newId() : checkUri(body['id'], 'id')
-  return checked({ ...partsOf(body, options), id, context: options.context.reference })
+  return checked({ ...withSecrets(partsOf(body, options)), id, context: options.context.reference })
 }
 
 /** The registration after a fragment. @throws GatewayError as parseRegistration does. */
@@ -52,7 +53,7 @@ export function patchRegistration(before: Registration, json: unknown, options: 
   if (body['id'] !== undefined && body['id'] !== before.id) throw badRequestData('cannot be changed', 'id')
   const removed = Object.keys(body).filter((name) => isNothing(body[name]))
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => !isNothing(value)))
-  const { properties, ...parts } = partsOf(given, options)
+  const { properties, ...parts } = withSecrets(partsOf(given, options), before)
   const custom: Record<string, Json> = { ...before.properties, ...properties }
   const after: Parts = { ...before, ...parts }
   for (const name of removed) {
@@ -61,6 +62,22 @@ export function patchRegistration(before: Registration, json: unknown, options: 
   }
   delete after.properties
   return checked({ ...after, ...(Object.keys(custom).length === 0 ? {} : { properties: custom }) })
+}
+
+/**
+ * Parts of a request, with what is stored in place of the placeholders of secrets. Stored credentials do not follow the
+ * endpoint to another host: whoever may change a registration need not know them.
+ */
+function withSecrets(parts: Parts, before?: Registration): Parts {
+  const stored = before && { uri: before.endpoint, pairs: before.contextSourceInfo }
+  const given = { uri: parts.endpoint ?? shownAddress(stored?.uri ?? ''), pairs: parts.contextSourceInfo }
+  const { uri, pairs } = withStoredSecrets(given, stored, { uri: 'endpoint', pairs: 'contextSourceInfo' })
+  if (stored !== undefined && pairs === undefined) assertSecretsStay(stored, { uri }, 'endpoint')
+  return {
+    ...parts,
+    ...(parts.endpoint === undefined ? {} : { endpoint: uri }),
+    ...(pairs === undefined ? {} : { contextSourceInfo: pairs }),
+  }
 }
 
 /** What holds between members. */

@@ -9,6 +9,7 @@ import { msToDateTime } from './datetime.ts'
 import type { AttributeInstance } from './entity.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { inLanguage, languageRanges } from './language.ts'
+import { shownAddress, shownPairs } from './secrets.ts'
 
 export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
 export type RegistrationMode = (typeof registrationModes)[number]
@@ -126,10 +127,10 @@ export function renderRegistration(
     registrationName: registration.name,
     description: registration.description,
     information: registration.information.map((info) => renderInfo(info, show)),
-    endpoint: registration.endpoint,
+    endpoint: shownAddress(registration.endpoint),
     mode: modeOf(registration),
     operations: registration.operations ?? ['federationOps'],
-    contextSourceInfo: registration.contextSourceInfo as unknown as Json,
+    contextSourceInfo: shownPairs(registration.contextSourceInfo) as unknown as Json,
     tenant: registration.tenant,
     scope: registration.scope,
     datasetId: registration.datasetId,

@@ -18,7 +18,13 @@ import { compileQuery } from './query-match.ts'
 import { parseQuery } from './query-parse.ts'
 import { parseScopeQuery } from './scope-query.ts'
 import { parseEntitySelector } from './selection.ts'
-import { defaultTriggers, notificationTriggers, type Subscription, statusOf } from './subscription.ts'
+import {
+  defaultTriggers,
+  notificationTriggers,
+  type Subscription,
+  statusOf,
+  withEndpointSecrets,
+} from './subscription.ts'
 
 export interface ParseSubscriptionOptions {
   /** The context of the request. */
@@ -36,7 +42,7 @@ export function parseSubscription(json: unknown, options: ParseSubscriptionOptio
   const body = subscriptionBody(json)
   checkMembers(body)
   const id = body['id'] === undefined ? options.newId() : checkUri(body['id'], 'id')
-  return build(id, parseParts(body, options), options.context.reference)
+  return build(id, withSecrets(parseParts(body, options)), options.context.reference)
 }
 
 /**
@@ -59,7 +65,7 @@ export function patchSubscription(
   const { id, context, ...kept } = before
   const parts: Partial<SubscriptionParts> = {
     ...kept,
-    ...parseParts(given, { ...options, expandValues: kept.expandValues }),
+    ...withSecrets(parseParts(given, { ...options, expandValues: kept.expandValues }), before),
   }
   const hasExpired = statusOf(before, options.nowMs) === 'expired'
   for (const name of removed) delete parts[partOf(name)]
@@ -93,6 +99,14 @@ const withoutNulls = (members: JsonObject): JsonObject =>
 /** A subscription without what its maker gives it. */
 type SubscriptionParts = {
   -readonly [part in Exclude<keyof Subscription, 'id' | 'context'>]: Subscription[part]
+}
+
+/** Parts of a request, with what is stored in place of the placeholders of secrets. */
+function withSecrets(parts: Partial<SubscriptionParts>, before?: Subscription): Partial<SubscriptionParts> {
+  const { notification } = parts
+  if (notification === undefined) return parts
+  const endpoint = withEndpointSecrets(notification.endpoint, before?.notification.endpoint)
+  return { ...parts, notification: { ...notification, endpoint } }
 }
 
 function build(id: string, parts: Partial<SubscriptionParts>, context: readonly Json[]): Subscription {

@@ -58,7 +58,7 @@ const full = {
       accept: 'application/ld+json',
       timeout: 1000,
       cooldown: 500,
-      receiverInfo: [{ key: 'X-Key', value: 'Value' }],
+      receiverInfo: [{ key: 'X-Plant', value: 'Value' }],
       notifierInfo: [{ key: 'k', value: 'v' }],
     },
   },

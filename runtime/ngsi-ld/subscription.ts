@@ -11,6 +11,7 @@ import type { JsonObject } from './json.ts'
 import { renderMembers } from './projection.ts'
 import { printQuery, type QueryTree } from './query.ts'
 import { printScopeQuery, type ScopeQuery } from './scope-query.ts'
+import { shownAddress, shownPairs, withStoredSecrets } from './secrets.ts'
 import { type EntitySelector, renderEntitySelector } from './selection.ts'
 
 export const notificationTriggers = [
@@ -227,7 +228,7 @@ function renderNotification(
     pick: renderMembers(pick, show),
     omit: renderMembers(omit, show),
     ...how,
-    endpoint: endpoint as unknown as JsonObject,
+    endpoint: shownEndpoint(endpoint) as unknown as JsonObject,
     status: lastNotification === undefined ? undefined : failed ? 'failed' : 'ok',
     timesSent: timesSent > 0 ? timesSent : undefined,
     timesFailed: timesFailed > 0 ? timesFailed : undefined,
@@ -235,6 +236,40 @@ function renderNotification(
     lastSuccess: time(lastSuccess),
     lastFailure: time(lastFailure),
   })
+}
+
+/** An endpoint without its secrets. */
+export function shownEndpoint({ uri, receiverInfo, notifierInfo, ...rest }: NotificationEndpoint) {
+  return {
+    uri: shownAddress(uri),
+    ...rest,
+    ...(receiverInfo === undefined ? {} : { receiverInfo: shownPairs(receiverInfo)! }),
+    ...(notifierInfo === undefined ? {} : { notifierInfo: shownPairs(notifierInfo)! }),
+  } satisfies NotificationEndpoint
+}
+
+/**
+ * An endpoint that a client sent, with what is stored in place of the placeholders of secrets.
+ * @throws ngsi-ld.bad-request-data where nothing is stored
+ */
+export function withEndpointSecrets(
+  given: NotificationEndpoint,
+  stored: NotificationEndpoint | undefined,
+  field = 'notification.endpoint',
+): NotificationEndpoint {
+  const kept = (name: 'receiverInfo' | 'notifierInfo') =>
+    withStoredSecrets(
+      { uri: given.uri, pairs: given[name] },
+      stored && { uri: stored.uri, pairs: stored[name] },
+      { uri: `${field}.uri`, pairs: `${field}.${name}` },
+    )
+  const [{ uri, pairs: receiverInfo }, { pairs: notifierInfo }] = [kept('receiverInfo'), kept('notifierInfo')]
+  return {
+    ...given,
+    uri,
+    ...(receiverInfo === undefined ? {} : { receiverInfo }),
+    ...(notifierInfo === undefined ? {} : { notifierInfo }),
+  }
 }
 
 function time(ms: number | undefined): string | undefined {

@@ -167,7 +167,10 @@ describe('who left an endpoint', () => {
       snapshotId: taken.split('/').at(-1),
       snapshotStatus: 'partial',
     })
-    expect(await shown(taken)).toMatchObject({ endpoint: receiver.url('/told'), receiverInfo })
+    expect(await shown(taken)).toMatchObject({
+      endpoint: receiver.url('/told'),
+      receiverInfo: [{ key: 'X-Token', value: '***' }],
+    })
     await here.ask('DELETE', taken)
     await expect.poll(() => receiver.received.length).toBe(2)
     const { expiresAt, notifiedAt } = JSON.parse(receiver.received[1]!.body) as Record<string, string>
