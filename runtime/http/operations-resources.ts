@@ -122,7 +122,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   }),
   [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Keep what queries find now', made, { body: 'Snapshot' }),
   [`GET ${ngsiLd}/snapshots`]: op('Snapshots', 'List snapshots', { 200: ['Snapshot'] }, { parameters: page }),
-  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete all snapshots, or those that q selects', done, {
+  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete the snapshots that q selects', done, {
     parameters: ['q'],
   }),
   [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve what is known of a snapshot', {

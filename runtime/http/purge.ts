@@ -24,16 +24,13 @@ export interface PurgeRoutePorts {
 const filters = [...selecting, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 
-/** Ids are enough here: what they mean is never too wide. */
-const sufficient = ['type', 'id', 'attrs', 'q', 'georel']
-
 export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
   /** Does what is asked for with what is here. */
   async function run(c: HttpContext): Promise<Purged> {
     const ask = await asks.read(c, purgeParameters)
     const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
     if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
-    const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined, sufficient)
+    const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined)
     if (query.q !== undefined && hasLinked(query.q))
       throw badRequestData('a purge follows no relationships', 'q')
     return { ask, result: await ask.broker.purge(query, { by: asks.by(c), keep, drop }) }

@@ -51,7 +51,7 @@ export function wishesOf(
 }
 
 const connectionHeaders =
-  /^(?:host|connection|content-length|content-type|transfer-encoding|keep-alive|te|trailer|upgrade|expect|via)$/
+  /^(?:host|connection|content-length|content-type|transfer-encoding|keep-alive|te|trailer|upgrade|expect|via|ngsild-tenant)$/
 
 /** Whether a value may stand beside a key, and what it must be else. */
 const specialKeys: Readonly<Record<string, readonly [is: (value: string) => boolean, what: string]>> = {
@@ -71,6 +71,9 @@ export function parseSourceInfo(value: Json): readonly HeaderPair[] {
     if (!isObject(pair)) throw badRequestData('must be an array of {key, value}', field)
     const { key, value: given } = pair
     if (!isHeaderName(key)) throw badRequestData('is not a header name', `${field}.key`)
+    // The tenant of a source is a member of its own (GS CIM 009, 4.3.6.5).
+    if (key.toLowerCase() === 'ngsild-tenant')
+      throw badRequestData('cannot set the tenant of the source; use the member tenant', `${field}.${key}`)
     if (!isHeaderValue(given) || given === '') throw badRequestData('is not a header value', `${field}.value`)
     const [is, what] = Object.hasOwn(specialKeys, key) ? specialKeys[key]! : []
     if (is !== undefined && given !== asRequested && !is(given))

@@ -44,7 +44,7 @@ describe('DELETE of entities', () => {
   it('shall leave only the attributes to keep, by the names of the context', async () => {
     const full = 'http://www.w3.org/ns/sosa/hasSimpleResult'
     const [id] = await things('Kept', 1, () => ({ a: property(1), [full]: property(2), scope: '/a' }))
-    expect(await purge(`?id=${id}&keep=${encodeURIComponent(full)}`)).toBe(204)
+    expect(await purge(`?type=Kept&id=${id}&keep=${encodeURIComponent(full)}`)).toBe(204)
     expect(await read(id!)).toEqual({ id, type: 'Kept', [full]: property(2) })
   })
 
@@ -54,7 +54,9 @@ describe('DELETE of entities', () => {
     ['a member that no entity can be without', '?type=T&drop=id'],
     ['a parameter of answers', '?type=T&limit=5'],
     ['an empty name', '?type=T&drop=a,'],
+    ['an id alone', '?id=urn:x:1'],
     ['a pattern of ids alone', '?idPattern=.*'],
+    ['an id and a pattern of ids', '?id=urn:x:1&idPattern=.*'],
     ['an empty pattern of ids', '?type=Lamp&idPattern='],
     ['scopes alone', '?scopeQ=/a'],
     ['what is said of linked entities', `?type=T&q=${encodeURIComponent('a{b}==1')}`],

@@ -53,6 +53,11 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     ['empty information', { information: [] }],
     ['entities without type', { information: [{ entities: [{ id: 'urn:p:1' }] }] }],
     ['an unknown mode', { mode: 'loud' }],
+    ['a tenant in contextSourceInfo', { contextSourceInfo: [{ key: 'ngsild-Tenant', value: 'a' }] }],
+    [
+      'the tenant of requests in contextSourceInfo',
+      { contextSourceInfo: [{ key: 'NGSILD-Tenant', value: 'urn:ngsi-ld:request' }] },
+    ],
     ['a tenant that no header can name', { tenant: 'a\r\nX-B: c' }],
     ['an empty pattern of ids', { information: [{ entities: [{ type: 'Pump', idPattern: '' }] }] }],
     ['an unknown operation', { operations: ['sing'] }],
