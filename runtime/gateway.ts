@@ -13,6 +13,7 @@ import { collectWhenQuiet } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
+import { createOutflow, type Outflow } from '#base/outflow.ts'
 import { watchProcess } from '#base/process-metrics.ts'
 import { bridges } from '#bridges/registry.ts'
 import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
@@ -93,7 +94,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const metrics = createMetrics()
   watchProcess(metrics)
   watchClock(clock, { log, metrics })
-  const isLocal = isLoopbackListener(settings.host)
+  const outflow = opened.adopt(createOutflow({ clock, log, metrics }), ({ close }) => close())
 
   const { backups, room, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
   const writer = createWriter(onFault)
@@ -127,8 +128,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
-  const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, clock, log, metrics }
-  const host = openHost({ ...writer, ...main, ...hosting }, settings, plugins)
+  const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, outflow }
+  const host = openHost({ ...writer, ...main, ...hosting, clock, log, metrics }, settings, plugins)
   const others = { sources, passing, tunnels, components: host }
   const standing = {
     complaints: () =>
@@ -142,9 +143,9 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { broker, contexts, snapshots, ...inside, ...others, ...standing, clock, log, metrics },
     appSettings(settings),
   )
-  const http = await openHttp(app, { settings, isLocal, log, host })
+  const http = await openHttp(app, { outflow, log, host }, settings)
   opened.defer(() => http?.close())
-  const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, { settings, isLocal })
+  const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, settings)
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
   ways.downward = openDownward(
@@ -280,34 +281,28 @@ function notificationId(tenant: string, deliveries: readonly Delivery[]): string
 
 async function openHttp(
   app: App,
-  {
-    settings,
-    isLocal,
-    log,
-    host: { isOpen, isShared },
-  }: { settings: Settings; isLocal: boolean; log: Log; host: Pick<PluginHost, 'isOpen' | 'isShared'> },
+  { outflow, log, host }: { outflow: Outflow; log: Log; host: PluginHost },
+  settings: Settings,
 ): Promise<HttpServer | undefined> {
   const { port, tokenFile } = settings.http
   if (port === 'off') return undefined
+  const isLocal = isLoopbackListener(settings.host)
   const { token, created } = isLocal ? { created: false } : readOrCreateToken(tokenFile)
   if (created) log.warn('access.token-created', { file: tokenFile })
   const pages = { host: settings.host, ...settings.http }
   return createHttpServer(
-    {
-      ...createEntrance(app, { token, pages, isOpen, isShared }),
-      ...{ refuse: app.refuse, closing: app.end, log },
-    },
+    { ...createEntrance(app, { ...host, token, pages }), refuse: app.refuse, closing: app.end, outflow, log },
     { host: settings.host, port },
   )
 }
 
 async function openMqtt(
   ports: Omit<MqttPorts, 'rows' | 'authenticate'> & { readonly database: Database },
-  { settings, isLocal }: { settings: Settings; isLocal: boolean },
+  settings: Settings,
 ): Promise<MqttServer | undefined> {
   const { port, maxClients, passwordFile } = settings.mqtt
   if (port === 'off') return undefined
-  if (!isLocal) await ensurePasswordFile(passwordFile)
+  if (!isLoopbackListener(settings.host)) await ensurePasswordFile(passwordFile)
   const passwords = existsSync(passwordFile) ? openPasswordFile(passwordFile, ports) : undefined
   const authenticate = createAuthentication(passwords, { allowsAnonymous: passwords === undefined })
   return createMqttServer(

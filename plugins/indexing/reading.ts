@@ -104,12 +104,18 @@ async function firstPage(
 }
 
 function pathBehind(
-  { headers }: Answered,
+  answered: Answered,
   { query, size, read, all }: { query: string; size: number; read: number; all: number },
 ): string | undefined {
-  const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
-  if (next?.includes('?') === true) return `${entities}${next.slice(next.indexOf('?'))}`
+  const next = nextPath(answered)
+  if (next !== undefined) return next
   return read < size ? undefined : `${entities}?${query}&limit=${size}&offset=${all}`
+}
+
+/** The path of the next page, where the broker names one. */
+function nextPath({ headers }: Answered): string | undefined {
+  const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
+  return next?.includes('?') === true ? `${entities}${next.slice(next.indexOf('?'))}` : undefined
 }
 
 /** Which of these ids there still are; entities of them. */
@@ -121,17 +127,24 @@ export async function readByIds(
   const found: Json[] = []
   const type = types.map(encodeURIComponent).join(',')
   for (let at = 0; at < ids.length; at += limits.indexIdsAskedFor.value) {
-    await asking.pace()
     const some = ids.slice(at, at + limits.indexIdsAskedFor.value)
-    const path = `${entities}?type=${type}&id=${some.map(encodeURIComponent).join(',')}&limit=${some.length}`
-    let answer = await asking.want({ method: 'GET', path: `${path}&local=true`, headers: json }, [200])
-    if ('trouble' in answer && answer.trouble.kind === 'refused')
-      answer = await asking.want({ method: 'GET', path, headers: json }, [200])
-    if ('trouble' in answer) return answer
-    const items = listIn(answer.value.text)
-    if (items === undefined)
-      return { trouble: { kind: 'refused', reason: 'what it answers is no list of entities' } }
-    found.push(...items)
+    const query = `type=${type}&id=${some.map(encodeURIComponent).join(',')}`
+    let path: string | undefined = `${entities}?${query}&limit=${some.length}`
+    // A page of large entities ends before its limit.
+    for (let all = 0; path !== undefined; ) {
+      await asking.pace()
+      const asked: string = path
+      let answer = await asking.want({ method: 'GET', path: withLocal(asked), headers: json }, [200])
+      if ('trouble' in answer && answer.trouble.kind === 'refused')
+        answer = await asking.want({ method: 'GET', path: asked, headers: json }, [200])
+      if ('trouble' in answer) return answer
+      const items = listIn(answer.value.text)
+      if (items === undefined)
+        return { trouble: { kind: 'refused', reason: 'what it answers is no list of entities' } }
+      found.push(...items)
+      all += items.length
+      path = all < some.length ? nextPath(answer.value) : undefined
+    }
   }
   return { value: found }
 }
@@ -144,12 +157,16 @@ export async function readSources(types: readonly string[], asking: Asking): Pro
     const path = `/ngsi-ld/v1/csourceRegistrations?type=${types.map(encodeURIComponent).join(',')}&limit=100&offset=${offset}`
     const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
     const items = 'value' in answer ? listIn(answer.value.text) : undefined
+    const isLast = !('value' in answer) || nextPath(answer.value) === undefined
     for (const item of items ?? []) {
       const endpoint = isObject(item) ? item['endpoint'] : undefined
       if (typeof endpoint === 'string' && /^https?:\/\//.test(endpoint)) found.add(endpoint)
     }
-    if (items === undefined || items.length < 100) break
+    if (items === undefined || items.length === 0 || (items.length < 100 && isLast)) break
     offset += items.length
   }
   return [...found]
 }
+
+/** A link repeats what was asked for. */
+const withLocal = (path: string): string => (path.includes('&local=true') ? path : `${path}&local=true`)

@@ -119,6 +119,9 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
           const answer = await ask(path, asking)
+          // A page of large entities ends before its limit.
+          const next = isAnswer(answer) ? nextLink(answer) : undefined
+          if (next !== undefined) waiting.push(next)
           const items = isAnswer(answer) ? itemsOf(answer) : undefined
           if (items === undefined) failure = reasonOf(answer)
           for (const item of items ?? []) if (typeof item['id'] === 'string') entities.set(item['id'], item)

@@ -144,18 +144,30 @@ async function readAll(ports: ReadPorts, tally: Tally, ask: Ask): Promise<readon
   }
 }
 
+/** A whole page, in several requests where the broker ends it early because its entities are large. */
 async function readPage(
   ports: ReadPorts,
   tally: Tally,
   ask: Ask,
   { offset, limit }: Page,
 ): Promise<readonly EntityJson[]> {
-  const { text } = await exchange(
-    ports,
-    tally,
-    ask,
-    `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`,
-  )
+  const found: EntityJson[] = []
+  for (;;) {
+    const rest = { offset: offset + found.length, limit: limit - found.length }
+    const { entities, more } = await readPart(ports, tally, ask, rest)
+    found.push(...entities)
+    if (!more || entities.length === 0 || found.length >= limit) return found
+  }
+}
+
+async function readPart(
+  ports: ReadPorts,
+  tally: Tally,
+  ask: Ask,
+  { offset, limit }: Page,
+): Promise<{ readonly entities: readonly EntityJson[]; readonly more: boolean }> {
+  const paging = `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`
+  const { text, headers } = await exchange(ports, tally, ask, paging)
   const entities = entitiesOf(text, ports.broker.address)
   if (ask.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
     throw backendFailed(ports.ranking.address, 502, 'it answered no rankScore, so it does not rank')
@@ -164,7 +176,7 @@ async function readPage(
   if (tally.entities > limits.searchEntitiesMax.value) {
     throw tooComplex(`The operation reads more than ${limits.searchEntitiesMax.value} entities; narrow it`)
   }
-  return entities
+  return { entities, more: /\brel="?next\b/.test(headers['link'] ?? '') }
 }
 
 async function readCount(ports: ReadPorts, tally: Tally, ask: Ask): Promise<number> {

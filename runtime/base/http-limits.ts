@@ -16,5 +16,32 @@ export const httpLimits = {
   ),
   wishesKeptMax: limit(256, 'texts', 'Queries of URLs that are read once; about 1 kB each', 'oldest leaves'),
   wishCharactersMax: limit(1024, 'characters', 'Of one of them', 'read each time'),
+  pageBytesMax: limit(
+    2 * 1024 * 1024,
+    'characters',
+    'Stored entities, documents or values in one page; a larger single one is a page of its own',
+    'a next link, or 206',
+  ),
+  joinedBytesMax: limit(8 * 1024 * 1024, 'characters', 'Linked entities in one answer', '403'),
+  outflowBytesMax: limit(
+    16 * 1024 * 1024,
+    'bytes',
+    'Written to all clients and not read by them; memory of a small board',
+    'requests wait, then 503; stalled clients are disconnected',
+  ),
+  outflowSmallBytes: limit(
+    16 * 1024,
+    'bytes',
+    'Unsent to one client without counting: the number of clients bounds the sum',
+    'counts against the budget of all',
+  ),
+  outflowStallMs: limit(60_000, 'ms', 'A client that reads nothing of its answer', 'connection closed'),
+  outflowPressureMs: limit(
+    2000,
+    'ms',
+    'The same while the budget is exhausted and others wait',
+    'connection closed',
+  ),
+  outflowWaitMs: limit(10_000, 'ms', 'A request waits for room for its answer', '503'),
   httpKeepAliveMs: limit(30_000, 'ms', 'Idle connections', 'connection closed'),
 } as const satisfies Record<string, Limit>

@@ -42,6 +42,8 @@ export const logEvents = {
   'disk.reserve-released': 'The reserve was given up, so that there is room to delete.',
   'disk.reserve-made': 'The reserve is held again.',
   'http.listening': 'An HTTP listener is open.',
+  'connection.stalled':
+    'Clients did not read what was sent to them and were disconnected: how many, and what is still unsent.',
   'mqtt.listening': 'The MQTT listener is open.',
   'mqtt.client-error': 'A client broke the protocol or was refused.',
   'mqtt.session-evicted': 'Messages of an absent session were dropped at a ceiling.',

@@ -114,6 +114,11 @@ export const metricRegister = {
   ],
   selvedge_uplink_refused_waiting: ['gauge', 'Of these, those that nobody has sent again or dropped.'],
   selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of bodies sent since start, by uplink.'],
+  selvedge_unsent_bytes: [
+    'gauge',
+    'Bytes written to clients that they have not read, within the budget of all.',
+  ],
+  selvedge_clients_stalled_total: ['counter', 'Clients disconnected because they did not read.'],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],
   selvedge_http_errors_total: ['counter', 'HTTP requests answered with 5xx.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>

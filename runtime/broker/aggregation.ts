@@ -6,6 +6,7 @@ import { limits } from '#base/limits.ts'
 import { type Aggregation, createAggregation } from '#ngsi-ld/aggregate.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
+import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import type { RollUps } from '#store/roll-ups.ts'
@@ -74,13 +75,15 @@ export function* aggregatesOf(
     sumOf(name, type, dataset).add(time, one.instance[member]!)
   }
   const attributes = new Map<string, readonly JsonObject[]>()
+  let size = 0
   for (const [name, ofName] of sums) {
     const shown = [...ofName.values()].filter(({ aggregation }) => !aggregation.isEmpty())
     if (shown.length === 0) continue
-    attributes.set(
-      name,
-      shown.map(({ head, aggregation }) => ({ ...head, ...aggregation.results() })),
-    )
+    const results = shown.map(({ head, aggregation }) => ({ ...head, ...aggregation.results() }))
+    size += sizeOfJson(results)
+    if (size > limits.joinedBytesMax.value)
+      throw tooComplex('the periods of all attributes are too many for one answer; ask for fewer attributes')
+    attributes.set(name, results)
   }
   return { id, type: lives.entity.type, attributes }
 }

@@ -9,6 +9,7 @@ import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { compileOrder } from '#ngsi-ld/order.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
@@ -135,20 +136,36 @@ const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown>
  * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. Asks for
  * what there is of one after the other, where its values are what the filters ask for.
  */
-function* page<Found>(
+function* page<Found extends Sized>(
   ports: TemporalSearchPorts,
   { q: _q, geo: _geo, limit, offset, count, ...search }: EntityQuery,
 ): Generator<string, TemporalPage<Found>, Found | undefined> {
   const found: Found[] = []
-  let seen = 0
+  let [seen, size, isFull] = [0, 0, limit === 0]
   for (const id of candidates(ports, search)) {
     const one = yield id
     if (one === undefined) continue
-    if (seen >= offset && found.length < limit) found.push(one)
+    if (seen >= offset && !isFull) {
+      size += sizeOf(one)
+      if (size > limits.pageBytesMax.value && found.length > 0) isFull = true
+      else found.push(one)
+      if (found.length === limit) isFull = true
+    }
     seen++
-    if (!count && seen > offset + limit) break
+    if (!count && isFull && seen > offset + found.length) break
   }
-  return { found, more: seen > offset + limit, count: count ? seen : undefined }
+  return { found, more: seen > offset + found.length, count: count ? seen : undefined }
+}
+
+/** About how many characters the instances or sums of an entity take. */
+function sizeOf({ attributes }: Sized): number {
+  let size = 0
+  for (const list of attributes.values()) for (const one of list) size += sizeOfJson(one.instance ?? one)
+  return size
+}
+
+interface Sized {
+  readonly attributes: ReadonlyMap<string, readonly { readonly instance?: unknown }[]>
 }
 
 /** Whether the values that an entity had in the window, all at once, are what the filters ask for, where there are any. */

@@ -100,6 +100,8 @@ export interface QueryPage {
   readonly more: boolean
   /** Position behind the last entity. */
   readonly next?: string | undefined
+  /** How many of the list the page covers, where lists have no positions: fewer than its limit when they are large. */
+  readonly taken?: number | undefined
 }
 
 /** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */

@@ -128,7 +128,7 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
   async function pages(of: Context): Promise<{ readonly all: readonly OwedEntity[] } | Tried> {
     const found = new Map<string, OwedEntity>()
     const limit = limits.copyPage.value
-    for (let offset = 0; ; offset += limit) {
+    for (let offset = 0; ; ) {
       const answer = await centre.ask('GET', pageOf(wish, { limit, offset }), undefined, wish.context)
       if ('failure' in answer || answer.status !== 200) return setback(answer, complaintOf(answer))
       const items = listIn(answer.text)
@@ -136,7 +136,9 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
       for (const one of read(items, of)) found.set(one.entity.id, one)
       if (found.size > limits.copiesMax.value)
         return { kind: 'refused', reason: `it has more than ${limits.copiesMax.value} of these` }
-      if (items.length === limit) continue
+      offset += items.length
+      // A page of large entities ends before its limit.
+      if (items.length === limit || /\brel="?next\b/.test(String(answer.headers['link'] ?? ''))) continue
       const count = Number(answer.headers['ngsild-results-count'] ?? found.size)
       if (count === found.size) return { all: [...found.values()] }
       return { kind: 'later', reason: 'it changed while it was read', isUnreachable: false }

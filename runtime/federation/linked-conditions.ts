@@ -4,6 +4,7 @@
  * that is told, to be asked for; then the query runs again.
  */
 import { limits } from '#base/limits.ts'
+import { pageOfIds } from '#broker/page-cut.ts'
 import type { EntityQuery, EntityView, Linked, QueryPage, TenantBroker } from '#broker/types.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { withoutLinked } from '#ngsi-ld/query.ts'
@@ -33,24 +34,29 @@ export function linkedPage(query: EntityQuery, known: KnownEntities): QueryPage 
     if (found === undefined && types.length > 0) known.linked?.(id, types)
     return found
   })
-  const own = candidatesOf(query, here)
-  for (const { id } of own) known.matched(id)
-  const ids = new Set(own.map(({ id }) => id))
+  const ids = new Set<string>()
+  // Ids alone are kept: entities may be large.
+  const found: string[] = []
+  const judge = (id: string, view: EntityView | undefined): void => {
+    if (view !== undefined && fits(view.entity(), view.times())) found.push(id)
+  }
+  for (const view of candidatesOf(query, here)) {
+    ids.add(view.id)
+    known.matched(view.id)
+    judge(view.id, whole(view.id, view))
+  }
   const others = [...known.told].filter((id) => !ids.has(id)).sort()
-  const all = [
-    ...own.map((view) => whole(view.id, view)),
-    ...others.map((id) => whole(id, here.retrieve(id))),
-  ]
-  const found = all.filter((view) => view !== undefined && fits(view.entity(), view.times())) as EntityView[]
+  for (const id of others) judge(id, whole(id, here.retrieve(id)))
+  const page = pageOfIds(found.slice(offset, offset + limit), (id) => whole(id, here.retrieve(id)))
   return {
-    entities: found.slice(offset, offset + limit),
-    more: found.length > offset + limit,
+    ...page,
+    more: found.length > offset + page.taken,
     ...(count ? { count: found.length } : {}),
   }
 }
 
 /** All that are held here and may fulfil a query, whatever they are linked to. */
-function candidatesOf(query: EntityQuery, here: KnownEntities['here']): readonly EntityView[] {
+function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): Generator<EntityView> {
   const most = limits.linkedCandidatesMax.value
   const asked = {
     ...query,
@@ -59,13 +65,14 @@ function candidatesOf(query: EntityQuery, here: KnownEntities['here']): readonly
     offset: 0,
     count: false,
   }
-  const all: EntityView[] = []
+  let count = 0
   for (let after: string | undefined; ; ) {
     const { entities, more, next } = here.query({ ...asked, after })
-    all.push(...entities)
-    if (all.length > most)
+    count += entities.length
+    if (count > most)
       throw tooComplex(`more than ${most} entities may fulfil conditions on what others may hold`)
-    if (!more || next === undefined) return all
+    yield* entities
+    if (!more || next === undefined) return
     after = next
   }
 }

@@ -5,6 +5,8 @@
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
+import { pageOfIds } from '#broker/page-cut.ts'
 import type { EntityQuery, EntityView, Linked, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
 import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity.ts'
@@ -193,29 +195,47 @@ function overlay(
       const { limit, offset, count, ...search } = query
       const matches = compileSearch(search)
       const fits = (view: EntityView): boolean => matches(view.entity(), view.times())
-      const first = broker.query({ ...query, limit: offset + limit, offset: 0, count: true })
-      const held = first.entities.flatMap((view) => {
+      // Of those before the page, and of the others, only the ids are kept: entities may be large.
+      const seen = new Set<string>()
+      const held: string[] = []
+      const meet = (view: EntityView): void => {
+        seen.add(view.id)
+        matched.add(view.id)
         const whole = merged(view.id, view)!
-        return whole === view || fits(whole) ? [whole] : []
-      })
-      const seen = new Set(first.entities.map(({ id }) => id))
-      for (const id of seen) matched.add(id)
-      const others = [...byId.keys()].sort().flatMap((id) => {
-        if (seen.has(id)) return []
+        if (whole === view || fits(whole)) held.push(view.id)
+      }
+      const first = firstOf(broker, query, { meet, left: () => offset + limit - held.length })
+      const others = [...byId.keys()].sort().filter((id) => {
+        if (seen.has(id)) return false
         const own = broker.retrieve(id)
         // One that is held here and matches as it is comes on a later page.
-        if (own !== undefined && fits(own)) return []
-        const whole = merged(id, own)!
-        return fits(whole) ? [whole] : []
+        return (own === undefined || !fits(own)) && fits(merged(id, own)!)
       })
       const all = first.more ? held : [...held, ...others]
-      const entities = all.slice(offset, offset + limit)
+      const page = pageOfIds(all.slice(offset, offset + limit), (id) => merged(id, broker.retrieve(id)))
       const total = (first.count ?? held.length) + others.length
       return {
-        entities,
-        more: first.more || all.length > offset + limit || (first.more && others.length > 0),
+        ...page,
+        more: first.more || all.length > offset + page.taken,
         ...(count ? { count: total } : {}),
       }
     },
   } satisfies TenantBroker)
+}
+
+/** Goes through what a broker holds itself until nothing is left to meet; tells whether there is more, and how many in all. */
+function firstOf(
+  broker: TenantBroker,
+  query: EntityQuery,
+  { meet, left }: { readonly meet: (view: EntityView) => void; readonly left: () => number },
+): Pick<QueryPage, 'more' | 'count'> {
+  const most = limits.pageMax.value
+  let page = broker.query({ ...query, limit: Math.min(left(), most), offset: 0, count: true })
+  const { count } = page
+  for (;;) {
+    for (const view of page.entities) meet(view)
+    const { more, next: after } = page
+    if (!more || left() <= 0 || after === undefined) return count === undefined ? { more } : { more, count }
+    page = broker.query({ ...query, limit: Math.min(left(), most), offset: 0, after, count: false })
+  }
 }

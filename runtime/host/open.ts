@@ -9,6 +9,7 @@ import { toGatewayError } from '#base/errors.ts'
 import type { Log } from '#base/log.ts'
 import { isLoopback, reachableHost } from '#base/loopback.ts'
 import type { Metrics } from '#base/metrics.ts'
+import type { Outflow } from '#base/outflow.ts'
 import type { Following } from '#broker/following.ts'
 import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/access.ts'
 import type { PluginName } from '#config/plugin-schema.ts'
@@ -36,6 +37,8 @@ export interface HostPorts {
   readonly following: Following
   readonly onCommit: (listener: () => void) => () => void
   readonly copyBack: CopyBackFile
+  /** Bounds what is written to clients and not read, of all listeners together. */
+  readonly outflow: Outflow
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -108,7 +111,8 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
       },
     )
     try {
-      servers.set(name, await createHttpServer({ ...entrance, refuse, log: ports.log }, { host, port }))
+      const { outflow, log } = ports
+      servers.set(name, await createHttpServer({ ...entrance, refuse, outflow, log }, { host, port }))
     } catch (error) {
       // Devices are served all the same, and so is this under the main port.
       const { message } = toGatewayError(error)

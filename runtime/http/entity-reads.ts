@@ -2,8 +2,9 @@
  * What is answered to those who read entities (GS CIM 009, 5.7): from what a request wishes, which its parameters and its
  * context say alone, and a broker. A wish holds nothing of one request but that, so it may be kept and used again.
  */
+import { limits } from '#base/limits.ts'
 import type { EntityQuery, EntityView } from '#broker/types.ts'
-import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
+import { badRequestData, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers, Reply } from './answer.ts'
@@ -49,12 +50,16 @@ export interface QueryOrigin {
 }
 
 export function createEntityReads(answers: Answers) {
-  const renderingFor = (ask: Ask): Rendering =>
-    renderingOf(ask.parameters, {
+  const renderingFor = (ask: Ask): Rendering => {
+    let joinedBytes = 0
+    return renderingOf(ask.parameters, {
       context: ask.context,
       shown: answers.contextFor(ask),
       follow: (id, types) => {
         const found = ask.broker.retrieve(id)
+        joinedBytes += found?.text().length ?? 0
+        if (joinedBytes > limits.joinedBytesMax.value)
+          throw tooComplex(`linked entities of more than ${limits.joinedBytesMax.value} characters`)
         // Only whoever says of which type it is links to what others hold (4.5.23).
         if (found === undefined && types.length > 0) ask.broker.linked?.(id, types)
         return found
@@ -62,6 +67,7 @@ export function createEntityReads(answers: Answers) {
       isGeoJson: ask.isGeoJson,
       amendment: ask.amendment,
     })
+  }
 
   return Object.freeze({
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
@@ -95,7 +101,8 @@ export function createEntityReads(answers: Answers) {
 
     page(ask: Ask, { rendering, query, links }: QueryWish): Reply {
       const context = answers.contextFor(ask)
-      const { entities, count, more, next } = ask.broker.query(query, ask.broker.linked)
+      const found = ask.broker.query(query, ask.broker.linked)
+      const { entities, count } = found
       const texts: string[] = []
       for (const view of entities) {
         const text = rendering.text(view)
@@ -105,7 +112,7 @@ export function createEntityReads(answers: Answers) {
       return answers.page(
         ask,
         { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
-        { count, links: links(more, next) },
+        { count, links: links(found) },
       )
     },
   })

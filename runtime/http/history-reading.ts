@@ -6,6 +6,7 @@
 import { limits } from '#base/limits.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/types.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { roomOf, stuckAttribute } from '#ngsi-ld/temporal-part.ts'
 
@@ -15,10 +16,26 @@ type Read = (id: string, query: TemporalQuery) => EntityHistory | undefined
 /** Attributes that an entity is expected to have; where they are more, the first look holds more. */
 const attributesExpected = 8
 
+/** Instances of each attribute in a first look at most: before it, nobody knows how large they are. */
+const firstInstances = 32
+
 /** The query of the first look at so many entities, of a query whose `limit` is what the answer holds. */
 export function firstLook(query: TemporalQuery, entities: number): TemporalQuery {
-  const limit = Math.max(1, Math.floor(query.limit / (attributesExpected * Math.max(1, entities))))
-  return { ...query, limit }
+  const share = Math.floor(query.limit / (attributesExpected * Math.max(1, entities)))
+  return { ...query, limit: Math.max(1, Math.min(share, firstInstances)) }
+}
+
+/** How many instances like these an answer holds: at most so many, and fewer where they are large. */
+export function mostLike(page: readonly EntityHistory[], most: number): number {
+  let [count, size] = [0, 0]
+  for (const { attributes } of page) {
+    for (const list of attributes.values()) {
+      for (const { instance } of list) size += sizeOfJson(instance)
+      count += list.length
+    }
+  }
+  const fitting = Math.floor((limits.pageBytesMax.value * count) / Math.max(1, size))
+  return count === 0 ? most : Math.max(1, Math.min(most, fitting))
 }
 
 /**

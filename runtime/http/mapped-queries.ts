@@ -7,10 +7,12 @@
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import { pageOfIds } from '#broker/page-cut.ts'
 import type {
   Broker,
   EntityAggregates,
   EntityQuery,
+  Linked,
   TemporalPage,
   TemporalQuery,
   TenantBroker,
@@ -226,15 +228,13 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     query(query, linked) {
       isTold = true
       const { limit, offset, count } = query
-      const all = broker.query({ ...query, limit: max, offset: 0, after: undefined, count: false }, linked)
-      tell(
-        all.entities.map(({ id }) => id),
-        all.more,
-      )
+      const ids = idsOf(broker, query, linked, max)
+      tell(ids, ids.length > max)
+      const views = pageOfIds(ids.slice(offset, offset + limit), broker.retrieve)
       return {
-        entities: all.entities.slice(offset, offset + limit),
-        more: all.entities.length > offset + limit,
-        ...(count ? { count: all.entities.length } : {}),
+        ...views,
+        more: ids.length > offset + views.taken,
+        ...(count ? { count: ids.length } : {}),
       }
     },
     retrieve: (id) => one(id, broker.retrieve(id)),
@@ -254,6 +254,26 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   }
 }
 
+/** Ids of all that a query means, until they are more than `max`; entities are read page by page and none is kept. */
+function idsOf(
+  broker: TenantBroker,
+  query: EntityQuery,
+  linked: Linked | undefined,
+  max: number,
+): readonly string[] {
+  const ids: string[] = []
+  for (let at: Pick<EntityQuery, 'offset' | 'after'> = { offset: 0, after: undefined }; ; ) {
+    const limit = limits.pageMax.value
+    const { entities, more, next, taken } = broker.query({ ...query, ...at, limit, count: false }, linked)
+    for (const { id } of entities) ids.push(id)
+    if (!more || ids.length > max) return ids
+    at =
+      next === undefined
+        ? { offset: at.offset + (taken ?? limit), after: undefined }
+        : { offset: 0, after: next }
+  }
+}
+
 /** A broker whose next query answers with these entities of a map. */
 function goingBy(
   broker: TenantBroker,
@@ -268,11 +288,10 @@ function goingBy(
   })
   return {
     ...broker,
-    query: ({ count }) => ({
-      entities: ids.flatMap((id) => broker.retrieve(id) ?? []),
-      more,
-      ...(count ? { count: total } : {}),
-    }),
+    query({ count }) {
+      const page = pageOfIds(ids, broker.retrieve)
+      return { ...page, more: more || page.more, ...(count ? { count: total } : {}) }
+    },
     temporal: {
       ...temporal,
       search: ({ count }, query) =>

@@ -3,20 +3,39 @@
  * because the gateway cannot know under which host it was reached. Where a list tells the position behind its page, the
  * link to the next one carries it: then nothing is shown twice or left out while others come and go.
  */
+import { limits } from '#base/limits.ts'
+import type { QueryPage } from '#broker/types.ts'
 import { partsOf } from '#ngsi-ld/request-target.ts'
 import type { PageLinks } from './answer.ts'
 import type { Paging } from './negotiate.ts'
 
-/** Links around a page behind which there are `more`, from the `position` behind it where that is known. */
-export type PageLinker = (more: boolean, position?: string) => PageLinks
+/** Links around a page, from the position behind it where that is known, else from how many of the list it covers. */
+export type PageLinker = (page: Pick<QueryPage, 'more' | 'next' | 'taken'>) => PageLinks
 
+/** Links around a page of a list that has no positions: the next one begins behind those that were `shown`. */
 export function pageLinks(
   url: string,
-  paging: Pick<Paging, 'limit' | 'offset'>,
-  more: boolean,
-  position?: string,
+  { limit, offset }: Pick<Paging, 'limit' | 'offset'>,
+  { shown, more }: { readonly shown: number; readonly more: boolean },
 ): PageLinks {
-  return pageLinker(url, paging)(more, position)
+  if (limit === 0) return {}
+  return {
+    next: more ? pageAt(url, limit, offset + shown) : undefined,
+    prev: offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined,
+  }
+}
+
+/** The texts of the first items that fit into one page, at least one of them. */
+export function textsWithin<Item>(items: readonly Item[], textOf: (item: Item) => string): readonly string[] {
+  const texts: string[] = []
+  let size = 0
+  for (const item of items) {
+    const text = textOf(item)
+    size += text.length
+    if (size > limits.pageBytesMax.value && texts.length > 0) break
+    texts.push(text)
+  }
+  return texts
 }
 
 /** The same for one request after the other: what does not depend on the answer is found once. */
@@ -24,10 +43,11 @@ export function pageLinker(url: string, { limit, offset }: Pick<Paging, 'limit' 
   if (limit === 0) return () => ({})
   const prev = offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined
   let behind: string | undefined
-  return (more, position) => {
+  return ({ more, next, taken = limit }) => {
     if (!more) return { next: undefined, prev }
+    if (next === undefined) return { next: pageAt(url, limit, offset + taken), prev }
     behind ??= pageAt(url, limit, offset + limit)
-    return { next: position === undefined ? behind : `${behind}&pageKey=${position}`, prev }
+    return { next: `${behind}&pageKey=${next}`, prev }
   }
 }
 

@@ -16,7 +16,7 @@ import type { Answers } from './answer.ts'
 import type { Ask, AskHead, Asks, BodyAsk } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { optionsOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
-import { pageLinks } from './paging.ts'
+import { pageLinks, textsWithin } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 
 export interface ResourceRoutePorts {
@@ -99,12 +99,12 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     ask: Ask,
     views: readonly View[],
     options: readonly string[] = ['sysAttrs'],
-  ): { texts: string[]; context: Context } => {
+  ): { texts: readonly string[]; context: Context } => {
     const context = answers.contextFor(ask)
     const sysAttrs = optionsOf(ask.parameters, options).has('sysAttrs')
     const nowMs = clock.now()
     return {
-      texts: views.map((view) => JSON.stringify(kind.render(view, { context, nowMs, sysAttrs }))),
+      texts: textsWithin(views, (view) => JSON.stringify(kind.render(view, { context, nowMs, sysAttrs }))),
       context,
     }
   }
@@ -144,10 +144,11 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       const ask = await asks.read(c, listParameters)
       const paging = pagingOf(ask.parameters)
       const { views, count } = kind.page(ask, paging, c)
-      const links = pageLinks(c.req.url, paging, paging.offset + views.length < count)
-      return answers.list(ask, textsOf(ask, views, kind.listOptions), {
+      const rendered = textsOf(ask, views, kind.listOptions)
+      const shown = rendered.texts.length
+      return answers.list(ask, rendered, {
         count: paging.count ? count : undefined,
-        links,
+        links: pageLinks(c.req.url, paging, { shown, more: paging.offset + shown < count }),
       })
     },
 

@@ -4,16 +4,18 @@
  * It knows no route; what a request means is the business of the `fetch` function it is given.
  */
 
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
+import type { Outflow } from '#base/outflow.ts'
 import { productToken } from '#base/version.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Reply } from './answer.ts'
+import { createAnswerWriter } from './answer-writer.ts'
 import type { TunnelGuest } from './tunnel-guest.ts'
 import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
 
@@ -73,6 +75,8 @@ export interface HttpServerPorts {
   refuse(error: unknown): Response
   /** The listener begins to close: whatever would stay open for long must end. */
   readonly closing?: () => void
+  /** Bounds what is written and not read, of all listeners together. */
+  readonly outflow: Outflow
   readonly log: Log
 }
 
@@ -104,6 +108,23 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   const state = { closing: false }
   const listener = createListener(ports)
   const inTurn = createPipelining()
+  const writer = createAnswerWriter(ports)
+  const answer: Listener = (incoming, outgoing) => {
+    const reply = ports.direct?.(incoming)
+    if (reply !== undefined) {
+      writer.write(outgoing, reply)
+      return
+    }
+    writer.guard(outgoing)
+    listener(incoming, outgoing)
+  }
+  /** A page is made only when there is room for it: until then the request waits. */
+  const whenOpen: Listener = async (incoming, outgoing) => {
+    const isOpen = await ports.outflow.whenOpen()
+    if (outgoing.destroyed) return
+    if (isOpen) answer(incoming, outgoing)
+    else writer.refuse(outgoing)
+  }
   const server = createServer(
     {
       maxHeaderSize: limits.httpHeaderBytesMax.value,
@@ -111,19 +132,16 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       requestTimeout: limits.httpRequestMs.value,
       keepAliveTimeout: limits.httpKeepAliveMs.value,
       noDelay: true,
+      highWaterMark: limits.outflowSmallBytes.value,
       shouldUpgradeCallback: asksForWebSocket,
     },
     inTurn((incoming, outgoing) => {
       if (state.closing) outgoing.shouldKeepAlive = false
-      const reply = ports.direct?.(incoming)
-      if (reply !== undefined) {
-        write(outgoing, reply)
-        return
-      }
-      outgoing.end = endPlainly
-      listener(incoming, outgoing)
+      if (ports.outflow.isOpen() || !asksForPage(incoming)) answer(incoming, outgoing)
+      else whenOpen(incoming, outgoing)
     }),
   )
+  server.on('connection', ports.outflow.watch)
   server.maxConnections = limits.httpConnectionsMax.value
   server.on('clientError', refuseMalformed)
   serveUpgrades(server, ports)
@@ -133,6 +151,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     inTurn((incoming, outgoing) => {
       if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
         outgoing.writeContinue()
+      writer.guard(outgoing)
       listener(incoming, outgoing)
     }),
   )
@@ -149,6 +168,12 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     },
   })
 }
+
+/** Answers to GET and to queries by POST may be large; what operators watch the gateway by is not. */
+const asksForPage = ({ method, url = '' }: IncomingMessage): boolean =>
+  method === 'GET'
+    ? !/^\/(?:health|metrics)\b/.test(url)
+    : method === 'POST' && /\/(?:query|graphql)\b/.test(url)
 
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
 
@@ -205,34 +230,6 @@ function createListener(ports: HttpServerPorts): Listener {
     void loading.then((loaded) => loaded(incoming, outgoing))
   }
 }
-
-/** A whole answer at once. A text in ASCII is handed over as Latin-1: these are the same bytes, and sooner copied. */
-function write(outgoing: ServerResponse, { status, headers, body }: Reply): void {
-  if (body === null) {
-    outgoing.writeHead(status, headers).end()
-    return
-  }
-  const length = Buffer.byteLength(body)
-  outgoing.writeHead(status, { ...headers, 'Content-Length': length })
-  outgoing.end(body, length === body.length ? 'latin1' : 'utf8')
-}
-
-const endWith = ServerResponse.prototype.end as (this: ServerResponse, ...rest: unknown[]) => ServerResponse
-
-/**
- * The end of an answer. A long text in ASCII is handed over as Latin-1: these are the same bytes, without the room and
- * the time that UTF-8 is given for what it might become.
- */
-function endPlainly(this: ServerResponse, ...rest: unknown[]): ServerResponse {
-  const [body] = rest
-  const isLong = rest.length === 1 && typeof body === 'string' && body.length >= longTextMin
-  return isLong && Buffer.byteLength(body) === body.length
-    ? endWith.call(this, body, 'latin1')
-    : endWith.apply(this, rest)
-}
-
-/** Below it, looking through a text costs what it brings. */
-const longTextMin = 4096
 
 /** The library's own complaint about a URL or Host header that no Request can have. */
 function isRequestError(error: unknown): error is Error {

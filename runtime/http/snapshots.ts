@@ -20,7 +20,7 @@ import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { pagingOf } from './negotiate.ts'
-import { pageLinks } from './paging.ts'
+import { pageLinks, textsWithin } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
 import { readSnapshot, renderSnapshot, snapshotNotification } from './snapshot-body.ts'
 import { findAll, type SnapshotAsk, type SnapshotQueryPorts } from './snapshot-queries.ts'
@@ -113,8 +113,10 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       const paging = pagingOf(ask.parameters)
       const { limit, offset } = paging
       const all = await snapshots.list(ask.tenant)
-      const texts = all.slice(offset, offset + limit).map((facts) => JSON.stringify(renderSnapshot(facts)))
-      const links = pageLinks(c.req.url, paging, all.length > offset + limit)
+      const page = all.slice(offset, offset + limit)
+      const texts = textsWithin(page, (facts) => JSON.stringify(renderSnapshot(facts)))
+      const shown = texts.length
+      const links = pageLinks(c.req.url, paging, { shown, more: all.length > offset + shown })
       return answers.list(
         ask,
         { texts, context: answers.contextFor(ask) },

@@ -16,7 +16,7 @@ import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { entityQueryOf, searchParameters, typesOf } from './entity-search.ts'
-import { firstLook, readOn } from './history-reading.ts'
+import { firstLook, mostLike, readOn } from './history-reading.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
@@ -78,8 +78,7 @@ export function createTemporalRoutes(
     const query = firstLook(wish.query, 1)
     const found = ask.broker.history(id, query)
     if (!isMeant(found)) throw unknown(id)
-    const shown = readOn([shownOf(found, wish)], { query, most: instancesMax }, reading(ask, wish))
-    const part = partOf(shown, instancesMax, wish.query)
+    const part = partAfter([shownOf(found, wish)], query, { ask, wish })
     const [told] = part.evolutions
     if (told === undefined) throw unknown(id)
     const evolution = amended(told, ask.amendment, context)
@@ -98,9 +97,13 @@ export function createTemporalRoutes(
     if (search.q !== undefined && hasLinked(search.q))
       throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
     const context = answers.contextFor(ask)
-    const { rendered, range, more, count } = await found(ask, search, wish, context)
+    const { rendered, range, more, count, shown } = await found(ask, search, wish, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
-    return answers.list(ask, { texts, context }, { count, links: pageLinks(c.req.url, search, more), range })
+    return answers.list(
+      ask,
+      { texts, context },
+      { count, links: pageLinks(c.req.url, search, { more, shown }), range },
+    )
   }
 
   const reading =
@@ -110,20 +113,30 @@ export function createTemporalRoutes(
       return found && shownOf(found, wish)
     }
 
+  /** What an answer holds of the histories that a first look saw. */
+  function partAfter(
+    first: readonly EntityHistory[],
+    query: TemporalQuery,
+    { ask, wish }: { readonly ask: Ask; readonly wish: HistoryWish },
+  ): Part {
+    const most = mostLike(first, instancesMax)
+    return partOf(readOn(first, { query, most }, reading(ask, wish)), most, wish.query)
+  }
+
   async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
     if (wish.aggregates !== undefined) {
       const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
-      return { ...page, range: undefined, rendered: page.found.map((one) => aggregated(one, wish, context)) }
+      const rendered = page.found.map((one) => aggregated(one, wish, context))
+      return { ...page, range: undefined, rendered, shown: rendered.length }
     }
     const query = firstLook(wish.query, search.limit)
     const page = ask.broker.temporal.search(search, query)
     const first = page.found.map((one) => shownOf(one, wish))
-    const shown = readOn(first, { query, most: instancesMax }, reading(ask, wish))
-    const part: Part = partOf(shown, instancesMax, wish.query)
+    const part = partAfter(first, query, { ask, wish })
     const rendered = part.evolutions.map((one) =>
       renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
     )
-    return { ...page, range: part.range, rendered }
+    return { ...page, range: part.range, rendered, shown: first.length }
   }
 
   return Object.freeze({

@@ -33,6 +33,7 @@ import {
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
 import { createStatements } from './remembered-statements.ts'
 import { rowsAhead } from './rows-ahead.ts'
+import { cutPage, rowsWithin } from './rows-within.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
 /** What a judge sees of an entity: the stored document, or something newer. */
@@ -151,10 +152,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const rids = ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
-  const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => ({
-    rows: ports.entities.byRids(rids, read),
-    more,
-  })
+  const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => {
+    const { rows, isCut } = rowsWithin(rids, (some) => ports.entities.byRids(some, read))
+    return { rows, more: more || isCut }
+  }
 
   /**
    * Goes through the candidates of a plan in order until `take` returns false; it is given rows that had to be read. What selects
@@ -215,16 +216,18 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     }
     const rids: number[] = []
     const read = new Map<number, EntityRow>()
-    let skipped = 0
+    let [skipped, size] = [0, 0]
     const rest = walk(search, conditions, plan, after, (rid, row) => {
       if (skipped < offset) skipped++
       else {
         rids.push(rid)
+        size += row?.doc.length ?? 0
         if (row !== undefined) read.set(rid, row)
       }
-      return rids.length <= limit
+      return rids.length <= limit && size <= limits.pageBytesMax.value
     })
-    if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: rids.length > limit }, read)
+    const isFull = rids.length > limit || size > limits.pageBytesMax.value
+    if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: isFull }, read)
     const others = listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
     return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
   }
@@ -245,7 +248,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     knownPage(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage | undefined {
       const known = pages.find(search, { limit, offset, after })
       const rows = known && ports.entities.knownRows(known.rids)
-      return rows && { rows, more: known.more }
+      return rows && cutPage({ rows, more: known.more })
     },
 
     /** A page in another order than that of creation, which decides among equals. */
@@ -280,7 +283,12 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         more = found.more
       }
       const { places, more } = first.take()
-      return { rows: places.flatMap(({ rid }) => ports.entities.byRid(rid) ?? []), more, last: places.at(-1) }
+      const { rows, isCut } = rowsWithin(
+        places.map(({ rid }) => rid),
+        (some) => some.flatMap((rid) => ports.entities.byRid(rid) ?? []),
+      )
+      const last = isCut ? places.find(({ rid }) => rid === rows.at(-1)!.rid) : places.at(-1)
+      return { rows, more: more || isCut, last }
     },
 
     /** How many entities match. */

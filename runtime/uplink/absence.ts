@@ -58,6 +58,15 @@ export const isTooLarge = (
 ): answer is Extract<PeerAnswer, { failure: string }> & { isTooLarge: true } =>
   'failure' in answer && answer.isTooLarge === true
 
+/** Whether a page of entities ended before its limit, because they are large: the next link names that limit. */
+export function endedEarly(answer: PeerAnswer): boolean {
+  if (!('status' in answer) || answer.status !== 200) return false
+  const limit = /[?&]limit=(\d+)[^>]*>\s*;[^<]*\brel="?next\b/.exec(String(answer.headers['link'] ?? ''))?.[1]
+  if (limit === undefined) return false
+  const items = parsedJson(answer.text)
+  return Array.isArray(items) && items.length < Number(limit)
+}
+
 /** Whether a broker says that it has nothing at all of a tenant, which comes into being with what is written. */
 export const saysNoTenant = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')

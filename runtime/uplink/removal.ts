@@ -7,7 +7,7 @@ import { limits } from '#base/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
-import { areEntities, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
+import { areEntities, endedEarly, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { idQuery } from './id-parts.ts'
 import type { Theirs } from './others.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
@@ -63,7 +63,7 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: Removal
   ): Promise<{ readonly there: ReadonlyMap<string, Entity>; readonly theirs: Theirs['by'] } | Outcome> {
     const answer = await present(steps)
     if (saysNoTenant(answer)) return done()
-    if (isTooLarge(answer) && steps.length > 1) return inTurn(halvesOf(steps), again)
+    if ((isTooLarge(answer) || endedEarly(answer)) && steps.length > 1) return inTurn(halvesOf(steps), again)
     if (isTooLarge(answer)) return done([{ step: steps[0]!, reason: answer.reason }])
     if (!('status' in answer) || answer.status >= 300)
       return settle(steps, answer, (some) => again(some as readonly Ending[]))

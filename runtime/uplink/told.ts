@@ -6,7 +6,7 @@ import type { HistoryDigests } from '#broker/digests.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
-import { isTooLarge, type Seen } from './absence.ts'
+import { endedEarly, isTooLarge, type Seen } from './absence.ts'
 import { later, type Outcome } from './outcome.ts'
 import { keyOf } from './reading.ts'
 
@@ -22,7 +22,7 @@ export function toldBy<T>(
   { answer, isBelieved }: Seen,
   is: (json: unknown) => json is T,
 ): Told<T> | (Outcome & { kind: 'later' }) {
-  if (isTooLarge(answer)) return { json: undefined, isTooLarge: true }
+  if (isTooLarge(answer) || endedEarly(answer)) return { json: undefined, isTooLarge: true }
   if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
   const json = answer.status === 200 ? parsedJson(answer.text) : undefined
   if (is(json)) return { json }

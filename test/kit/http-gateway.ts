@@ -11,6 +11,7 @@ import { systemClock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
+import { createOutflow } from '#base/outflow.ts'
 import { version } from '#base/version.ts'
 import { createBackups } from '#broker/backups.ts'
 import { createContexts } from '#broker/contexts.ts'
@@ -188,8 +189,9 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
   )
   const pages = { host: '127.0.0.1', allowedHosts: options.allowedHosts ?? [] }
+  const outflow = createOutflow({ clock: systemClock, log, metrics })
   const server = await createHttpServer(
-    { ...createEntrance(app, { token: options.token, pages }), refuse: app.refuse, log },
+    { ...createEntrance(app, { token: options.token, pages }), refuse: app.refuse, outflow, log },
     { host: '127.0.0.1', port: 0 },
   )
   return Object.freeze({
@@ -200,6 +202,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     ...httpClient(server.url),
     async close() {
       await server.close()
+      outflow.close()
       await passing.close()
       peer.close()
       sender.close()

@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { systemClock } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
+import { createMetrics } from '#base/metrics.ts'
+import { createOutflow } from '#base/outflow.ts'
 import { createBodies } from '#http/body.ts'
 import { createComponentRoutes } from '#http/components.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
@@ -24,9 +26,10 @@ it('is read late, and twice', async () => {
     createBodies(),
   )
   const log = createLog({ level: 'error', clock: systemClock, write: () => undefined })
+  const outflow = createOutflow({ clock: systemClock, log, metrics: createMetrics() })
   const refuse = () => new Response(null, { status: 500 })
   server = await createHttpServer(
-    { fetch: (request, env) => routes.of('any', request, env), refuse: refuse as never, log },
+    { fetch: (request, env) => routes.of('any', request, env), refuse: refuse as never, outflow, log },
     { host: '127.0.0.1', port: 0 },
   )
   for (const body of ['text', '']) {

@@ -1,0 +1,109 @@
+/**
+ * Clients that request much and do not read: what the gateway holds for them stays within its budget, clients that read are
+ * answered all the same, and those that do not are disconnected.
+ */
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+
+const entitiesPath = '/ngsi-ld/v1/entities'
+const entities = 8
+const megabyte = 1_000_000
+const clients = 300
+const growthMax = 110 * megabyte
+
+let gateway: GatewayProcess
+let client: HttpClient
+const sockets: Socket[] = []
+
+beforeAll(async () => {
+  // A test has no minute to wait for clients that read nothing.
+  const env = { SELVEDGE_LIMITS: 'outflowWaitMs=1500,outflowPressureMs=700,outflowStallMs=3000' }
+  gateway = await startGatewayProcess({ env })
+  client = httpClient(gateway.httpUrl)
+  for (let i = 0; i < entities; i++) {
+    const value = String(i).padEnd(megabyte, 'x')
+    const body = { id: `urn:big:${i}`, type: 'Big', text: { type: 'Property', value } }
+    expect((await client.send('POST', entitiesPath, body)).status).toBe(201)
+  }
+})
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy()
+  await gateway.stop()
+})
+
+async function metric(name: string): Promise<number> {
+  const { text } = await client.get('/metrics')
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
+}
+
+/** Sends requests and reads nothing of the answers. */
+function requestWithoutReading(text: string): void {
+  const socket = connect(gateway.httpPort, '127.0.0.1').pause()
+  sockets.push(socket)
+  socket.on('error', () => undefined)
+  socket.write(text)
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+const post = (path: string, body: string): string =>
+  `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
+  `Content-Length: ${body.length}\r\n\r\n${body}`
+
+it('ends a page of large entities early, and leads on from there', async () => {
+  const query = JSON.stringify({ type: 'Query', entities: [{ type: 'Big' }] })
+  const ways: ((path: string) => ReturnType<HttpClient['get']>)[] = [
+    (path) => client.get(path),
+    (path) => client.get(`${path}&options=concise`),
+    (path) =>
+      client.send('POST', path.replace(`${entitiesPath}?`, '/ngsi-ld/v1/entityOperations/query?'), query),
+  ]
+  for (const [i, way] of ways.entries()) {
+    const start = i < 2 ? `${entitiesPath}?type=Big&limit=30` : `${entitiesPath}?limit=30`
+    const ids = new Set<string>()
+    for (let path: string | undefined = start; path !== undefined; ) {
+      const answer = await way(path)
+      expect([answer.status, answer.text.length < 3 * megabyte]).toEqual([200, true])
+      for (const { id } of answer.json() as { id: string }[]) ids.add(id)
+      path = /<([^>]+)>;rel="next"/.exec(answer.headers['link'] ?? '')?.[1]
+      if (path !== undefined && i === 2) path = path.replace(/^[^?]*/, entitiesPath)
+      path = path?.replace('&options=concise', '')
+    }
+    expect(ids.size).toBe(entities)
+  }
+}, 60_000)
+
+it('holds a bounded number of bytes for clients that do not read, and disconnects them', async () => {
+  const before = await metric('selvedge_resident_memory_bytes')
+  const list = `${entitiesPath}?type=Big&limit=30`
+  const query = JSON.stringify({ type: 'Query', entities: [{ type: 'Big' }] })
+  const requests = [
+    get(list),
+    get(`${list}&options=sysAttrs`),
+    post('/ngsi-ld/v1/entityOperations/query?limit=30', query),
+    // All of these at once on one connection.
+    get(`${entitiesPath}/urn:big:1`).repeat(20),
+  ]
+  let most = before
+  const look = async (): Promise<void> => {
+    most = Math.max(most, await metric('selvedge_resident_memory_bytes'))
+  }
+  for (let i = 0; i < clients; i++) requestWithoutReading(requests[i % requests.length]!)
+  // Each was refused, is held within the budget, or was disconnected.
+  await expect
+    .poll(
+      async () => {
+        await look()
+        return (await metric('selvedge_clients_stalled_total')) + (await metric('selvedge_http_errors_total'))
+      },
+      { timeout: 25_000 },
+    )
+    .toBeGreaterThan(clients * 0.75)
+  expect(await metric('selvedge_clients_stalled_total')).toBeGreaterThan(0)
+  expect(most - before).toBeLessThan(growthMax)
+  await gateway.event('connection.stalled')
+  // Whoever reads is answered.
+  await expect.poll(async () => (await client.get(list)).status, { timeout: 20_000 }).toBe(200)
+  await expect.poll(() => metric('selvedge_unsent_bytes'), { timeout: 20_000 }).toBe(0)
+}, 90_000)
