@@ -274,6 +274,13 @@ export const limits = underTrial({
   candidatesRememberedMax: limit(50_000, 'subscriptions', 'Found lately; 10 MB', 'found anew'),
   periodEntitiesMax: limit(10_000, 'entities', 'Read for a periodic notification', 'the rest is not told'),
   notificationBytes: limit(512 * 1024, 'bytes', 'Entities in one notification', 'the next one'),
+  throttledEntitiesMax: limit(1000, 'entities', 'Per subscription and window of throttling', 'only counted'),
+  throttledRetryMs: limit(
+    5000,
+    'ms',
+    'A notification that the disk refused at the end of a window',
+    'retried',
+  ),
   notificationEntitiesMax: limit(256, 'entities', 'Of one batch, in one notification', 'the next one'),
   tenantsMax: limit(64, 'tenants', 'One database file and cache each', '403'),
   // Intake

@@ -29,6 +29,7 @@ import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
 import { createSubscriptionIndex, type Found } from './subscription-index.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
+import { holdEntity, releasedEntity, type ThrottledEntities } from './throttled.ts'
 import type { SystemTimes, ToldEntity } from './types.ts'
 
 /** A subscription as the matcher holds it. */
@@ -41,8 +42,12 @@ export interface Registered {
   readonly test: QueryPredicate | undefined
   /** Counters kept by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
-  /** Monotonic ms of the last match, for throttling. */
+  /** Monotonic ms of the last match that was notified, for throttling. */
   lastMatchAt: number
+  /** Commit time of the batch that this match belongs to; the other matches of that batch share its notification. */
+  lastBatchAt: number | undefined
+  /** Entities that matched within the throttling window. */
+  throttled: ThrottledEntities
 }
 
 /** What is owed for a period; the delivery names no entity. */
@@ -71,6 +76,8 @@ export interface MatcherPorts {
   readonly find: (stage: Stage, id: string) => Draft | undefined
   /** Called after the flush. */
   readonly onDeliveries: CommittedDeliveries
+  /** An entity matched within the throttling window: `release` is due at its end. */
+  readonly onThrottled: (registered: Registered) => void
 }
 
 export function createMatcher(ports: MatcherPorts) {
@@ -102,6 +109,8 @@ export function createMatcher(ports: MatcherPorts) {
       test,
       statistics,
       lastMatchAt: Number.NEGATIVE_INFINITY,
+      lastBatchAt: undefined,
+      throttled: new Map(),
     }
     restore(registered)
     return registered
@@ -123,6 +132,7 @@ export function createMatcher(ports: MatcherPorts) {
   function replace(before: Registered, subscription: Subscription): Registered {
     const after = register(before.i, subscription, before.statistics)
     after.lastMatchAt = before.lastMatchAt
+    after.throttled = before.throttled
     return after
   }
 
@@ -150,7 +160,11 @@ export function createMatcher(ports: MatcherPorts) {
       draft === undefined ? [] : index.valued(found, draft.entity, names).filter(isTriggeredByValues)
     for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
-      if (!wants(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
+      if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
+      if (isThrottled(stage, candidate)) {
+        hold(stage, candidate, stream.entity.id)
+        continue
+      }
       owe(stage, candidate, {
         entity: stream.entity.id,
         stream: stream.s,
@@ -175,7 +189,11 @@ export function createMatcher(ports: MatcherPorts) {
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )
         continue
-      if (!wants(stage, candidate, entity, times)) continue
+      if (!matches(stage, candidate, entity, times)) continue
+      if (isThrottled(stage, candidate)) {
+        hold(stage, candidate, happened.id, owedOf(happened, times, stage.at, false))
+        continue
+      }
       const showsChanges = candidate.subscription.notification.showChanges === true
       const body = bodies.get(showsChanges) ?? JSON.stringify(owedOf(happened, times, stage.at, showsChanges))
       bodies.set(showsChanges, body)
@@ -207,37 +225,25 @@ export function createMatcher(ports: MatcherPorts) {
     if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
     // Whether one that is deleted fulfilled the conditions, only the source could tell.
     const candidate = judged === undefined ? { ...registered, test: undefined } : registered
-    if (!wants(stage, candidate, judged?.entity, judged?.times)) return
-    registered.lastMatchAt = candidate.lastMatchAt
+    if (!matches(stage, candidate, judged?.entity, judged?.times)) return
+    if (isThrottled(stage, registered)) {
+      hold(stage, registered, entity.id, owed)
+      return
+    }
     const body = JSON.stringify(owed)
     owe(stage, registered, { entity: entity.id, stream: null, t: null, value: null, body })
   }
 
-  /** True when the subscription is live, not throttled, and its filters take the entity. */
-  function wants(
+  /** Whether the subscription is active and its filters accept the entity. */
+  function matches(
     stage: Stage,
-    candidate: Registered,
+    { subscription, test }: Registered,
     entity: Entity | undefined,
     times: SystemTimes | undefined,
   ): boolean {
-    const { subscription, statistics } = candidate
     if (!isActive(subscription, ports.clock.now())) return false
     deciding = stage
-    if (candidate.test !== undefined && (entity === undefined || !holds(candidate.test, entity, times)))
-      return false
-    if (subscription.throttling === undefined) return true
-    const before = candidate.lastMatchAt
-    const now = ports.clock.monotonic()
-    if (now - before < subscription.throttling * 1000) {
-      statistics.timesThrottled++
-      stage.undone(() => void statistics.timesThrottled--)
-      return false
-    }
-    candidate.lastMatchAt = now
-    stage.undone(() => {
-      candidate.lastMatchAt = before
-    })
-    return true
+    return test === undefined || (entity !== undefined && holds(test, entity, times))
   }
 
   /** What could not be compared does not hold, also where it is negated. */
@@ -247,6 +253,58 @@ export function createMatcher(ports: MatcherPorts) {
     if (budget.refused() === refused) return isMet
     uncompared.value++
     return false
+  }
+
+  /** Whether a match falls into the throttling window; one that does not begins the next window. */
+  function isThrottled(stage: Stage, registered: Registered): boolean {
+    const { throttling } = registered.subscription
+    if (throttling === undefined) return false
+    const { lastMatchAt, lastBatchAt } = registered
+    if (stage.isBatch && stage.at === lastBatchAt) return false
+    const now = ports.clock.monotonic()
+    if (now - lastMatchAt < throttling * 1000) return true
+    begin(stage, registered, now)
+    return false
+  }
+  function begin(stage: Stage, registered: Registered, now: number): void {
+    const { lastMatchAt, lastBatchAt } = registered
+    registered.lastMatchAt = now
+    registered.lastBatchAt = stage.isBatch ? stage.at : undefined
+    stage.undone(() => Object.assign(registered, { lastMatchAt, lastBatchAt }))
+  }
+
+  /** Notes an entity that matched within the throttling window. */
+  function hold(stage: Stage, registered: Registered, id: string, owed?: OwedEntity): void {
+    const { statistics, throttled } = registered
+    statistics.timesThrottled++
+    stage.undone(() => void statistics.timesThrottled--)
+    if (!holdEntity(throttled, id, owed)) return
+    ports.onThrottled(registered)
+  }
+
+  /** The throttling window has ended: notifies the entities that matched within it, as they are now, in one batch. */
+  function release(stage: Stage, registered: Registered): void {
+    const { throttled } = registered
+    budget.renew()
+    registered.throttled = new Map()
+    stage.undone(() => {
+      registered.throttled = new Map([...throttled, ...registered.throttled])
+    })
+    const batch = stage.ofBatch(stage.at)
+    let isAny = false
+    for (const [id, held] of throttled) {
+      const draft = ports.find(stage, id)
+      const owed = releasedEntity(
+        held,
+        draft && { entity: draft.entity, times: timesOf(draft), at: stage.at },
+      )
+      if (owed === undefined) continue
+      const isJudged = owed.isDeleted !== true && draft !== undefined
+      if (isJudged && !matches(stage, registered, owed.entity, owed.times)) continue
+      isAny = true
+      owe(batch, registered, { entity: id, stream: null, t: null, value: null, body: JSON.stringify(owed) })
+    }
+    if (isAny) begin(batch, registered, ports.clock.monotonic())
   }
 
   /** Stages a delivery: of a match, or what somebody else owes through the same outbox. */
@@ -286,6 +344,7 @@ export function createMatcher(ports: MatcherPorts) {
     change,
     owe,
     period,
+    release,
     told,
   })
 }

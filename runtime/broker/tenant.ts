@@ -55,6 +55,7 @@ import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe, type NotificationStreams } from './subscribe.ts'
 import { createTemporalProvision, type TemporalProvisionPorts } from './temporal-provision.ts'
 import { createTemporalSearch, type TemporalSearchPorts } from './temporal-search.ts'
+import { createThrottling } from './throttled.ts'
 import type { EntityView, TemporalBroker, TemporalQuery, TenantBroker } from './types.ts'
 import { createUnsettled } from './unsettled.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -153,6 +154,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     lastDelivery: deliveries.last(),
     find: (stage, id) => documents.find(stage, id),
     onDeliveries: (owed) => outside?.committed(owed),
+    onThrottled: (registered) => told.throttling.watch(registered),
   })
   const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })
@@ -239,12 +241,14 @@ function openSubscriptions(
 ) {
   const onEndpointChange = (endpoint: string): void => outside().reread(endpoint)
   const periodic = createPeriodic(ports)
+  const throttling = createThrottling(ports)
   const subscriptions = createSubscribe({ ...ports, periodic, onEndpointChange, streams: outside })
   const sources = openContextSources({ ...ports, rows: ports.contextSources }, onEndpointChange)
   const whole = { limit: Number.POSITIVE_INFINITY, offset: 0 }
   return {
     subscriptions,
     sources,
+    throttling,
     /** Addresses of the contexts that they are written in. */
     contexts: () =>
       [
@@ -254,6 +258,7 @@ function openSubscriptions(
     stop(): void {
       sources.stop()
       periodic.stop()
+      throttling.stop()
     },
   }
 }

@@ -238,7 +238,7 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
       'spec/ngsi-ld/05.08-subscription/05-told-over-http.test.ts',
     ],
-    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown is told after it.',
+    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown, or within a throttling window, is sent after it.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
