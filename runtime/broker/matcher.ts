@@ -22,18 +22,18 @@ import {
   type Subscription,
   streamUri,
 } from '#ngsi-ld/subscription.ts'
-import type { Delivery } from '#store/deliveries.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
+import { createOwing, nothingObserved, type OwingPorts } from './owing.ts'
 import type { Stage } from './stage.ts'
 import { typesOf } from './streams.ts'
 import { createSubscriptionIndex, type Found } from './subscription-index.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
-import { holdEntity, releasedEntity, type ThrottledEntities } from './throttled.ts'
+import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
 import type { SystemTimes, ToldEntity } from './types.ts'
 
 /** A subscription as the matcher holds it. */
-export interface Registered {
+export interface Registered extends Throttled {
   /** Number of the subscription, in deliveries. */
   readonly i: number
   readonly subscription: Subscription
@@ -42,21 +42,12 @@ export interface Registered {
   readonly test: QueryPredicate | undefined
   /** Counters kept by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
-  /** Monotonic ms of the last match that was notified, for throttling. */
-  lastMatchAt: number
-  /** Commit time of the batch that this match belongs to; the other matches of that batch share its notification. */
-  lastBatchAt: number | undefined
-  /** Entities that matched within the throttling window. */
-  throttled: ThrottledEntities
 }
 
 /** What is owed for a period; the delivery names no entity. */
 export interface OwedPeriod {
   readonly ids: readonly string[]
 }
-
-/** Content of a delivery, before it gets its number and its place in the outbox. */
-export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
 
 /** A new value of a stream. */
 export interface Observed {
@@ -65,19 +56,13 @@ export interface Observed {
   readonly previous: Json
 }
 
-export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
-
-export interface MatcherPorts {
+export interface MatcherPorts extends OwingPorts {
   readonly clock: Clock
   readonly metrics: Metrics
-  /** Highest delivery number used so far. */
-  readonly lastDelivery: number
   /** The entity of a stream as staged, for subscriptions with q or geoQ. */
   readonly find: (stage: Stage, id: string) => Draft | undefined
-  /** Called after the flush. */
-  readonly onDeliveries: CommittedDeliveries
   /** An entity matched within the throttling window: `release` is due at its end. */
-  readonly onThrottled: (registered: Registered) => void
+  readonly onHeld: (registered: Registered) => void
 }
 
 export function createMatcher(ports: MatcherPorts) {
@@ -85,7 +70,7 @@ export function createMatcher(ports: MatcherPorts) {
   const index = createSubscriptionIndex<Registered>()
   /** How many of all are those of components. */
   let followers = 0
-  let lastDelivery = ports.lastDelivery
+  const owe = createOwing(ports)
   const budget = createChangeBudget()
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
   /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
@@ -108,9 +93,7 @@ export function createMatcher(ports: MatcherPorts) {
       endpoint: endpointOf(subscription, i),
       test,
       statistics,
-      lastMatchAt: Number.NEGATIVE_INFINITY,
-      lastBatchAt: undefined,
-      throttled: new Map(),
+      ...unthrottled(),
     }
     restore(registered)
     return registered
@@ -131,9 +114,8 @@ export function createMatcher(ports: MatcherPorts) {
   /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */
   function replace(before: Registered, subscription: Subscription): Registered {
     const after = register(before.i, subscription, before.statistics)
-    after.lastMatchAt = before.lastMatchAt
-    after.throttled = before.throttled
-    return after
+    const { lastMatchAt, lastBatchAt, held } = before
+    return Object.assign(after, { lastMatchAt, lastBatchAt, held })
   }
 
   function unregister(i: number): void {
@@ -161,10 +143,7 @@ export function createMatcher(ports: MatcherPorts) {
     for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
       if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
-      if (isThrottled(stage, candidate)) {
-        hold(stage, candidate, stream.entity.id)
-        continue
-      }
+      if (windows.holds(stage, candidate, { id: stream.entity.id, owed: undefined })) continue
       owe(stage, candidate, {
         entity: stream.entity.id,
         stream: stream.s,
@@ -190,14 +169,12 @@ export function createMatcher(ports: MatcherPorts) {
       )
         continue
       if (!matches(stage, candidate, entity, times)) continue
-      if (isThrottled(stage, candidate)) {
-        hold(stage, candidate, happened.id, owedOf(happened, times, stage.at, false))
-        continue
-      }
+      const held = { id: happened.id, owed: owedOf(happened, times, stage.at, false) }
+      if (windows.holds(stage, candidate, held)) continue
       const showsChanges = candidate.subscription.notification.showChanges === true
       const body = bodies.get(showsChanges) ?? JSON.stringify(owedOf(happened, times, stage.at, showsChanges))
       bodies.set(showsChanges, body)
-      owe(stage, candidate, { entity: happened.id, stream: null, t: null, value: null, body })
+      owe(stage, candidate, { ...nothingObserved, entity: happened.id, body })
     }
   }
 
@@ -211,7 +188,7 @@ export function createMatcher(ports: MatcherPorts) {
     })
     for (const ids of pages) {
       const body = JSON.stringify({ ids } satisfies OwedPeriod)
-      owe(stage, registered, { entity: '', stream: null, t: null, value: null, body })
+      owe(stage, registered, { ...nothingObserved, entity: '', body })
     }
     stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
   }
@@ -226,12 +203,9 @@ export function createMatcher(ports: MatcherPorts) {
     // Whether one that is deleted fulfilled the conditions, only the source could tell.
     const candidate = judged === undefined ? { ...registered, test: undefined } : registered
     if (!matches(stage, candidate, judged?.entity, judged?.times)) return
-    if (isThrottled(stage, registered)) {
-      hold(stage, registered, entity.id, owed)
-      return
-    }
+    if (windows.holds(stage, registered, { id: entity.id, owed })) return
     const body = JSON.stringify(owed)
-    owe(stage, registered, { entity: entity.id, stream: null, t: null, value: null, body })
+    owe(stage, registered, { ...nothingObserved, entity: entity.id, body })
   }
 
   /** Whether the subscription is active and its filters accept the entity. */
@@ -255,79 +229,15 @@ export function createMatcher(ports: MatcherPorts) {
     return false
   }
 
-  /** Whether a match falls into the throttling window; one that does not begins the next window. */
-  function isThrottled(stage: Stage, registered: Registered): boolean {
-    const { throttling } = registered.subscription
-    if (throttling === undefined) return false
-    const { lastMatchAt, lastBatchAt } = registered
-    if (stage.isBatch && stage.at === lastBatchAt) return false
-    const now = ports.clock.monotonic()
-    if (now - lastMatchAt < throttling * 1000) return true
-    begin(stage, registered, now)
-    return false
-  }
-  function begin(stage: Stage, registered: Registered, now: number): void {
-    const { lastMatchAt, lastBatchAt } = registered
-    registered.lastMatchAt = now
-    registered.lastBatchAt = stage.isBatch ? stage.at : undefined
-    stage.undone(() => Object.assign(registered, { lastMatchAt, lastBatchAt }))
-  }
-
-  /** Notes an entity that matched within the throttling window. */
-  function hold(stage: Stage, registered: Registered, id: string, owed?: OwedEntity): void {
-    const { statistics, throttled } = registered
-    statistics.timesThrottled++
-    stage.undone(() => void statistics.timesThrottled--)
-    if (!holdEntity(throttled, id, owed)) return
-    ports.onThrottled(registered)
-  }
-
-  /** The throttling window has ended: notifies the entities that matched within it, as they are now, in one batch. */
-  function release(stage: Stage, registered: Registered): void {
-    const { throttled } = registered
-    budget.renew()
-    registered.throttled = new Map()
-    stage.undone(() => {
-      registered.throttled = new Map([...throttled, ...registered.throttled])
-    })
-    const batch = stage.ofBatch(stage.at)
-    let isAny = false
-    for (const [id, held] of throttled) {
-      const draft = ports.find(stage, id)
-      const owed = releasedEntity(
-        held,
-        draft && { entity: draft.entity, times: timesOf(draft), at: stage.at },
-      )
-      if (owed === undefined) continue
-      const isJudged = owed.isDeleted !== true && draft !== undefined
-      if (isJudged && !matches(stage, registered, owed.entity, owed.times)) continue
-      isAny = true
-      owe(batch, registered, { entity: id, stream: null, t: null, value: null, body: JSON.stringify(owed) })
-    }
-    if (isAny) begin(batch, registered, ports.clock.monotonic())
-  }
-
-  /** Stages a delivery: of a match, or what somebody else owes through the same outbox. */
-  function owe(stage: Stage, candidate: Pick<Registered, 'i' | 'endpoint'>, what: Owed): void {
-    const delivery: Delivery = {
-      d: ++lastDelivery,
-      sub: candidate.i,
-      endpoint: candidate.endpoint,
-      at: stage.at,
-      batch: stage.isBatch ? stage.at : null,
-      ...what,
-    }
-    const { d, sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
-    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
-    let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
-    if (owed === undefined) {
-      const list: Delivery[] = []
-      owed = list
-      stage.scratch.set('deliveries', list)
-      stage.published(() => ports.onDeliveries(list))
-    }
-    owed.push(delivery)
-  }
+  const windows = createThrottleWindows<Registered>({
+    ...ports,
+    matches: (stage, registered, entity, times) => {
+      budget.renew()
+      return matches(stage, registered, entity, times)
+    },
+    notify: (stage, registered, owed) =>
+      owe(stage, registered, { ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed) }),
+  })
 
   return Object.freeze({
     register,
@@ -344,7 +254,8 @@ export function createMatcher(ports: MatcherPorts) {
     change,
     owe,
     period,
-    release,
+    /** The throttling window of a subscription has ended: notifies the entities that matched within it. */
+    release: windows.release,
     told,
   })
 }

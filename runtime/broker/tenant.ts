@@ -40,10 +40,11 @@ import { forgetHistory } from './forget.ts'
 import { createHostedContexts } from './hosted-contexts.ts'
 import { createInventory } from './inventory.ts'
 import { createLiveState, type LiveState } from './live.ts'
-import { type CommittedDeliveries, createMatcher, type Matcher } from './matcher.ts'
+import { createMatcher, type Matcher } from './matcher.ts'
 import { createNames, type Names } from './names.ts'
 import { createObserver } from './observer.ts'
 import { createOwed } from './owed.ts'
+import type { CommittedDeliveries } from './owing.ts'
 import { createPassedOn } from './passed-on.ts'
 import { createPeriodic, type PeriodicPorts } from './periodic.ts'
 import { createProvision } from './provision.ts'
@@ -55,7 +56,7 @@ import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe, type NotificationStreams } from './subscribe.ts'
 import { createTemporalProvision, type TemporalProvisionPorts } from './temporal-provision.ts'
 import { createTemporalSearch, type TemporalSearchPorts } from './temporal-search.ts'
-import { createThrottling } from './throttled.ts'
+import { createThrottling } from './throttling.ts'
 import type { EntityView, TemporalBroker, TemporalQuery, TenantBroker } from './types.ts'
 import { createUnsettled } from './unsettled.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -153,8 +154,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...{ clock, metrics },
     lastDelivery: deliveries.last(),
     find: (stage, id) => documents.find(stage, id),
-    onDeliveries: (owed) => outside?.committed(owed),
-    onThrottled: (registered) => told.throttling.watch(registered),
+    ...{ onDeliveries: (owed) => outside?.committed(owed), onHeld: (one) => told.throttling.watch(one) },
   })
   const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })

@@ -5,10 +5,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/errors.ts'
 import { unusedStatistics } from '#broker/subscription-statistics.ts'
-import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Fragment } from '#ngsi-ld/entity.ts'
-import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
 import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
@@ -191,67 +189,6 @@ describe('throttling', () => {
     await seen(4)
     expect(values()).toEqual([1, 4])
     expect(open.broker.subscriptions.get('urn:x:s')!.stats).toMatchObject({ timesThrottled: 2 })
-  })
-
-  /** Notifications that were due at the end of a window: the value they report, and the attributes deleted. */
-  const released = () =>
-    deliveries().flatMap(({ body }) => {
-      if (body === null) return []
-      const { entity, changes = [] } = JSON.parse(body) as OwedEntity
-      return [[(entity['t'] as { value: Json }).value, ...changes.map(({ name }) => name)]]
-    })
-
-  /** The window of every subscription ends. */
-  const endWindow = async () => {
-    open.clock.pass(61_000)
-    const { door, matcher } = open.inside
-    await door.commit((stage) => {
-      for (const registered of matcher.all()) matcher.release(stage, registered)
-    })
-  }
-
-  it('sends what matched last within a window at its end, once for each entity', async () => {
-    await create()
-    await subscribe({ throttling: 60 })
-    for (const s of [1, 2, 3]) await seen(s)
-    expect(owed()).toBe(1)
-    await endWindow()
-    expect(released()).toEqual([[3]])
-    // The notification at the end begins the next window.
-    await seen(4)
-    expect(owed()).toBe(2)
-    await endWindow()
-    expect(released()).toEqual([[3], [4]])
-  })
-
-  it('ends a window by itself', async () => {
-    await create()
-    await subscribe({ throttling: 0.05 })
-    for (const s of [1, 2, 3]) await seen(s)
-    open.clock.pass(60)
-    const last = () => released().at(-1)?.[0] ?? 0
-    await expect.poll(() => Math.max(Number(last()), Number(values().at(-1)))).toBe(3)
-  })
-
-  it('reports deletions at the end of a window, and nothing that no longer matches', async () => {
-    await create()
-    await subscribe({ throttling: 60, notificationTrigger: [...defaultTriggers, 'attributeDeleted'] })
-    await subscribe({ id: 'urn:x:q', throttling: 60, ...q('t>1') })
-    await seen(2)
-    await drop('name')
-    await seen(3)
-    await patch({ t: property(1, 4) })
-    expect(owed()).toBe(2)
-    await endWindow()
-    expect(released()).toEqual([[1, 'name']])
-  })
-
-  it('lets all entities of one batch through together', async () => {
-    await subscribe({ ...type('Room'), throttling: 60, notificationTrigger: ['entityCreated'] })
-    const batch = [1, 2, 3].map((n) => ({ id: `urn:x:${n}`, type: 'Room' }))
-    await open.broker.batchCreate(batch, 'http')
-    expect(new Set(deliveries().map((one) => one.batch)).size).toBe(1)
-    expect(owed()).toBe(3)
   })
 
   it('does not care for the wall clock', async () => {

@@ -1,0 +1,41 @@
+/**
+ * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in the order in
+ * which they are staged; those of one batch operation bear its commit time, so that they may share a notification.
+ */
+import type { Delivery } from '#store/deliveries.ts'
+import type { Stage } from './stage.ts'
+
+/** Content of a delivery, before it gets its number and its place in the outbox. */
+export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
+
+export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
+
+/** A delivery that reports no observation. */
+export const nothingObserved = { stream: null, t: null, value: null } as const
+
+export interface OwingPorts {
+  /** Highest delivery number used so far. */
+  readonly lastDelivery: number
+  /** Called after the flush. */
+  readonly onDeliveries: CommittedDeliveries
+}
+
+/** Returns the function that stages a delivery to a subscriber. */
+export function createOwing(ports: OwingPorts) {
+  let last = ports.lastDelivery
+  return (stage: Stage, to: { readonly i: number; readonly endpoint: string }, what: Owed): void => {
+    const { at } = stage
+    const place = { d: ++last, sub: to.i, endpoint: to.endpoint, at, batch: stage.isBatch ? at : null }
+    const delivery: Delivery = { ...place, ...what }
+    const { d, sub, endpoint, entity, batch, stream, t, value, body } = delivery
+    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
+    let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
+    if (owed === undefined) {
+      const list: Delivery[] = []
+      owed = list
+      stage.scratch.set('deliveries', list)
+      stage.published(() => ports.onDeliveries(list))
+    }
+    owed.push(delivery)
+  }
+}
