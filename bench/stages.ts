@@ -14,10 +14,7 @@ import { senml } from '#bridges/senml/decoder.ts'
 import { createGroup } from '#broker/stage.ts'
 import { openTenants } from '#broker/tenants.ts'
 import type { Frame } from '#contract'
-import { createAdmission } from '#intake/admission.ts'
-import { createChannels } from '#intake/channels.ts'
-import { createClaims } from '#intake/claims.ts'
-import { createIntake } from '#intake/intake.ts'
+import { openIntake } from '#intake/open.ts'
 import { encodeChunk } from '#store/chunk-codec.ts'
 import { encodeObservations } from '#store/observation-blob.ts'
 import { createWriter } from '#store/writer.ts'
@@ -70,15 +67,10 @@ export async function benchStages(): Promise<void> {
     topic: 'senml/x',
     format: '',
   })
-  const intake = createIntake({
-    ...main,
-    claims: createClaims(bridges, {}),
-    admission: createAdmission(main.documents, provisioning),
-    channels: createChannels({ ...main, log, addressOf }, provisioning),
-    clock: systemClock,
-    log,
-    metrics,
-  })
+  const { intake } = await openIntake(
+    { ...main, bridges, addressOf, clock: systemClock, log, metrics },
+    { provisioning, bridges: { json: [] } },
+  )
   const start = Date.now()
   let sequence = 0
   const frames = (): Frame[] =>

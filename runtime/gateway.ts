@@ -47,10 +47,7 @@ import { createEntrance } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
-import { createAdmission } from '#intake/admission.ts'
-import { type ChannelsPorts, createChannels } from '#intake/channels.ts'
-import { createClaims } from '#intake/claims.ts'
-import { createIntake, type Intake, type IntakePorts } from '#intake/intake.ts'
+import { openIntake } from '#intake/open.ts'
 import { sourceAddresses } from '#intake/source-addresses.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
@@ -116,7 +113,10 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()
 
-  const intake = await openIntake({ ...main, clock, log, metrics }, settings)
+  const { intake, devices } = await openIntake(
+    { ...main, ...readers(settings), clock, log, metrics },
+    settings,
+  )
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -127,7 +127,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const asked = { splits: splits[settings.outbound.splitEntities] }
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
   opened.defer(() => passing.close())
-  const inside = { backups, takeFrame: intake.take, tell: send, unreadiness, alias }
+  const inside = { backups, takeFrame: intake.take, devices, tell: send, unreadiness, alias }
   const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, outflow }
   const host = openHost({ ...writer, ...main, ...hosting, clock, log, metrics }, settings, plugins)
   const others = { sources, passing, tunnels, components: host }
@@ -173,6 +173,9 @@ const aliasesOf =
   (tenant: string): string =>
     [`selvedge-${gatewayId(data)}`, tenant].filter((part) => part !== '').join('.')
 
+/** What frames are read by, and where their devices are said to publish. */
+const readers = (settings: Settings) => ({ bridges, addressOf: sourceAddresses(settings) })
+
 function openContexts(
   ports: Omit<ContextsPorts, 'fetchDocument'>,
   { outbound: { allowLoopback, fetchContexts }, conformance }: Settings,
@@ -180,21 +183,6 @@ function openContexts(
   const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
   const core = createCoreContext(profiles[conformance.profile].coreVersion)
   return createContexts({ ...ports, fetchDocument }, { core })
-}
-
-async function openIntake(
-  ports: Omit<IntakePorts, 'claims' | 'admission' | 'channels'> & Omit<ChannelsPorts, 'addressOf'>,
-  settings: Settings,
-): Promise<Intake> {
-  const { provisioning } = settings
-  const intake = createIntake({
-    ...ports,
-    claims: createClaims(bridges, settings.bridges),
-    admission: createAdmission(ports.documents, provisioning),
-    channels: createChannels({ ...ports, addressOf: sourceAddresses(settings) }, provisioning),
-  })
-  await intake.release()
-  return intake
 }
 
 /** What is owed through a tunnel while the gateway starts. */

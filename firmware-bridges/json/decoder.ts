@@ -1,7 +1,8 @@
 /**
- * Plain JSON devices by declared mapping: nothing is guessed but, under `auto`, that every top-level number,
- * boolean and text is a field. The first source whose topic pattern matches reads the frame. Nothing here keeps
- * state: a device is what its topic or its payload says, in every frame.
+ * Plain JSON devices by declared mapping, and payloads that are no JSON: one value, named values, lines of CSV. Under
+ * `auto` every number, boolean and text is a field, and widely used firmware is recognised. The first source whose topic
+ * pattern matches reads the frame. Nothing here keeps state: a device is what its topic or its payload says, in every
+ * frame.
  */
 import { exactDecimal } from '#bridges/exact-decimal.ts'
 import { type Unit, writtenUnit } from '#bridges/units.ts'
@@ -15,122 +16,176 @@ import {
   type Parsed,
   type Reading,
   readingsMax,
+  textOf,
   undecodable,
 } from '#contract'
+import { decodeAll } from './auto.ts'
+import { type Convention, recognise } from './conventions.ts'
 import { momentOf } from './moment.ts'
 import { firstMember, valueAt } from './path.ts'
+import { plainOf, type Units } from './plain-text.ts'
+import { proposeSource } from './propose.ts'
 import { checkJsonSettings, type Field, type JsonSettings, type Source } from './settings.ts'
 import { filterOf, matchTopic, type Placeholders } from './topic-pattern.ts'
+import { asNumber, isScalar, judgeValue, type Scalar, skipped, type Verdict } from './value-rules.ts'
 
 export const json = defineBridge<JsonSettings>({
   name: 'json',
-  version: '1.0.0',
-  summary: 'Plain JSON by declared topics and paths',
+  version: '1.1.0',
+  summary: 'Plain JSON, text and CSV by declared topics and paths; Tasmota, Shelly, Zigbee2MQTT, TTN',
   topics: [],
   contentTypes: [],
   format: 'application/json',
   check: checkJsonSettings,
   claims: (sources) => sources.map(({ topic }) => filterOf(topic)),
-  decode(frame, sources) {
-    for (const source of sources) {
-      const levels = matchTopic(source.topic, frame.topic)
-      if (levels !== undefined) return decodeBy(source, levels, frame)
-    }
-    return undecodable('no source is declared for this topic')
-  },
+  decode,
+  propose: (frame) =>
+    proposeSource(frame, (source) => {
+      const { settings } = checkJsonSettings([source])
+      return settings === undefined ? [] : decode(frame, settings).readings
+    }),
 })
+
+function decode(frame: Frame, sources: JsonSettings): Decoded {
+  for (const source of sources) {
+    const levels = matchTopic(source.topic, frame.topic)
+    if (levels !== undefined) return decodeBy(source, levels, frame)
+  }
+  return undecodable('no source is declared for this topic')
+}
 
 /** Where the paths of one record start: the payload itself, or an item of it. */
 interface Scope {
+  readonly frame: Frame
+  readonly levels: Placeholders
   readonly payload: unknown
   readonly item: unknown
   readonly place: string
+  /** Written beside the values of plain text. */
+  readonly units: Units | undefined
 }
 
 /** What all readings of a record share. */
 type Shared = Pick<Reading, 'device' | 'observedAt' | 'timeSource'>
 
+/** A payload as JSON, whatever it is written as. */
+interface Content {
+  readonly payload: unknown
+  /** Lines of a table; undefined stands for one that does not fit. */
+  readonly rows?: readonly unknown[]
+  readonly units?: Units
+}
+
 function decodeBy(source: Source, levels: Placeholders, frame: Frame): Decoded {
-  const parsed = jsonOf(frame.payload)
-  if (parsed.reason !== undefined) return undecodable(parsed.reason)
-  const payload = parsed.value
+  const { value: content, reason } = contentOf(frame.payload, source)
+  if (content === undefined) return undecodable(reason)
+  const { payload, units } = content
   const out = createDecoding()
-  if (source.items === undefined) {
-    decodeRecord(source, levels, { payload, item: payload, place: '' }, out)
+  const scope = { frame, levels, payload, units }
+  const items = content.rows ?? (source.items && valueAt(source.items, payload, payload))
+  if (content.rows === undefined && source.items === undefined) {
+    decodeRecord(source, { ...scope, item: payload, place: '' }, out)
     return orNothing(out.end())
   }
-  const items = valueAt(source.items, payload, payload)
   if (!Array.isArray(items)) return undecodable('there is no list of items', 'items')
   if (items.length > readingsMax) return undecodable(`more than ${readingsMax} items in one frame`, 'items')
   for (let index = 0; index < items.length; index++) {
-    const scope = { payload, item: items[index] as unknown, place: `[${index}]` }
-    if (!decodeRecord(source, levels, scope, out)) break
+    const item = items[index] as unknown
+    const place = items.length === 1 && content.rows !== undefined ? '' : `[${index}]`
+    if (item === undefined) out.refuse('the line has another number of cells', place || undefined)
+    else if (!decodeRecord(source, { ...scope, item, place }, out)) break
   }
   return items.length === 0 ? out.end() : orNothing(out.end())
 }
 
+function contentOf(bytes: Uint8Array, { payload: kind, columns }: Source): Parsed<Content> {
+  const parsed = kind === 'auto' || kind === 'json' ? jsonOf(bytes) : undefined
+  if (parsed !== undefined && parsed.reason === undefined) return { value: { payload: parsed.value } }
+  const text = textOf(bytes)
+  if (text.reason !== undefined) return text
+  if (kind === 'text') return { value: { payload: text.value } }
+  // What begins as JSON was meant as such, and is broken.
+  if (parsed !== undefined && (kind === 'json' || /^\s*(?:[[{"]|$)/.test(text.value)))
+    return { reason: parsed.reason }
+  const plain = plainOf(text.value, columns, kind === 'csv')
+  if (plain.value === undefined) return plain
+  if (plain.value.kind === 'rows') return { value: { payload: plain.value.rows, rows: plain.value.rows } }
+  const { units } = plain.value
+  return { value: { payload: plain.value.kind === 'value' ? plain.value.value : plain.value.record, units } }
+}
+
 /** A frame that has no field at all is most likely read by a mistaken mapping: it must not vanish. */
 const orNothing = (decoded: Decoded): Decoded =>
-  decoded.readings.length + decoded.problems.length > 0
+  decoded.readings.length + decoded.problems.length + (decoded.skipped ?? 0) > 0
     ? decoded
     : undecodable('none of the declared fields is in the payload')
 
 /** @returns false once the frame is full */
-function decodeRecord(source: Source, levels: Placeholders, scope: Scope, out: Decoding): boolean {
-  const shared = sharedOf(source, levels, scope)
-  if (typeof shared === 'string') {
-    out.refuse(shared, scope.place === '' ? undefined : scope.place)
+function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
+  const { frame, item, place } = scope
+  const at = place === '' ? undefined : place
+  const time = { zone: source.zone, receivedAt: frame.receivedAt }
+  const convention =
+    source.fields === 'auto'
+      ? recognise({ topic: frame.topic.split('/'), payload: item, place: time })
+      : undefined
+  if (typeof convention === 'string') {
+    out.refuse(convention, at)
     return true
   }
-  const field = levels['field']
-  if (source.fields === 'auto') return decodeAll(source, field, shared, scope, out)
-  return source.fields.every((one) => decodeField(one, field, shared, scope, out))
+  const shared = sharedOf(source, scope, convention)
+  if (typeof shared === 'string') {
+    out.refuse(shared, at)
+    return true
+  }
+  const named = scope.levels['field']
+  if (source.fields !== 'auto')
+    return source.fields.every((one) => decodeField(one, { named, shared }, scope, out))
+  const isEvent = convention !== undefined && isEmptyGroup(convention.root)
+  if (isEvent) out.skip()
+  const taken = [source.device, source.time?.path].flatMap((path) => (path && firstMember(path)) ?? [])
+  const record = {
+    ...{ shared, place, convention, rules: source.rules, units: scope.units, taken: new Set(taken) },
+    field: named ?? valueName(source, frame.topic),
+    prefix: named === undefined ? '' : `${named}.`,
+  }
+  return decodeAll(item, record, out)
+}
+
+const isEmptyGroup = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0
+
+/** The name of a payload that is one value: what follows the pattern, else its last level of text, else `value`. */
+function valueName({ topic: { levels, tail } }: Source, topic: string): string {
+  const rest = tail ? topic.split('/').slice(levels.length).join('.') : ''
+  const text = levels.length > 1 ? levels.at(-1)?.text : undefined
+  return rest || text || 'value'
 }
 
 /** Device and time of a record, or why it has none. A time that is declared but absent means "now". */
-function sharedOf({ device, time }: Source, levels: Placeholders, scope: Scope): Shared | string {
-  const named = device === undefined ? levels['device'] : valueAt(device, scope.item, scope.payload)
+function sharedOf(
+  source: Source,
+  { frame, levels, item, payload }: Scope,
+  usual: Convention | undefined,
+): Shared | string {
+  const { device, deviceName, time, zone } = source
+  const named = device === undefined ? (deviceName ?? levels['device']) : valueAt(device, item, payload)
   const name = typeof named === 'number' ? String(named) : named
   if (typeof name !== 'string') return 'there is no device'
-  const written = time === undefined ? undefined : valueAt(time.path, scope.item, scope.payload)
+  if (time === undefined && usual?.observedAt !== undefined)
+    return { device: name, observedAt: usual.observedAt, timeSource: usual.timeSource }
+  const written = time === undefined ? undefined : valueAt(time.path, item, payload)
   if (time === undefined || written === undefined || written === null)
     return { device: name, timeSource: 'gateway' }
-  const { at, reason } = momentOf(written, time.format)
+  const { at, reason } = momentOf(written, time.format, { zone, receivedAt: frame.receivedAt })
   return reason === undefined
     ? { device: name, observedAt: at, timeSource: 'device' }
     : `the time in ${firstMember(time.path) ?? 'the payload'}: ${reason}`
 }
 
-/** Every number, boolean and text of a record, or the record itself where the topic names its field. */
-function decodeAll(
-  source: Source,
-  field: string | undefined,
-  shared: Shared,
-  { item, place }: Scope,
-  out: Decoding,
-): boolean {
-  if (isScalar(item)) {
-    if (field !== undefined) return out.add({ ...shared, field, value: item }, place || field)
-    out.refuse('the payload is one value and the topic names no field', place || undefined)
-    return true
-  }
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) {
-    out.refuse('there are no members to read', place || undefined)
-    return true
-  }
-  const taken = [source.device, source.time?.path].map((path) => path && firstMember(path))
-  const prefix = field === undefined ? '' : `${field}.`
-  for (const [name, value] of Object.entries(item as Readonly<Record<string, unknown>>)) {
-    if (taken.includes(name) || !(isScalar(value) || value === null)) continue
-    if (!out.add({ ...shared, field: prefix + name, value }, `${place}${place && '.'}${name}`)) return false
-  }
-  return true
-}
-
 function decodeField(
   field: Field,
-  named: string | undefined,
-  shared: Shared,
+  { named, shared }: { named: string | undefined; shared: Shared },
   { item, payload, place }: Scope,
   out: Decoding,
 ): boolean {
@@ -143,33 +198,27 @@ function decodeField(
     const unit = field.isQuantity ? unitOf(field, item, payload) : {}
     return out.add({ ...shared, field: name, value, ...unit }, where)
   }
-  out.refuse(reason, where)
+  if (reason === undefined) out.skip()
+  else out.refuse(reason, where)
   return true
 }
 
-function valueOfField(field: Field, found: unknown): Parsed<Scalar> {
-  if (found === null) return { reason: 'null is no value' }
-  if (field.invalid.has(found)) return { reason: `${JSON.stringify(found)} means no value` }
+function valueOfField(field: Field, found: unknown): Verdict {
+  if (found === null || field.invalid.has(found)) return skipped
   if (!isScalar(found)) return { reason: 'not a number, boolean or text' }
-  return field.isQuantity ? quantityOf(field, found) : { value: found }
+  const judged = judgeValue(found, field.rules, false)
+  return judged.value === undefined || !field.isQuantity ? judged : quantityOf(field, judged.value)
 }
 
 /** A field with a unit, a scale or an offset is a number, also when it is written as text. */
-function quantityOf({ scale, offset }: Field, found: Scalar): Parsed<number> {
-  const number = typeof found === 'string' && decimalText.test(found) ? Number(found) : found
+function quantityOf({ scale, offset }: Field, found: Scalar): Verdict {
+  const number = asNumber(found)
   if (typeof number !== 'number') return { reason: `${JSON.stringify(found).slice(0, 64)} is not a number` }
   return { value: scale === 1 && offset === 0 ? number : exactDecimal(number * scale + offset) }
 }
-
-const decimalText = /^\s*[-+]?(?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:e[-+]?\d{1,3})?\s*$/i
 
 /** The unit in the payload where there is one, else the declared one. */
 function unitOf({ unitPath, unitCode, unitText }: Field, item: unknown, payload: unknown): Unit {
   const written = unitPath === undefined ? undefined : valueAt(unitPath, item, payload)
   return typeof written === 'string' && written !== '' ? writtenUnit(written) : { unitCode, unitText }
 }
-
-type Scalar = number | boolean | string
-
-const isScalar = (value: unknown): value is Scalar =>
-  typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'

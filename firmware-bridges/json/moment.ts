@@ -1,7 +1,9 @@
 /**
  * The time in a payload as milliseconds since 1970: ISO 8601 with its zone, or a count of seconds or parts of them
- * (a number, or a decimal as text). A local time without a zone is refused: nobody knows when it was.
+ * (a number, or a decimal as text). A local time without a zone is read by the zone of the source; without one it is
+ * refused, because nobody knows when it was.
  */
+import type { TimeZone } from './local-time.ts'
 
 const unitsPerMillisecond = { unix: 0.001, 'unix-ms': 1, 'unix-us': 1000 } as const
 
@@ -14,22 +16,30 @@ export type Moment =
   | { readonly at: number; readonly reason?: undefined }
   | { readonly at?: undefined; readonly reason: string }
 
+/** Where local times are from, and when the frame came. */
+export interface TimePlace {
+  readonly zone: TimeZone | undefined
+  readonly receivedAt: number
+}
+
 const iso = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(Z|[+-]\d{2}(?::?\d{2})?)?$/i
 const decimal = /^-?\d{1,20}(?:\.\d{1,9})?$/
 
-export function momentOf(value: unknown, format: TimeFormat): Moment {
-  return format === 'iso' ? isoMoment(value) : countedMoment(value, unitsPerMillisecond[format])
+export function momentOf(value: unknown, format: TimeFormat, place?: TimePlace): Moment {
+  return format === 'iso' ? isoMoment(value, place) : countedMoment(value, unitsPerMillisecond[format])
 }
 
-function isoMoment(value: unknown): Moment {
+function isoMoment(value: unknown, place: TimePlace | undefined): Moment {
   const match = typeof value === 'string' ? iso.exec(value.trim()) : null
   if (match === null) return { reason: 'not a date and time of ISO 8601' }
-  const zone = match[1]
-  if (zone === undefined) return { reason: 'the time has no zone' }
+  const written = match[1]
+  if (written === undefined && place?.zone === undefined) return { reason: 'the time has no zone' }
+  const zone = written ?? 'Z'
   const hours = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
-  const local = match[0].slice(0, -zone.length).replace(' ', 'T').replace(',', '.')
-  const at = Date.parse(`${local}${hours}`.toUpperCase())
-  return Number.isNaN(at) || !isDay(local.slice(0, 10)) ? { reason: 'no such date or time' } : { at }
+  const local = match[0].slice(0, written === undefined ? undefined : -zone.length).replace(' ', 'T')
+  const at = Date.parse(`${local.replace(',', '.')}${hours}`.toUpperCase())
+  if (Number.isNaN(at) || !isDay(local.slice(0, 10))) return { reason: 'no such date or time' }
+  return { at: written === undefined ? place!.zone!.instantOf(at, place!.receivedAt) : at }
 }
 
 /** Date.parse takes February 30 for March 2. */

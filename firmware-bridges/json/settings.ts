@@ -5,14 +5,22 @@
  */
 import { writtenUnit } from '#bridges/units.ts'
 import { type Checked, readingsMax, type SettingProblem } from '#contract'
+import { parseTimeZone, type TimeZone } from './local-time.ts'
 import { type TimeFormat, timeFormats } from './moment.ts'
 import { lastName, type Path, parsePath } from './path.ts'
 import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
+import { isScalar, othersChoices, type Scalar, type ValueRules } from './value-rules.ts'
 
 /** A source as a person writes it. */
 export interface JsonSource {
   readonly topic: string
   readonly device?: string
+  readonly deviceName?: string
+  readonly payload?: PayloadKind
+  readonly columns?: readonly string[]
+  readonly timeZone?: string
+  readonly values?: Readonly<Record<string, Scalar | null>>
+  readonly others?: ValueRules['others']
   readonly items?: string
   readonly time?: { readonly path: string; readonly format: TimeFormat }
   readonly fields: 'auto' | readonly JsonField[]
@@ -27,12 +35,26 @@ export interface JsonField {
   readonly scale?: number
   readonly offset?: number
   readonly invalid?: readonly (number | string)[]
+  readonly values?: Readonly<Record<string, Scalar | null>>
+  readonly others?: ValueRules['others']
 }
+
+/** auto: JSON, and what is none as plain text. */
+const payloadKinds = ['auto', 'json', 'text', 'csv'] as const
+export type PayloadKind = (typeof payloadKinds)[number]
 
 /** A source made ready. */
 export interface Source {
   readonly topic: TopicPattern
   readonly device: Path | undefined
+  readonly deviceName: string | undefined
+  readonly payload: PayloadKind
+  /** Of lines of CSV. */
+  readonly columns: readonly string[] | undefined
+  /** Of times that state none. */
+  readonly zone: TimeZone | undefined
+  /** For `auto`. */
+  readonly rules: ValueRules
   readonly items: Path | undefined
   readonly time: { readonly path: Path; readonly format: TimeFormat } | undefined
   readonly fields: 'auto' | readonly Field[]
@@ -50,6 +72,7 @@ export interface Field {
   /** A quantity is a number; text that is one is taken as such, other text is refused. */
   readonly isQuantity: boolean
   readonly invalid: ReadonlySet<unknown>
+  readonly rules: ValueRules
 }
 
 export type JsonSettings = readonly Source[]
@@ -57,9 +80,13 @@ export type JsonSettings = readonly Source[]
 type Group = Readonly<Record<string, unknown>>
 type Note = (path: string, expected: string) => undefined
 
-const sourceKeys = ['topic', 'device', 'items', 'time', 'fields']
+const ruleKeys = ['values', 'others']
+const sourceKeys = [
+  ...['topic', 'device', 'deviceName', 'payload', 'columns', 'items', 'time', 'timeZone', 'fields'],
+  ...ruleKeys,
+]
 const timeKeys = ['path', 'format']
-const fieldKeys = ['path', 'name', 'unit', 'unitPath', 'unitCode', 'scale', 'offset', 'invalid']
+const fieldKeys = ['path', 'name', 'unit', 'unitPath', 'unitCode', 'scale', 'offset', 'invalid', ...ruleKeys]
 
 export function checkJsonSettings(raw: unknown): Checked<JsonSettings> {
   const problems: SettingProblem[] = []
@@ -79,11 +106,66 @@ function sourceOf(raw: unknown, at: string, note: Note): Source | undefined {
   const device = optionalPath(group['device'], `${at}.device`, note)
   const items = optionalPath(group['items'], `${at}.items`, note)
   const time = timeOf(group['time'], `${at}.time`, note)
-  const fields = fieldsOf(group['fields'], `${at}.fields`, topic, note)
-  if (topic === undefined || fields === undefined) return undefined
-  if (group['device'] === undefined && !hasPlaceholder(topic, 'device'))
-    return note(`${at}.device`, 'the path of the device, as the topic has no level {device}')
-  return { topic, device, items, time, fields }
+  const deviceName = optionalText(group['deviceName'], `${at}.deviceName`, note)
+  const payload = choiceOf(payloadKinds, group['payload'] ?? 'auto', `${at}.payload`, note)
+  const columns = columnsOf(group['columns'], `${at}.columns`, note)
+  const zone = zoneOf(group['timeZone'], `${at}.timeZone`, note)
+  const rules = rulesOf(group, at, undefined, note)
+  const fields = fieldsOf(group['fields'], `${at}.fields`, { topic, rules }, note)
+  if (topic === undefined || fields === undefined || payload === undefined) return undefined
+  const isNamed = group['device'] !== undefined || group['deviceName'] !== undefined
+  if (!isNamed && !hasPlaceholder(topic, 'device'))
+    return note(`${at}.device`, 'the path of the device, or deviceName, as the topic has no level {device}')
+  return { topic, device, deviceName, payload, columns, zone, rules, items, time, fields }
+}
+
+function zoneOf(raw: unknown, at: string, note: Note): TimeZone | undefined {
+  if (raw === undefined) return undefined
+  const zone = typeof raw === 'string' ? parseTimeZone(raw) : undefined
+  return zone ?? note(at, 'a time zone such as Europe/Vienna or +02:00')
+}
+
+const cellsMax = 256
+
+function columnsOf(raw: unknown, at: string, note: Note): readonly string[] | undefined {
+  if (raw === undefined) return undefined
+  const isList = Array.isArray(raw) && raw.length > 0 && raw.length <= cellsMax
+  const names = isList ? raw.filter((one): one is string => typeof one === 'string' && one !== '') : []
+  const own = names.filter((one) => one !== '-')
+  if (isList && names.length === raw.length && new Set(own).size === own.length) return names
+  return note(at, `a list of 1 to ${cellsMax} names, each once; - leaves a column out`)
+}
+
+function choiceOf<T extends string>(
+  choices: readonly T[],
+  raw: unknown,
+  at: string,
+  note: Note,
+): T | undefined {
+  return choices.find((one) => one === raw) ?? note(at, `one of ${choices.join(', ')}`)
+}
+
+const valuesMax = 64
+
+/** Rules of a field; what it does not say, its source says. */
+function rulesOf(group: Group, at: string, outer: ValueRules | undefined, note: Note): ValueRules {
+  const { values = outer?.values, others = outer?.others ?? 'take' } = {
+    values: valuesOf(group['values'], `${at}.values`, note),
+    others:
+      group['others'] === undefined
+        ? undefined
+        : choiceOf(othersChoices, group['others'], `${at}.others`, note),
+  }
+  return { values: values ?? new Map(), others }
+}
+
+function valuesOf(raw: unknown, at: string, note: Note): ValueRules['values'] | undefined {
+  if (raw === undefined) return undefined
+  const isGroup = typeof raw === 'object' && raw !== null && !Array.isArray(raw)
+  const entries = isGroup ? Object.entries(raw) : []
+  const isSound = entries.every(([, value]) => value === null || (isScalar(value) && !Number.isNaN(value)))
+  if (isGroup && isSound && entries.length <= valuesMax) return new Map(entries as [string, Scalar | null][])
+  return note(at, `a group of at most ${valuesMax} values, each a number, boolean, text, or null to skip it`)
 }
 
 function topicOf(raw: unknown, at: string, note: Note): TopicPattern | undefined {
@@ -104,14 +186,14 @@ function timeOf(raw: unknown, at: string, note: Note): Source['time'] {
 function fieldsOf(
   raw: unknown,
   at: string,
-  topic: TopicPattern | undefined,
+  { topic, rules }: { topic: TopicPattern | undefined; rules: ValueRules },
   note: Note,
 ): Source['fields'] | undefined {
   if (raw === 'auto') return raw
   if (!Array.isArray(raw) || raw.length === 0) return note(at, '"auto" or a list of one or more fields')
   const isNamed = topic !== undefined && hasPlaceholder(topic, 'field')
   if (raw.length > readingsMax) return note(at, `at most ${readingsMax} fields`)
-  const fields = raw.map((one: unknown, index) => fieldOf(one, `${at}[${index}]`, isNamed, note))
+  const fields = raw.map((one: unknown, index) => fieldOf(one, `${at}[${index}]`, { isNamed, rules }, note))
   const names = fields.map((field) => field?.name ?? '{field}')
   for (const [index, name] of names.entries())
     if (fields[index] !== undefined && names.indexOf(name) < index)
@@ -119,7 +201,12 @@ function fieldsOf(
   return fields.includes(undefined) ? undefined : (fields as Field[])
 }
 
-function fieldOf(raw: unknown, at: string, isNamed: boolean, note: Note): Field | undefined {
+function fieldOf(
+  raw: unknown,
+  at: string,
+  { isNamed, rules: outer }: { isNamed: boolean; rules: ValueRules },
+  note: Note,
+): Field | undefined {
   const group = groupOf(raw, fieldKeys, at, note)
   if (group === undefined) return undefined
   const path = pathOf(group['path'], `${at}.path`, note)
@@ -130,13 +217,14 @@ function fieldOf(raw: unknown, at: string, isNamed: boolean, note: Note): Field 
   const stated = optionalText(group['unitCode'], `${at}.unitCode`, note)
   const scale = optionalNumber(group['scale'], `${at}.scale`, note)
   const offset = optionalNumber(group['offset'], `${at}.offset`, note)
+  const rules = rulesOf(group, at, outer, note)
   const invalid = invalidOf(group['invalid'], `${at}.invalid`, note)
   if (path === undefined) return undefined
   if (name === undefined && !isNamed) return note(`${at}.name`, 'a name, as the path has none')
   const { unitCode, unitText } = stated === undefined ? writtenUnit(unit) : { unitCode: stated }
   const isQuantity = [unit, stated, scale, offset, unitPath].some((one) => one !== undefined)
   return {
-    ...{ path, name, unitCode, unitText, unitPath, isQuantity, invalid },
+    ...{ path, name, unitCode, unitText, unitPath, isQuantity, invalid, rules },
     ...{ scale: scale ?? 1, offset: offset ?? 0 },
   }
 }

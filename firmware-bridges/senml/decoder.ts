@@ -22,4 +22,10 @@ export const senml = defineBridge({
     const local = frame.topic.startsWith(root) ? frame.topic.slice(root.length) : ''
     return resolvePack(pack.value, frame, local)
   },
+  propose(frame) {
+    const pack = packOf(frame)
+    if (pack.reason !== undefined || resolvePack(pack.value, frame, '').readings.length === 0)
+      return undefined
+    return { topic: frame.topic }
+  },
 })

@@ -57,7 +57,12 @@ export const logEvents = {
   'bridge-in.refused': 'An external broker refused the connection or a subscription.',
   'intake.quarantined':
     'A frame waits in quarantine; reason and topic. Of a flood one a second is told, and how many were not.',
-  'intake.released': 'Frames left quarantine, because they can be read or their device was accepted.',
+  'intake.released':
+    'Held frames were decoded and stored: they can be read now, or their device was accepted.',
+  'intake.unclaimed':
+    'A topic that no bridge reads was seen first; readableBy is the bridge that could. Of a flood one line a second is written, and untold counts the others.',
+  'intake.chosen': 'An operator accepted or ignored a device or a topic, or withdrew that.',
+  'intake.mapping-unusable': 'A topic that an operator mapped cannot be read as was chosen; it is unclaimed.',
   'intake.provisioned': 'A device was seen for the first time.',
   'snapshot.untold': 'The endpoint of a snapshot could not be told of it.',
   'delivery.endpoint-down': 'An endpoint stopped answering.',

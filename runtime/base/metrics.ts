@@ -65,6 +65,12 @@ export const metricRegister = {
   selvedge_frames_total: ['counter', 'Frames claimed by a bridge.'],
   selvedge_frames_quarantined_total: ['counter', 'Frames put into quarantine.'],
   selvedge_frames_unclaimed_total: ['counter', 'Frames that no bridge claims.'],
+  selvedge_unclaimed_topics: ['gauge', 'Topics in the list of those that no bridge reads.'],
+  selvedge_quarantine_frames: ['gauge', 'Frames in quarantine.'],
+  selvedge_readings_skipped_total: [
+    'counter',
+    'Values that mean no value, such as nan, or that a rule skips.',
+  ],
   selvedge_readings_rejected_total: [
     'counter',
     'Readings refused: not finite, outside the time window, not allowed.',

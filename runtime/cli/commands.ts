@@ -178,6 +178,42 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./queue.ts')).queue,
   },
   {
+    name: 'devices',
+    summary: 'List what waits or is not read, accept or ignore it',
+    words: { form: 'ls|show|accept|ignore|forget [NAME]', least: 1, most: 2 },
+    details:
+      'ls lists devices that wait to be accepted, frames that could not be decoded, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
+    options: [
+      { name: 'kind', value: 'KIND', summary: 'device or topic, where NAME could be both' },
+      {
+        name: 'bridge',
+        value: 'BRIDGE',
+        summary: 'With accept: the bridge that reads the topic; default the one ls names',
+      },
+      {
+        name: 'device',
+        value: 'DEVICE',
+        summary: 'With accept: the device of a topic that does not name one',
+      },
+      {
+        name: 'field-map',
+        value: 'PATH=NAME[:UNIT]',
+        many: true,
+        summary: 'With accept: a value in the payload, its name, its unit; default all values',
+      },
+      {
+        name: 'time-zone',
+        value: 'ZONE',
+        summary: 'With accept: of local times, such as Europe/Vienna or +02:00',
+      },
+      { name: 'source', value: 'JSON', summary: 'With accept: any keys of a source of the JSON bridge' },
+      ...gatewayOptions.filter(({ name }) => name === 'url'),
+      ...settingsOptions,
+      json,
+    ],
+    load: async () => (await import('./devices.ts')).devices,
+  },
+  {
     name: 'tunnels',
     summary: 'List the gateways that have a name here, release a name',
     words: { form: 'ls|release [NAME]', least: 1, most: 2 },

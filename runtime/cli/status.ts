@@ -153,7 +153,11 @@ function runningText({
         `${of('observations_total')} since start, ${observationsPerSecond.toFixed(1)} per second now`,
       ],
       ['Evicted', `${of('history_evicted_total')} instances of history since start`],
-      ['Quarantined', `${of('frames_quarantined_total')} frames since start`],
+      [
+        'Quarantined',
+        `${of('quarantine_frames')} frames wait, ${of('frames_quarantined_total')} came since start; selvedge devices ls`,
+      ],
+      ['Unclaimed', `${of('unclaimed_topics')} topics that no bridge reads; selvedge devices ls`],
       ['Queue', `${of('queue_works')} works`],
       [
         'Deliveries',

@@ -135,7 +135,7 @@ const provisioning = section('Devices', {
     title: 'What happens to a device seen for the first time',
     defaultText: 'auto while all listeners are loopback, else quarantine',
     description:
-      'auto: it is taken. quarantine: its frames wait until it is among `allow` (looked at when the gateway starts). allow-list: only listed and declared ones are taken.',
+      'auto: it is taken. quarantine: its frames wait until `selvedge devices accept` or `allow` accepts it. allow-list: only listed and declared ones are taken.',
   }),
   allow: deviceIds({ title: 'Accepted devices', description: 'Taken in every mode.' }),
   ignore: deviceIds({ title: 'Ignored devices', description: 'Never taken; their frames are dropped.' }),

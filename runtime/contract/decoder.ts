@@ -33,6 +33,16 @@ export interface Bridge<Settings = undefined> {
   /** Topic filters claimed under the given settings, in addition to `topics`. */
   claims?(settings: Settings): readonly string[]
   decode(frame: Frame, settings: Settings): Decoded
+  /** How it could read a frame that nobody claims; undefined where it finds nothing in it. Total and pure, as `decode`. */
+  propose?(frame: Frame): Proposal | undefined
+}
+
+/** What to map so that a bridge reads a frame, and those like it. */
+export interface Proposal {
+  /** Topic filter; that of a bridge with settings may have named levels. */
+  readonly topic: string
+  /** The source to add to the settings of a bridge that has some. */
+  readonly source?: Readonly<Record<string, unknown>>
 }
 
 export function defineBridge<Settings = undefined>(bridge: Bridge<Settings>): Bridge<Settings> {

@@ -11,6 +11,8 @@ export interface Decoding {
   add(reading: Reading, place: string): boolean
   /** Notes why a part of the frame gives no reading. */
   refuse(reason: string, place?: string): void
+  /** Counts a value that is left out by rule. */
+  skip(): void
   end(): Decoded
 }
 
@@ -24,6 +26,7 @@ export function createDecoding(): Decoding {
   const problems: DecodeProblem[] = []
   let full = false
   let untold = 0
+  let skipped = 0
 
   const refuse = (reason: string, place?: string): void => {
     if (problems.length === problemsMax) untold++
@@ -32,6 +35,9 @@ export function createDecoding(): Decoding {
 
   return {
     refuse,
+    skip() {
+      skipped++
+    },
     add(reading, place) {
       const reason = objectionTo(reading)
       if (reason !== undefined) refuse(reason, place)
@@ -42,7 +48,7 @@ export function createDecoding(): Decoding {
     end() {
       if (full) return undecodable(`more than ${readingsMax} readings in one frame`)
       if (untold > 0) problems.push({ reason: `${untold} more problems` })
-      return { readings, problems }
+      return skipped > 0 ? { readings, problems, skipped } : { readings, problems }
     },
   }
 }
@@ -67,10 +73,19 @@ function objectionToName(part: string, name: string): string | undefined {
 const noValue = /^(?:[-+]?(?:nan|inf|infinity)|null|undefined|unavailable|unknown|n\/a)$/i
 const noValueCharactersMax = 16
 
+/** Whether a value is how devices write that they have none. */
+export function isNoValue(value: unknown): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value)
+  return value === null || (typeof value === 'string' && isNoValueText(value))
+}
+
+const isNoValueText = (text: string): boolean =>
+  text.length <= noValueCharactersMax && noValue.test(text.trim())
+
 function objectionToValue(value: Json): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'the number is not finite'
   if (value === null) return 'null is no value'
   if (typeof value !== 'string') return undefined
-  if (value.length <= noValueCharactersMax && noValue.test(value)) return `"${value}" means no value`
+  if (isNoValueText(value)) return `"${value}" means no value`
   return value.isWellFormed() ? undefined : 'the text is not valid Unicode'
 }

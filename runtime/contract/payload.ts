@@ -10,7 +10,7 @@ export type Parsed<Value> =
   | { readonly value?: undefined; readonly reason: string }
 
 /** The payload as text, without a byte order mark. */
-function textOf(payload: Uint8Array): Parsed<string> {
+export function textOf(payload: Uint8Array): Parsed<string> {
   if (!isUtf8(payload)) return { reason: 'the payload is not UTF-8' }
   const { buffer, byteOffset, byteLength } = payload
   const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')

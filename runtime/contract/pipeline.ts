@@ -56,4 +56,6 @@ export interface DecodeProblem {
 export interface Decoded {
   readonly readings: readonly Reading[]
   readonly problems: readonly DecodeProblem[]
+  /** Values left out by rule, such as `nan`; absent for none. */
+  readonly skipped?: number
 }

@@ -18,6 +18,7 @@ import { createEntityMaps } from '#federation/entity-maps.ts'
 import type { PassingOn } from '#federation/passing-on.ts'
 import type { Sources } from '#federation/sources.ts'
 import type { Tunnels } from '#federation/tunnels.ts'
+import type { Devices } from '#intake/devices.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createAdminRoutes } from './admin.ts'
 import { createAnswers } from './answer.ts'
@@ -27,6 +28,7 @@ import { createBodies, headerOf } from './body.ts'
 import { type ComponentRoutes, type Components, createComponentRoutes } from './components.ts'
 import { createContextSourceTable } from './context-sources.ts'
 import { createContextRoutes } from './contexts.ts'
+import { createDeviceTable } from './devices.ts'
 import { createDigestRoutes, digestsPath } from './digests.ts'
 import { createDirectReads, type DirectReads } from './direct-reads.ts'
 import { createDiscoveryRoutes } from './discovery.ts'
@@ -74,6 +76,7 @@ export interface AppPorts {
   readonly backups: Backups
   readonly tell: TellOfSnapshot
   readonly takeFrame: TakeFrame
+  readonly devices: Devices
   /** Why the gateway cannot serve yet or any more; empty when it can. */
   readonly unreadiness: () => readonly string[]
   /** What an operator should look at although everything is served. */
@@ -180,6 +183,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ asks, answers, clock, alias }).retrieve },
       [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
       [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
+      ...createDeviceTable({ asks, answers, bodies, devices: ports.devices }),
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
       ...adminTable(admin),
       [backupsPath]: { GET: backups.list, POST: backups.make },

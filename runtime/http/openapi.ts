@@ -41,6 +41,10 @@ const schemas: Readonly<Record<SchemaName | 'Problem', Json>> = {
     'contextSourceUptime',
     'contextSourceTimeAt',
   ]),
+  DeviceChoice: {
+    type: 'object',
+    properties: { kind: { enum: ['device', 'topic'] }, bridge: text, source: { type: 'object' } },
+  },
   Entity: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
   EntityTemporal: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
   EntityTypeInfo: object(['id', 'type', 'typeName', 'entityCount', 'attributeDetails'], {

@@ -11,6 +11,7 @@ export type SchemaName =
   | 'Context'
   | 'ContextDetails'
   | 'ContextSourceIdentity'
+  | 'DeviceChoice'
   | 'Entity'
   | 'EntityTemporal'
   | 'EntityTypeInfo'

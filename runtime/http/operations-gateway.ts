@@ -6,6 +6,38 @@ import { done, type Operation, op } from './operation.ts'
 
 export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
+  'GET /selvedge/v1/devices': op(
+    'Devices',
+    'Devices that wait to be accepted, frames that could not be decoded, topics that no bridge reads, and what was decided about them',
+    { 200: 'Object' },
+  ),
+  'GET /selvedge/v1/devices/:name': op(
+    'Devices',
+    'What is known of a device or topic, with its last frames',
+    {
+      200: 'Object',
+    },
+  ),
+  'POST /selvedge/v1/devices/:name/accept': op(
+    'Devices',
+    'Accepts a device, or maps a topic to a bridge, and releases the frames that were held',
+    { 200: 'Object' },
+    { body: 'DeviceChoice' },
+  ),
+  'POST /selvedge/v1/devices/:name/ignore': op(
+    'Devices',
+    'Ignores a device or a topic filter and drops the frames that were held',
+    { 200: 'Object' },
+    { body: 'DeviceChoice' },
+  ),
+  'DELETE /selvedge/v1/devices/:name': op(
+    'Devices',
+    'Withdraws what was decided about a device or topic',
+    done,
+    {
+      parameters: ['kind'],
+    },
+  ),
   'GET /health/live': op('Operation', 'Whether the process lives', { 200: 'Health' }),
   'GET /health/ready': op('Operation', 'Whether it serves', { 200: 'Health' }),
   'GET /metrics': op('Operation', 'Metrics for Prometheus', { 200: 'Text' }),

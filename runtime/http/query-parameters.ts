@@ -36,7 +36,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   joinLevel: ['How many links are followed', 'integer'],
   jsonKeys: ['Names of attributes whose JSON keys in q are as they are'],
   keep: ['Names of the only attributes to leave'],
-  kind: ['Hosted, Cached or ImplicitlyCreated'],
+  kind: ['Of contexts: Hosted, Cached or ImplicitlyCreated; of names: device or topic'],
   lang: ['Languages in order of preference'],
   lastN: ['Only the newest instances of each attribute, so many', 'integer'],
   limit: ['Most items of a page', 'integer'],

@@ -205,6 +205,10 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     provision,
     open,
     learn,
+    /** Forgets the channels of a device, so that its next reading is admitted or refused anew. */
+    forget(device: string): void {
+      for (const key of channels.keys()) if (key.startsWith(`${device}\u0000`)) channels.delete(key)
+    },
   })
 }
 

@@ -1,9 +1,11 @@
 /**
- * Which bridge reads a frame: by media type where the transport states one, else by MQTT topic filter. The first
- * bridge in order that claims a topic has it. Answers are remembered per topic, within a ceiling.
+ * Which bridge reads a frame: by media type where the transport states one, else by MQTT topic filter. The settings come
+ * first, in order; then the choices of an operator decide, the newest first. Answers are remembered per topic, within a
+ * ceiling.
  */
 import { limits } from '#base/limits.ts'
-import type { Bridge, Decoded, Frame } from '#contract'
+import type { Bridge, Decoded, Frame, Proposal, SettingProblem } from '#contract'
+import type { Choice, Mapping } from './choices.ts'
 
 /** One bridge with its checked settings. */
 export interface Claimant {
@@ -17,8 +19,28 @@ interface Entry extends Claimant {
   readonly contentTypes: readonly string[]
 }
 
+/** An entry of an operator's choice; without a claimant its topics are ignored. */
+interface Chosen {
+  readonly filters: readonly (readonly string[])[]
+  readonly claimant: Claimant | undefined
+}
+
+/** How a bridge could read a frame that nobody claims. */
+export interface BridgeProposal extends Proposal {
+  readonly bridge: string
+}
+
 export interface Claims {
   find(frame: Frame): Claimant | undefined
+  /** Whether the settings, not a choice, say who reads a topic. */
+  isSettled(topic: string): boolean
+  /** Whether an operator chose to ignore the topic. */
+  isIgnored(topic: string): boolean
+  /** Uses these choices about topics from now on, the newest first; answers those that no bridge can use. */
+  choose(choices: readonly Choice[]): readonly Choice[]
+  /** The bridge as it would read the topics of a mapping, or what is wrong with the mapping. */
+  claimantOf(name: string, mapping: Mapping): Claimant | readonly SettingProblem[]
+  propose(frame: Frame): BridgeProposal | undefined
 }
 
 /** `settings` holds the raw settings of each bridge by name; they were checked before. */
@@ -28,37 +50,84 @@ export function createClaims(
 ): Claims {
   const entries = bridges.map((bridge): Entry => {
     const own = bridge.check?.(settings[bridge.name] ?? []).settings
-    const filters = [...bridge.topics, ...(bridge.claims?.(own) ?? [])]
-    return {
-      name: bridge.name,
-      format: bridge.format,
-      filters: filters.map((filter) => filter.split('/')),
-      contentTypes: bridge.contentTypes,
-      decode: (frame) => bridge.decode(frame, own),
-    }
+    return entryOf(bridge, own, [...bridge.topics, ...(bridge.claims?.(own) ?? [])])
   })
-  const byTopic = new Map<string, Claimant | undefined>()
+  let chosen: readonly Chosen[] = []
+  const byTopic = new Map<string, Claimant | 'ignored' | undefined>()
 
-  function ofTopic(topic: string): Claimant | undefined {
+  function entryFor(name: string, mapping: Mapping): Entry | readonly SettingProblem[] {
+    const bridge = bridges.find((one) => one.name === mapping.bridge)
+    if (bridge === undefined)
+      return [{ path: 'bridge', expected: `one of ${bridges.map((one) => one.name).join(', ')}` }]
+    if (bridge.check === undefined) return entryOf(bridge, undefined, [name])
+    const checked = bridge.check([{ ...mapping.source, topic: name }])
+    if (checked.settings === undefined)
+      return checked.problems.map(({ path, expected }) => ({ path: path.replace(/^\[0\]\.?/, ''), expected }))
+    return entryOf(bridge, checked.settings, bridge.claims?.(checked.settings) ?? [])
+  }
+
+  function ofTopic(topic: string): Claimant | 'ignored' | undefined {
     if (byTopic.has(topic)) return byTopic.get(topic)
     const levels = topic.split('/')
-    const found = entries.find(({ filters }) => filters.some((filter) => matches(filter, levels)))
+    const claims = ({ filters }: Pick<Entry, 'filters'>): boolean =>
+      filters.some((filter) => matches(filter, levels))
+    const choice = chosen.find(claims)
+    const found = entries.find(claims) ?? (choice && (choice.claimant ?? 'ignored'))
     if (byTopic.size >= limits.topicsRememberedMax.value) byTopic.delete(byTopic.keys().next().value!)
     byTopic.set(topic, found)
     return found
   }
 
   return Object.freeze({
-    find(frame: Frame) {
+    find(frame) {
       if (frame.contentType !== undefined) {
         const mediaType = frame.contentType.split(';', 1)[0]!.trim().toLowerCase()
         const found = entries.find(({ contentTypes }) => contentTypes.includes(mediaType))
         if (found !== undefined) return found
       }
-      return ofTopic(frame.topic)
+      const found = ofTopic(frame.topic)
+      return found === 'ignored' ? undefined : found
     },
-  })
+    isSettled: (topic) =>
+      entries.some(({ filters }) => filters.some((one) => matches(one, topic.split('/')))),
+    isIgnored: (topic) => ofTopic(topic) === 'ignored',
+    choose(choices) {
+      byTopic.clear()
+      const unusable: Choice[] = []
+      chosen = choices.flatMap((choice): Chosen[] => {
+        const { name, decision, mapping } = choice
+        if (decision === 'ignored') return [{ filters: [name.split('/')], claimant: undefined }]
+        const entry = mapping && entryFor(name, mapping)
+        if (entry !== undefined && 'filters' in entry) return [{ filters: entry.filters, claimant: entry }]
+        unusable.push(choice)
+        return []
+      })
+      return unusable
+    },
+    claimantOf: entryFor,
+    propose(frame) {
+      for (const bridge of bridges) {
+        const proposal = bridge.propose?.(frame)
+        if (proposal !== undefined) return { bridge: bridge.name, ...proposal }
+      }
+      return undefined
+    },
+  } satisfies Claims)
 }
+
+function entryOf(bridge: Bridge<unknown>, own: unknown, filters: readonly string[]): Entry {
+  return {
+    name: bridge.name,
+    format: bridge.format,
+    filters: filters.map((filter) => filter.split('/')),
+    contentTypes: bridge.contentTypes,
+    decode: (frame) => bridge.decode(frame, own),
+  }
+}
+
+/** Whether an MQTT filter matches a topic. */
+export const matchesFilter = (filter: string, topic: string): boolean =>
+  matches(filter.split('/'), topic.split('/'))
 
 /** MQTT filter matching [MQTT-4.7.1]; topics that begin with $ never match a leading wildcard [MQTT-4.7.2-1]. */
 function matches(filter: readonly string[], levels: readonly string[]): boolean {

@@ -6,20 +6,19 @@
 import type { Clock, Stretch } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Door } from '#broker/door.ts'
 import type { Observer } from '#broker/observer.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
-import type { Records } from '#store/records.ts'
 import type { Admission, Decision } from './admission.ts'
 import { type Channel, type Channels, channelKey } from './channels.ts'
 import type { Claimant, Claims } from './claims.ts'
 import { createDigestWindow } from './digest-window.ts'
-import { createQuarantine } from './quarantine.ts'
+import type { Quarantine } from './quarantine.ts'
 import type { FirstReading } from './site-model.ts'
 import { hasOwnTime, judgeReading, type Stamp } from './time-rules.ts'
+import type { Unclaimed } from './unclaimed.ts'
 
 /** A frame that a bridge claimed, decoded, ready to be decided as part of a work. */
 export interface AcceptedFrame {
@@ -33,9 +32,9 @@ export interface AcceptedFrame {
 }
 
 /** A frame with readings to observe. */
-interface Readable extends AcceptedFrame {
-  /** Whether none of its devices is held back. */
-  isAdmitted(stage: Stage): boolean
+export interface Readable extends AcceptedFrame {
+  /** Its devices. */
+  readonly devices: ReadonlySet<string>
 }
 
 /** What became of a frame, once it is on disk. */
@@ -52,11 +51,8 @@ export interface Intake {
   accept(frame: Frame): AcceptedFrame | undefined
   /** Takes one frame by itself and settles when it is on disk. @throws store.busy, store.full, intake.unclaimed */
   take(frame: Frame): Promise<FrameOutcome>
-  /**
-   * Takes the frames in quarantine that can be taken now, because a mapping was mended or their device accepted; the
-   * others stay. Settles with how many were taken when they are on disk.
-   */
-  release(): Promise<number>
+  /** Decodes a frame that was held, which is no repeat of another. Undefined when no bridge claims it. */
+  acceptHeld(frame: Frame): AcceptedFrame | Readable | undefined
 }
 
 export interface IntakePorts {
@@ -65,9 +61,9 @@ export interface IntakePorts {
   readonly claims: Claims
   readonly channels: Channels
   readonly admission: Admission
-  readonly records: Records
+  readonly quarantine: Quarantine
+  readonly unclaimed: Pick<Unclaimed, 'note'>
   readonly clock: Clock
-  readonly log: Log
   readonly metrics: Metrics
 }
 
@@ -81,34 +77,26 @@ interface Timed {
 const overheadBytes = 400
 
 export function createIntake(ports: IntakePorts): Intake {
-  const { observer, channels, admission, metrics, log } = ports
+  const { observer, channels, admission, quarantine, metrics } = ports
   const frames = metrics.counter('selvedge_frames_total')
-  const unclaimed = metrics.counter('selvedge_frames_unclaimed_total')
   const rejected = metrics.counter('selvedge_readings_rejected_total')
   const observations = metrics.counter('selvedge_observations_total')
+  const skips = metrics.counter('selvedge_readings_skipped_total')
   const repeats = metrics.counter('selvedge_observations_duplicate_total')
-  const quarantine = createQuarantine({
-    records: ports.records,
-    quarantined: metrics.counter('selvedge_frames_quarantined_total'),
-    clock: ports.clock,
-    log,
-  })
   const digests = createDigestWindow()
 
-  /** `isKept` is said of a frame out of quarantine, which is no repeat of another. */
-  function accept(frame: Frame, isKept = false): AcceptedFrame | Readable | undefined {
+  /** `isKept` is true of a frame that was held, which is no repeat of another. */
+  function accept(frame: Frame, isKept: boolean): AcceptedFrame | Readable | undefined {
     const claimant = ports.claims.find(frame)
-    if (claimant === undefined) {
-      unclaimed.value++
-      return undefined
-    }
+    if (claimant === undefined) return undefined
     frames.value++
     const bytes = frame.payload.length + overheadBytes
     if (frame.payload.length > limits.frameBytesMax.value) {
       const reason = `the frame has ${frame.payload.length} bytes, more than ${limits.frameBytesMax.value}`
       return refusal(frame, claimant, [{ reason }], bytes)
     }
-    const { readings, problems } = claimant.decode(frame)
+    const { readings, problems, skipped = 0 } = claimant.decode(frame)
+    skips.value += skipped
     const stretch = ports.clock.trust?.stretch()
     const timed: Timed[] = []
     let refused: DecodeProblem[] | undefined
@@ -131,7 +119,7 @@ export function createIntake(ports: IntakePorts): Intake {
       bytes,
       accepted: timed.length,
       problems: all,
-      isAdmitted: (stage) => timed.every(({ reading }) => admission.of(stage, reading.device) === 'admitted'),
+      devices: new Set(timed.map(({ reading }) => reading.device)),
       decide(stage) {
         // Only what is really taken is remembered: a frame that never reaches its decision may come again.
         if (isUntimed) {
@@ -273,29 +261,15 @@ export function createIntake(ports: IntakePorts): Intake {
     }
   }
 
-  /** True when the frame was taken. */
-  async function releaseOne(q: number): Promise<boolean> {
-    const frame = quarantine.frame(q)
-    const work = frame && accept(frame, true)
-    if (work === undefined || !('isAdmitted' in work)) return false
-    return ports.door.commit((stage) => {
-      if (!work.isAdmitted(stage)) return false
-      quarantine.release(stage, q)
-      work.decide(stage)
-      return true
-    })
-  }
-
   return Object.freeze({
-    accept: (frame) => accept(frame),
-    async release() {
-      const taken = await Promise.all(quarantine.waiting().map(releaseOne))
-      const count = taken.filter(Boolean).length
-      if (count > 0) log.info('intake.released', { frames: count })
-      return count
+    accept(frame) {
+      const work = accept(frame, false)
+      if (work === undefined && !ports.claims.isIgnored(frame.topic)) ports.unclaimed.note(frame)
+      return work
     },
+    acceptHeld: (frame) => accept(frame, true),
     take(frame) {
-      const work = accept(frame)
+      const work = accept(frame, false)
       if (work === undefined) {
         return Promise.reject(
           new GatewayError('intake.unclaimed', `no bridge reads ${frame.contentType ?? frame.topic}`),

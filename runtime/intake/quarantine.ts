@@ -5,7 +5,7 @@
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import type { Counter } from '#base/metrics.ts'
+import type { Metrics } from '#base/metrics.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { Frame } from '#contract'
 import type { Records } from '#store/records.ts'
@@ -15,25 +15,34 @@ export interface Quarantine {
   put(stage: Stage, frame: Frame, bridge: string | undefined, reason: string): void
   /** The numbers of the frames that wait, oldest first. */
   waiting(): readonly number[]
-  /** One of them, as it was received; undefined when it has left. */
-  frame(q: number): Frame | undefined
+  /** One of them; undefined when it has left. */
+  find(q: number): Quarantined | undefined
   /** Stages that a frame has left. */
   release(stage: Stage, q: number): void
 }
 
+/** A frame as it was received, and why it is in quarantine. */
+export interface Quarantined {
+  readonly frame: Frame
+  readonly bridge: string | undefined
+  readonly reason: string
+}
+
 export interface QuarantinePorts {
   readonly records: Records
-  readonly quarantined: Counter
+  readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Log
 }
 
 const tellEveryMs = 1000
 
-export function createQuarantine({ records, quarantined, clock, log }: QuarantinePorts): Quarantine {
+export function createQuarantine({ records, metrics, clock, log }: QuarantinePorts): Quarantine {
+  const quarantined = metrics.counter('selvedge_frames_quarantined_total')
   let last = records.quarantineLast()
   const kept = records.quarantineSizes()
   let bytes = kept.reduce((sum, { size }) => sum + size, 0)
+  metrics.gauge('selvedge_quarantine_frames', () => kept.length)
 
   let toldAt = Number.NEGATIVE_INFINITY
   let untold = 0
@@ -80,10 +89,10 @@ export function createQuarantine({ records, quarantined, clock, log }: Quarantin
       if (oldest !== undefined) stage.write('quarantine.trim', oldest)
     },
     waiting: () => kept.map(({ q }) => q),
-    frame(q) {
+    find(q) {
       const row = records.quarantined(q)
       if (row === undefined) return undefined
-      return {
+      const frame: Frame = {
         topic: row.topic,
         payload: row.payload,
         contentType: row.content_type ?? undefined,
@@ -92,6 +101,7 @@ export function createQuarantine({ records, quarantined, clock, log }: Quarantin
         transport: row.transport as Frame['transport'],
         source: row.source ?? undefined,
       }
+      return { frame, bridge: row.bridge ?? undefined, reason: row.reason }
     },
     release(stage, q) {
       stage.write('quarantine.delete', q)

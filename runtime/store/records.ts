@@ -13,6 +13,7 @@ export const isOfObservations = ({ kind }: Pick<LogRow, 'kind'>): boolean => kin
 export const recordWrites = {
   'meta.put':
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+  'meta.delete': 'DELETE FROM meta WHERE key = ?',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
   'log.blob': 'INSERT INTO log (n, at, kind, body, heard) VALUES (?, ?, ?, ?, ?)',
   'log.change': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
@@ -87,6 +88,8 @@ export interface QuarantinedRow {
   readonly retained: number
   readonly transport: string
   readonly payload: Uint8Array
+  readonly bridge: string | null
+  readonly reason: string
 }
 
 /** Read access to the records. */
@@ -121,6 +124,9 @@ export function createRecords(database: Database) {
   const contexts = database.prepare<[], ContextFacts>(
     'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
   )
+  const choices = database.prepare<[], { key: string; value: string | number }>(
+    "SELECT key, value FROM meta WHERE key >= 'choice:' AND key < 'choice;'",
+  )
   const quarantineSizes = database.prepare<[], { q: number; size: number }>(
     'SELECT q, length(payload) AS size FROM quarantine ORDER BY q',
   )
@@ -128,6 +134,8 @@ export function createRecords(database: Database) {
   return Object.freeze({
     names: () => names.all(),
     meta: (key: string) => metaGet.get(key)?.value,
+    /** What an operator chose while the gateway ran. */
+    choices: () => choices.all(),
     logLast: () => logLast.get()?.n ?? 0,
     /** Rows in order, those of changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),

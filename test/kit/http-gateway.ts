@@ -13,6 +13,7 @@ import { createLog } from '#base/log.ts'
 import { createMetrics } from '#base/metrics.ts'
 import { createOutflow } from '#base/outflow.ts'
 import { version } from '#base/version.ts'
+import { bridges } from '#bridges/registry.ts'
 import { createBackups } from '#broker/backups.ts'
 import { createContexts } from '#broker/contexts.ts'
 import type { RetentionSettings } from '#broker/retention.ts'
@@ -30,6 +31,7 @@ import { createDocumentFetcher } from '#http/document.ts'
 import type { AnswerType } from '#http/negotiate.ts'
 import { createHttpServer } from '#http/server.ts'
 import type { FrameOutcome } from '#intake/intake.ts'
+import { openIntake } from '#intake/open.ts'
 import { createCoreContext } from '#ngsi-ld/context.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createBackupMaker } from '#store/backup-maker.ts'
@@ -134,6 +136,16 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     },
     { core: createCoreContext(profiles[profile].coreVersion) },
   )
+  const { devices } = await openIntake(
+    {
+      ...{ ...tenants.main, bridges, clock: systemClock, log, metrics },
+      addressOf: (frame, format) => ({ endpoint: '', interfaceType: 'HTTP', topic: frame.topic, format }),
+    },
+    {
+      provisioning: { mode: 'auto', allow: [], ignore: [], shareObservableProperty: false, devices: {} },
+      bridges: { json: [] },
+    },
+  )
   const sender = createSender(
     {
       clock: systemClock,
@@ -160,6 +172,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       snapshots: tenants.snapshots,
       tell: sender.send,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
+      devices,
       backups: createBackups(
         { maker: createBackupMaker(), clock: systemClock, log, metrics },
         {

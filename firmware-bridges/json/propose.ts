@@ -1,0 +1,59 @@
+/**
+ * The source that would read a frame whose topic nobody maps: the topic pattern of a firmware that is recognised, else the
+ * very topic, with the device named by its levels.
+ */
+import type { Frame, Proposal, Reading } from '#contract'
+
+interface Usual {
+  /** Levels of the topic; undefined stands for any one, a last '#' for all that follow. */
+  readonly levels: readonly (string | undefined)[]
+  readonly topic: string
+}
+
+/** Topics of firmware that conventions.ts knows. */
+const usualTopics: readonly Usual[] = [
+  { levels: ['tele', undefined, 'SENSOR'], topic: 'tele/{device}/SENSOR' },
+  { levels: ['tele', undefined, 'STATE'], topic: 'tele/{device}/STATE' },
+  { levels: ['shellies', undefined, '#'], topic: 'shellies/{device}/#' },
+  { levels: [undefined, 'events', 'rpc'], topic: '{device}/events/rpc' },
+  { levels: ['zigbee2mqtt', undefined], topic: 'zigbee2mqtt/{device}' },
+  { levels: ['zigbee2mqtt', undefined, 'availability'], topic: 'zigbee2mqtt/{device}/availability' },
+  { levels: [undefined, 'sensor', undefined, 'state'], topic: '{device}/sensor/{field}/state' },
+  { levels: [undefined, 'binary_sensor', undefined, 'state'], topic: '{device}/binary_sensor/{field}/state' },
+  { levels: ['v3', undefined, 'devices', undefined, 'up'], topic: 'v3/+/devices/{device}/up' },
+]
+
+/** Last levels that say how something is sent, not which device sends it. */
+const plainWords =
+  /^(?:state|status|telemetry|sensors?|data|values?|json|up|measurements?|readings?|attributes)$/i
+
+/** @param decode the readings that a source gives of the frame */
+export function proposeSource(
+  frame: Frame,
+  decode: (source: object) => readonly Reading[],
+): Proposal | undefined {
+  const levels = frame.topic.split('/')
+  const usual = usualTopics.find((one) => isLike(one, levels))
+  if (usual !== undefined) {
+    const proposal = { topic: usual.topic, source: { fields: 'auto' } }
+    if (decode({ ...proposal.source, topic: usual.topic }).length > 0) return proposal
+  }
+  const filled = levels.filter((level) => level !== '')
+  const end = filled.at(-1)
+  if (end === undefined) return undefined
+  const readings = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
+  if (readings.length === 0) return undefined
+  // The last level names the quantity where the payload is one value, or the kind of message.
+  const isOneValue = readings.length === 1 && readings[0]!.field === end
+  const deviceName = filled.length > 1 && (isOneValue || plainWords.test(end)) ? filled.at(-2)! : end
+  return { topic: frame.topic, source: { deviceName, fields: 'auto' } }
+}
+
+function isLike({ levels: wanted }: Usual, levels: readonly string[]): boolean {
+  const hasTail = wanted.at(-1) === '#'
+  const length = hasTail ? wanted.length - 1 : wanted.length
+  if (hasTail ? levels.length <= length : levels.length !== length) return false
+  return levels.every(
+    (level, at) => at >= length || (wanted[at] === undefined ? level !== '' : level === wanted[at]),
+  )
+}

@@ -1,0 +1,87 @@
+/**
+ * Releases held frames, in the order of their reception: frames in quarantine whose mapping was mended or whose devices
+ * were accepted, and frames of topics that were unclaimed and are mapped now. Each is stored once: a frame leaves
+ * quarantine in the commit that stores its readings, and releases run one after the other.
+ */
+import { limits } from '#base/limits.ts'
+import type { Log } from '#base/log.ts'
+import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
+import type { Frame } from '#contract'
+import type { Admission } from './admission.ts'
+import type { Claims } from './claims.ts'
+import type { Intake } from './intake.ts'
+import type { Quarantine } from './quarantine.ts'
+import type { Unclaimed } from './unclaimed.ts'
+
+export interface ReleasePorts {
+  readonly door: Door
+  readonly admission: Admission
+  readonly claims: Claims
+  readonly quarantine: Quarantine
+  readonly unclaimed: Unclaimed
+  readonly intake: Pick<Intake, 'acceptHeld'>
+  readonly log: Log
+}
+
+/** Releases what can be released now. Settles with the number of frames that were stored as observations. */
+export type Release = () => Promise<number>
+
+export function createRelease(ports: ReleasePorts): Release {
+  const { door, admission, claims, quarantine, unclaimed, intake, log } = ports
+  let last: Promise<unknown> = Promise.resolve()
+
+  const isFree = (stage: Stage, devices: ReadonlySet<string>): boolean => {
+    const decisions = [...devices].map((device) => admission.of(stage, device))
+    return decisions.includes('admitted') && !decisions.includes('waiting')
+  }
+
+  /** True when the frame was stored; else it stays. */
+  async function fromQuarantine(q: number): Promise<boolean> {
+    const found = quarantine.find(q)
+    const work = found && intake.acceptHeld(found.frame)
+    if (work === undefined || !('devices' in work)) return false
+    return door.commit((stage) => {
+      if (!isFree(stage, work.devices)) return false
+      quarantine.release(stage, q)
+      work.decide(stage)
+      return true
+    })
+  }
+
+  /** True when the frame was stored; else it is in quarantine with the reason. */
+  async function ofTopic(frame: Frame): Promise<boolean> {
+    const work = intake.acceptHeld(frame)
+    if (work === undefined) return false
+    const held = await door.commit(work.decide, { bytes: work.bytes })
+    return work.accepted > held.length
+  }
+
+  async function release(): Promise<number> {
+    let count = await inTurns(quarantine.waiting(), fromQuarantine)
+    for (const { topic, frames } of unclaimed.all()) {
+      if (frames.length === 0 || claims.find(frames[0]!) === undefined) continue
+      count += await inTurns([...frames], ofTopic)
+      unclaimed.remove((one) => one === topic)
+    }
+    if (count > 0) log.info('intake.released', { frames: count })
+    return count
+  }
+
+  return () => {
+    const released = last.then(release)
+    last = released.catch(() => undefined)
+    return released
+  }
+}
+
+/** Some at a time, in order, so that other work goes on between. */
+async function inTurns<T>(items: readonly T[], one: (item: T) => Promise<boolean>): Promise<number> {
+  let count = 0
+  const size = limits.framesReleasedAtOnce.value
+  for (let at = 0; at < items.length; at += size) {
+    const done = await Promise.all(items.slice(at, at + size).map(one))
+    count += done.filter(Boolean).length
+  }
+  return count
+}
