@@ -185,8 +185,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
       ...createDeviceTable({ asks, answers, bodies, devices: ports.devices }),
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
-      ...adminTable(admin),
-      [backupsPath]: { GET: backups.list, POST: backups.make },
+      ...adminTable(admin, backups),
     },
     { ...problems, ...components },
     metrics,
@@ -231,7 +230,11 @@ const contextTable = (stored: ReturnType<typeof createJsonLdContextRoutes>): Tab
   [platformContextPath]: { GET: createContextRoutes().platform },
 })
 
-const adminTable = (admin: ReturnType<typeof createAdminRoutes>): Table => ({
+const adminTable = (
+  admin: ReturnType<typeof createAdminRoutes>,
+  backups: ReturnType<typeof createBackupRoutes>,
+): Table => ({
+  [backupsPath]: { GET: backups.list, POST: backups.make },
   '/health/live': { GET: admin.live },
   '/health/ready': { GET: admin.ready },
   '/metrics': { GET: admin.metrics },
