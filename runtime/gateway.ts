@@ -47,7 +47,7 @@ import { createEntrance } from '#http/access.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/document.ts'
 import { createHttpServer, type HttpServer } from '#http/server.ts'
-import { openIntake } from '#intake/open.ts'
+import { type IntakeParts, type OpenIntakePorts, openIntake } from '#intake/open.ts'
 import { sourceAddresses } from '#intake/source-addresses.ts'
 import { createAuthentication } from '#mqtt/authentication.ts'
 import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
@@ -113,10 +113,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()
 
-  const { intake, devices } = await openIntake(
-    { ...main, ...readers(settings), clock, log, metrics },
-    settings,
-  )
+  const { intake, devices } = await openFrames({ ...main, clock, log, metrics }, settings)
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -173,8 +170,10 @@ const aliasesOf =
   (tenant: string): string =>
     [`selvedge-${gatewayId(data)}`, tenant].filter((part) => part !== '').join('.')
 
-/** What frames are read by, and where their devices are said to publish. */
-const readers = (settings: Settings) => ({ bridges, addressOf: sourceAddresses(settings) })
+const openFrames = (
+  ports: Omit<OpenIntakePorts, 'bridges' | 'addressOf'>,
+  settings: Settings,
+): Promise<IntakeParts> => openIntake({ ...ports, bridges, addressOf: sourceAddresses(settings) }, settings)
 
 function openContexts(
   ports: Omit<ContextsPorts, 'fetchDocument'>,
