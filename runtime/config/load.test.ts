@@ -183,10 +183,6 @@ mqtt: {port: off}
     expect((await settingsOf({ yaml: 'provisioning: {mode: allow-list}' })).warnings).toEqual([
       'provisioning.mode is allow-list and no device is allowed or declared: none will be taken',
     ])
-    expect((await settingsOf({ yaml: 'http: {port: 8080}\nranking: {port: 1883}' })).warnings).toEqual([
-      'ranking.port is also mqtt.port: ranking has no port of its own',
-      'search.port is also http.port: search has no port of its own',
-    ])
     const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
     expect((await settingsOf({ yaml: bridge })).warnings).toEqual([
       'bridgeIn[0] sends its password unencrypted; use mqtts',

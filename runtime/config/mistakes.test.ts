@@ -151,6 +151,20 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['mqtt.port', '1883', 'a port that http.port does not use']],
   ],
   [
+    'components at the ports of others, reported with all other mistakes',
+    { yaml: 'http: {port: 8080}\nranking: {port: 1883}\nindexing: {port: 3003}\nhistory: {rollUpDays: 5}' },
+    [
+      ['ranking.port', '1883', 'a port that mqtt.port does not use'],
+      ['search.port', '8080', 'a port that http.port does not use'],
+      ['history.rollUpDays', '5', 'more days than history.maxAgeDays, which it needs'],
+    ],
+  ],
+  [
+    'two components at one port',
+    { yaml: 'ranking: {port: 7000, enabled: false}\nindexing: {port: 7000}\nsearch: {port: 7000}' },
+    [['search.port', '7000', 'a port that indexing.port does not use']],
+  ],
+  [
     'a broker without address',
     { yaml: 'bridgeIn: [{topics: [a]}]' },
     [['bridgeIn[0].url', undefined, broker]],
@@ -314,7 +328,7 @@ describe('settings that do not stand', () => {
   it('names the file that is missing, too large, or no text', async () => {
     const expected = async (file: string) => (await loadSettings({ file, env: {} })).mistakes?.[0]?.expected
     expect(await expected(join(folder, 'none.yaml'))).toBe('a settings file that exists')
-    expect(await expected(folder)).toMatch(/^a readable file/)
+    expect(await expected(folder)).toBe('a file, not a folder')
     writeFileSync(join(folder, 'large.yaml'), Buffer.alloc(5 * 1024 * 1024, '#'))
     expect(await expected(join(folder, 'large.yaml'))).toMatch(/^a file of at most/)
     writeFileSync(join(folder, 'binary.yaml'), Buffer.from([0x61, 0xff, 0xfe]))

@@ -5,8 +5,9 @@
 import { isLoopback } from '#base/loopback.ts'
 import { downwardMistakes, downwardWarnings } from './downward-relations.ts'
 import { type Keys, type Mistake, mistakeAt } from './mistakes.ts'
-import { pluginMistakes, pluginWarnings } from './plugin-relations.ts'
-import type { Settings } from './schema.ts'
+import { pluginMistakes } from './plugin-relations.ts'
+import { pluginNames } from './plugin-schema.ts'
+import type { ListenPort, Settings } from './schema.ts'
 import { uplinkWarnings } from './uplink-mistakes.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
@@ -18,7 +19,7 @@ interface Told {
 }
 
 export function relationMistakes(settings: Settings, { sourceOf, wrongSections }: Told): Mistake[] {
-  const arePortsSound = !wrongSections.has('http') && !wrongSections.has('mqtt')
+  const arePortsSound = !['http', 'mqtt', ...pluginNames].some((name) => wrongSections.has(name))
   const ports = arePortsSound ? portMistakes(settings) : []
   const found = [
     ...ports,
@@ -47,17 +48,22 @@ export function relationWarnings(settings: Settings): string[] {
       warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
     }
   })
-  return [
-    ...warnings,
-    ...downwardWarnings(settings, isLoopback),
-    ...uplinkWarnings(settings, isLoopback),
-    ...pluginWarnings(settings),
-  ]
+  return [...warnings, ...downwardWarnings(settings, isLoopback), ...uplinkWarnings(settings, isLoopback)]
 }
 
-function portMistakes({ http, mqtt }: Settings): Found[] {
-  if (http.port !== mqtt.port || http.port === 0 || http.port === 'off') return []
-  return [{ keys: ['mqtt', 'port'], expected: 'a port that http.port does not use' }]
+/** Each listener has a port of its own; the one that comes later in this order is at fault. */
+function portMistakes(settings: Settings): Found[] {
+  const owners = new Map<ListenPort, string>()
+  const listeners = ['http', 'mqtt', ...pluginNames.filter((name) => settings[name].enabled)] as const
+  return listeners.flatMap((name): Found[] => {
+    const { port } = settings[name]
+    if (port === 0 || port === 'off') return []
+    const owner = owners.get(port)
+    if (owner !== undefined)
+      return [{ keys: [name, 'port'], expected: `a port that ${owner}.port does not use` }]
+    owners.set(port, name)
+    return []
+  })
 }
 
 function deviceMistakes({ provisioning }: Settings): Found[] {
