@@ -91,6 +91,7 @@ lay_out() {
   cp "$here/dist/"*.js "$new/dist/"
   [ ! -d "$here/dist/ide" ] || cp -R "$here/dist/ide" "$new/dist/ide"
   cp "$here/package.json" "$here/LICENSE" "$here/deploy/config/selvedge.example.yaml" "$new/"
+  cp "$here/dist/THIRD-PARTY-NOTICES.txt" "$new/"
   cp "$node" "$new/node/bin/node"
   cp -R "$sqlite/package.json" "$sqlite/LICENSE" "$sqlite/lib" "$new/node_modules/better-sqlite3/"
   cp "$prebuilt" "$new/node_modules/better-sqlite3/prebuilds/"

@@ -1,14 +1,15 @@
 /**
  * Bundles what runs into `dist/`: the process and its two threads, as ES modules for the pinned Node.
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
- * package.json is fixed into the bundle. Beside it `dist/ide/` gets the page of the search enabler. Nothing else is
- * generated; the sources run as they are, too.
+ * package.json is fixed into the bundle. Beside it `dist/ide/` gets the page of the search enabler, and
+ * `dist/THIRD-PARTY-NOTICES.txt` the licences of what was bundled. Nothing else is generated; the sources run as they are, too.
  */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { buildIde } from '#plugins/search/ide/build.ts'
+import { noticesOf } from './notices.ts'
 
 const root = join(import.meta.dirname, '..')
 const native = 'better-sqlite3'
@@ -36,7 +37,7 @@ const readOnly: Plugin = {
 // Libraries in CommonJS call `require` for Node's own modules; an ES module has to make it first.
 const banner = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
 
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
   absWorkingDir: root,
   entryPoints: {
     main: 'runtime/main.ts',
@@ -56,17 +57,24 @@ const { outputFiles } = await build({
   banner: { js: banner },
   legalComments: 'none',
   logLevel: 'warning',
+  metafile: true,
   write: false,
 })
 
 // A gateway may start while this runs: it finds the old file or the new one, never half of one.
-mkdirSync(join(root, 'dist'), { recursive: true })
-for (const { path, text } of outputFiles) {
-  writeFileSync(`${path}.new`, ascii(text))
+const put = (path: string, text: string): void => {
+  writeFileSync(`${path}.new`, text)
   renameSync(`${path}.new`, path)
 }
+mkdirSync(join(root, 'dist'), { recursive: true })
+for (const { path, text } of outputFiles) put(path, ascii(text))
 
-await buildIde(join(root, 'dist', 'ide'))
+const bundled = [...Object.keys(metafile.inputs), ...(await buildIde(join(root, 'dist', 'ide')))]
+put(join(root, 'dist', 'THIRD-PARTY-NOTICES.txt'), noticesOf(root, bundled.map(fromRoot), [native]))
+
+function fromRoot(input: string): string {
+  return resolve(root, input)
+}
 
 /**
  * One character beyond Latin-1 would make the engine hold the whole source in two bytes each, 2.4 MB more. The bundler

@@ -34,7 +34,10 @@ describe('install.sh', () => {
 
   it('lays out the program with its Node and only this board’s binary', () => {
     expect(readdirSync(program).toSorted()).toEqual(
-      ['LICENSE', 'bin', 'dist', 'node', 'node_modules', 'package.json', 'selvedge.example.yaml'].toSorted(),
+      [
+        ...['LICENSE', 'THIRD-PARTY-NOTICES.txt', 'bin', 'dist', 'node', 'node_modules'],
+        ...['package.json', 'selvedge.example.yaml'],
+      ].toSorted(),
     )
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
       'backup-thread.js',
@@ -51,6 +54,15 @@ describe('install.sh', () => {
       `linux-${thisArch}.node`,
     ])
     expect(statSync(join(program, 'node', 'bin', 'node')).mode & 0o111).toBe(0o111)
+  })
+
+  it('brings the licences of all that is bundled, and of Node', () => {
+    const notices = readFileSync(join(program, 'THIRD-PARTY-NOTICES.txt'), 'utf8')
+    for (const name of ['aedes', 'better-sqlite3', 'graphql', 'hono', 'mqtt-packet', 'valibot', 'ws', 'yaml'])
+      expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'))
+    expect(notices).toMatch(/^graphiql \d/m)
+    expect(notices).toContain('Node.js is licensed for use as follows')
+    expect(notices).not.toContain('(undefined)')
   })
 
   it('upgrades in place and keeps the settings', () => {

@@ -9,8 +9,10 @@ import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-export async function buildIde(folder: string): Promise<void> {
-  const { outputFiles } = await build({
+/** @returns the files that were bundled */
+export async function buildIde(folder: string): Promise<readonly string[]> {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: import.meta.dirname,
     entryPoints: [join(import.meta.dirname, 'page.js')],
     outdir: folder,
     bundle: true,
@@ -21,6 +23,7 @@ export async function buildIde(folder: string): Promise<void> {
     define: { 'process.env.NODE_ENV': '"production"' },
     legalComments: 'none',
     logLevel: 'error',
+    metafile: true,
     write: false,
   })
   mkdirSync(folder, { recursive: true })
@@ -41,6 +44,7 @@ export async function buildIde(folder: string): Promise<void> {
   })
   write('page.html', pageOf(names))
   for (const old of readdirSync(folder)) if (!written.has(old)) rmSync(join(folder, old), { recursive: true })
+  return Object.keys(metafile.inputs).map((input) => join(import.meta.dirname, input))
 }
 
 const pageOf = (names: readonly string[]): string => `<!doctype html>
