@@ -6,7 +6,6 @@
  * can hand us a frame that we are not ready to keep.
  */
 import { hash } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import { watchClock } from '#base/clock-watch.ts'
 import { collectWhenQuiet } from '#base/collection.ts'
@@ -26,6 +25,7 @@ import { openTenants } from '#broker/tenants.ts'
 import type { Broker } from '#broker/types.ts'
 import {
   isLoopbackListener,
+  isThere,
   readAuthorities,
   readOrCreateToken,
   requireSecretFile,
@@ -290,7 +290,7 @@ async function openMqtt(
   const { port, maxClients, passwordFile } = settings.mqtt
   if (port === 'off') return undefined
   if (!isLoopbackListener(settings.host)) await ensurePasswordFile(passwordFile)
-  const passwords = existsSync(passwordFile) ? openPasswordFile(passwordFile, ports) : undefined
+  const passwords = isThere(passwordFile) ? openPasswordFile(passwordFile, ports) : undefined
   const authenticate = createAuthentication(passwords, { allowsAnonymous: passwords === undefined })
   return createMqttServer(
     { ...ports, rows: createSessionRows(ports.database), authenticate },

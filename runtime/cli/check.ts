@@ -2,9 +2,14 @@
  * `selvedge check`: everything that would keep a start from succeeding, all of it at once, without starting. Exit
  * code 78 for wrong settings, 1 when the settings are right and something else is in the way.
  */
-import { existsSync } from 'node:fs'
 import { toGatewayError } from '#base/errors.ts'
-import { isLoopbackListener, readAuthorities, readSecretFile, requireSecretFile } from '#config/access.ts'
+import {
+  isLoopbackListener,
+  isThere,
+  readAuthorities,
+  readSecretFile,
+  requireSecretFile,
+} from '#config/access.ts'
 import { pluginNames } from '#config/plugin-schema.ts'
 import type { ListenPort, Settings } from '#config/schema.ts'
 import { listUsers } from '#mqtt/password-file.ts'
@@ -99,7 +104,7 @@ function credentials({ host, http, mqtt }: Settings): Finding[] {
   const { passwordFile } = mqtt
   const token = (): string => (readSecretFile(tokenFile) === undefined ? absent : tokenFile)
   const users = (): string =>
-    existsSync(passwordFile) ? `${listUsers(passwordFile).length} users in ${passwordFile}` : absent
+    isThere(passwordFile) ? `${listUsers(passwordFile).length} users in ${passwordFile}` : absent
   return [
     ...(http.port === 'off' ? [] : [finding('HTTP token', token)]),
     ...(mqtt.port === 'off' ? [] : [finding('MQTT passwords', users)]),

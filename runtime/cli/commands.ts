@@ -31,8 +31,18 @@ export const commands: readonly Command[] = [
   {
     name: 'status',
     summary: 'Tell how the gateway is doing, running or not',
-    details: 'Asks the running gateway; where none answers, reads the data folder without changing it.',
-    options: [...settingsOptions, json],
+    details:
+      'Asks the running gateway; where none answers, reads the data folder without changing it. With --url it asks that\ngateway alone, with the token of --token-file where it wants one.',
+    options: [
+      { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+      {
+        name: 'token-file',
+        value: 'FILE',
+        summary: 'File of its token; default http.tokenFile of the settings',
+      },
+      ...settingsOptions,
+      json,
+    ],
     load: async () => (await import('./status.ts')).status,
   },
   {

@@ -21,13 +21,21 @@ export function addressOf({ host, http }: Pick<Settings, 'host' | 'http'>): stri
   return `http://${reachableHost(host)}:${http.port}`
 }
 
+/** The address of a gateway without slashes at its end. @throws cli.usage for anything else */
+export function gatewayUrl(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? '')) return text.replace(/\/+$/, '')
+  throw new GatewayError(
+    'cli.usage',
+    `--url expects the address of a gateway, such as http://host:9090, got ${text}`,
+  )
+}
+
 /** @throws cli.usage, peer.unavailable, http.unauthorized */
 export async function findGateway(given: Given, settings: Settings): Promise<RunningGateway> {
-  const url = (given.text('url') ?? addressOf(settings))?.replace(/\/+$/, '')
-  if (url === undefined)
+  const named = given.text('url') ?? addressOf(settings)
+  if (named === undefined)
     throw new GatewayError('cli.usage', '--url is needed: the settings name no HTTP port')
-  if (URL.parse(url)?.protocol.startsWith('http') !== true)
-    throw new GatewayError('cli.usage', `--url: ${url} is no address of a gateway`)
+  const url = gatewayUrl(named)
   const tenant = given.text('tenant')
   let token: string | undefined
   const health = await ask(`${url}/health/ready`)

@@ -11,7 +11,7 @@ import { markedVersion } from '#config/version-mark.ts'
 import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
-import { addressOf } from './running-gateway.ts'
+import { addressOf, gatewayUrl } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from './standing.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -54,24 +54,34 @@ const rateOverMs = 1000
 export async function status(given: Given, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
-  const found = (await askGateway(loaded.settings)) ?? readFolder(loaded.settings)
+  const { settings } = loaded
+  const url = given.text('url')
+  const at = url === undefined ? addressOf(settings) : gatewayUrl(url)
+  const tokenFile = given.text('token-file') ?? settings.http.tokenFile
+  // Nobody knows the data folder of a gateway elsewhere.
+  const running = at === undefined ? undefined : await askGateway(at, tokenFile, url !== undefined)
+  const found = running ?? readFolder(settings)
   if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
   else terminal.out(found.running ? runningText(found) : stoppedText(found))
   return found.running && found.ready ? exitCodes.ok : exitCodes.failure
 }
 
-/** Undefined when nobody answers. */
-async function askGateway({ host, http }: Settings): Promise<RunningStatus | undefined> {
-  const url = addressOf({ host, http })
-  if (url === undefined) return undefined
+/** Undefined when nobody answers. @throws peer.unavailable instead, where `isRequired` */
+async function askGateway(
+  url: string,
+  tokenFile: string,
+  isRequired: boolean,
+): Promise<RunningStatus | undefined> {
   let token: string | undefined
   const health = (): ReturnType<typeof ask> => ask(`${url}/health/ready`, { token })
-  let ready = await health().catch(() => undefined)
+  let ready = await health().catch((error: unknown) => {
+    if (isRequired) throw error
+    return undefined
+  })
   if (ready?.status === 401) {
-    token = readSecretFile(http.tokenFile)
+    token = readSecretFile(tokenFile)
     ready = await health()
-    const why =
-      token === undefined ? `and ${http.tokenFile} is not there` : `not the one in ${http.tokenFile}`
+    const why = token === undefined ? `and ${tokenFile} is not there` : `not the one in ${tokenFile}`
     if (ready.status === 401)
       throw new GatewayError('http.unauthorized', `the gateway at ${url} wants a token, ${why}`)
   }

@@ -3,9 +3,9 @@
  * notices within seconds. A password comes from standard input, or is made and shown once.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { GatewayError } from '#base/errors.ts'
+import { isThere } from '#config/access.ts'
 import { addUser, listUsers, removeUser } from '#mqtt/password-file.ts'
 import type { Given } from './arguments.ts'
 import { settingsOrTell } from './settings-options.ts'
@@ -20,13 +20,18 @@ export async function users(given: Given, terminal: Terminal): Promise<number> {
     throw new GatewayError('cli.usage', '--add and --remove do not go together')
   }
   if (remove !== undefined) {
-    if (existsSync(file) && removeUser(file, remove)) return exitCodes.ok
+    if (isThere(file) && removeUser(file, remove)) return exitCodes.ok
     terminal.err(`${file} has no user ${remove}\n`)
     return exitCodes.failure
   }
   if (add === undefined) {
-    const names = existsSync(file) ? listUsers(file) : []
-    terminal.out(given.has('json') ? `${JSON.stringify(names)}\n` : names.map((name) => `${name}\n`).join(''))
+    const names = isThere(file) ? listUsers(file) : undefined
+    if (names === undefined) terminal.err(`there is no ${file} yet; --add makes it\n`)
+    terminal.out(
+      given.has('json')
+        ? `${JSON.stringify(names ?? [])}\n`
+        : (names ?? []).map((name) => `${name}\n`).join(''),
+    )
     return exitCodes.ok
   }
   const isMade = !given.has('password-stdin')

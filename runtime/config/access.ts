@@ -3,7 +3,16 @@
  * readable by its owner only; a file that others may read is refused, because its secret is none any more.
  */
 import { randomBytes } from 'node:crypto'
-import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { getCACertificates } from 'node:tls'
 import { GatewayError } from '#base/errors.ts'
@@ -41,6 +50,33 @@ export function readOrCreateToken(file: string): { token: string; created: boole
 }
 
 /**
+ * Whether there is such a file. Nobody may take a file that cannot be seen for one that is absent: credentials would
+ * not be asked for.
+ * @throws config.invalid when that cannot be found out, as in a folder without permission
+ */
+export function isThere(file: string): boolean {
+  try {
+    statSync(file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw unreadable(file, error)
+  }
+}
+
+/** @throws config.invalid for what is not UTF-8, since names and secrets would change. */
+export function decodeText(file: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new GatewayError('config.invalid', `${file} must be text in UTF-8`, { file }, error)
+  }
+}
+
+const unreadable = (file: string, error: unknown): GatewayError =>
+  new GatewayError('config.invalid', `${file} cannot be read: ${(error as Error).message}`, { file }, error)
+
+/**
  * The first line of a file that only its owner may read; undefined when there is no such file.
  * @throws config.invalid when others may read or write it, when it is empty, or cannot be read.
  */
@@ -50,18 +86,13 @@ export function readSecretFile(file: string): string | undefined {
     descriptor = openSync(file, 'r')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new GatewayError(
-      'config.invalid',
-      `${file} cannot be read: ${(error as Error).message}`,
-      { file },
-      error,
-    )
+    throw unreadable(file, error)
   }
   try {
     const facts = fstatSync(descriptor)
     if (!facts.isFile()) throw new GatewayError('config.invalid', `${file} is no file`, { file })
     refuseOpenMode(file, facts.mode)
-    const line = readFileSync(descriptor, 'utf8').split(/\r?\n/, 1)[0]!.trim()
+    const line = decodeText(file, readFileSync(descriptor)).split(/\r?\n/, 1)[0]!.trim()
     if (line === '') throw new GatewayError('config.invalid', `${file} is empty`, { file })
     return line
   } finally {

@@ -20,7 +20,9 @@ export async function readSettingsFile(file: string): Promise<FileResult> {
   })
   let text: string
   try {
-    if (statSync(file).size > limits.settingsBytesMax.value) {
+    const facts = statSync(file)
+    if (facts.isDirectory()) return refuse('a file, not a folder')
+    if (facts.size > limits.settingsBytesMax.value) {
       return refuse(`a file of at most ${limits.settingsBytesMax.value} bytes`)
     }
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
@@ -28,6 +30,7 @@ export async function readSettingsFile(file: string): Promise<FileResult> {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return refuse('a settings file that exists')
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return refuse('text in UTF-8')
+    if (code === 'EACCES') return refuse('a file that this user may read (permission denied)')
     return refuse(`a readable file (${code ?? String(error)})`)
   }
   return file.endsWith('.json') ? readJson(text, refuse) : readYaml(text, file)

@@ -5,13 +5,13 @@
  * good one in force.
  */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import { refuseOpenMode } from '#config/access.ts'
+import { decodeText, isThere, refuseOpenMode } from '#config/access.ts'
 import { replaceSecret } from '#store/durable-files.ts'
 
 /** Cost of a new hash: 16 MB and some 50 ms on a board (RFC 7914). */
@@ -125,7 +125,7 @@ export async function addUser(file: string, user: string, password: string): Pro
   const hash = await derive(Buffer.from(password), salt, cost)
   const { N, r, p } = cost
   const line = `scrypt$${N}$${r}$${p}$${salt.toString('base64')}$${hash.toString('base64')}`
-  const entries = existsSync(file) ? read(file).entries : new Map<string, Pick<Entry, 'text'>>()
+  const entries = isThere(file) ? read(file).entries : new Map<string, Pick<Entry, 'text'>>()
   const before = entries.has(user)
   write(file, new Map<string, Pick<Entry, 'text'>>(entries).set(user, { text: line }))
   return before ? 'changed' : 'added'
@@ -146,7 +146,7 @@ export const listUsers = (file: string): string[] => [...read(file).entries.keys
 export async function ensurePasswordFile(
   file: string,
 ): Promise<{ user: string; password: string } | undefined> {
-  if (existsSync(file)) return undefined
+  if (isThere(file)) return undefined
   const password = randomBytes(18).toString('base64url')
   await addUser(file, 'selvedge', password)
   return { user: 'selvedge', password }
@@ -162,9 +162,11 @@ function read(file: string): { entries: Map<string, Entry>; stamp: string } {
     throw invalid(`cannot be read: ${(error as Error).message}`, error)
   }
   try {
-    refuseOpenMode(file, fstatSync(descriptor).mode)
+    const facts = fstatSync(descriptor)
+    if (!facts.isFile()) throw invalid('must be a file')
+    refuseOpenMode(file, facts.mode)
     const entries = new Map<string, Entry>()
-    for (const [index, line] of readFileSync(descriptor, 'utf8').split(/\r?\n/).entries()) {
+    for (const [index, line] of decodeText(file, readFileSync(descriptor)).split(/\r?\n/).entries()) {
       if (line.trim() === '' || line.startsWith('#')) continue
       const colon = line.indexOf(':')
       const entry = colon < 1 ? undefined : parseEntry(line.slice(colon + 1))
