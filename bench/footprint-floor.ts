@@ -1,6 +1,6 @@
 /**
  * The floor of memory and start: the libraries of the gateway in a process that does nothing with them. Hono answers
- * one route, aedes listens, a worker thread holds a database. Bundled before it runs, as the gateway is. Prints its
+ * one route, mqtt-packet reads what comes to a port, a worker thread holds a database. Bundled before it runs, as the gateway is. Prints its
  * HTTP port.
  */
 import { mkdtempSync } from 'node:fs'
@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 import { serve } from '@hono/node-server'
-import { Aedes } from 'aedes'
 import BetterSqlite3 from 'better-sqlite3'
 import { Hono } from 'hono'
+import { parser } from 'mqtt-packet'
 
 if (isMainThread) {
   const file = join(
@@ -22,8 +22,10 @@ if (isMainThread) {
   await new Promise((resolve) => worker.once('message', resolve))
   const database = new BetterSqlite3(file, { readonly: true })
   const read = database.prepare('SELECT v FROM t WHERE k = ?').pluck()
-  const broker = await Aedes.createBroker()
-  const mqtt = createServer(broker.handle)
+  const mqtt = createServer((socket) => {
+    const reader = parser()
+    socket.on('data', (bytes) => reader.parse(bytes))
+  })
   await new Promise<void>((resolve) => mqtt.listen(0, '127.0.0.1', resolve))
   const app = new Hono()
   app.get('/', (c) => c.body(read.get(1) as string))

@@ -135,9 +135,6 @@ export const errorRegister = {
   'cli.child': entry('resource', 'later', 500, 'Its last lines say why.'),
   'cli.usage': entry('caller', 'never', 400, 'See `selvedge --help`.'),
   // MQTT
-  'mqtt.refused': entry('caller', 'never', 401, 'Check user name, password and topic.'),
-  'mqtt.topic': entry('caller', 'never', 400, 'Use fewer topic levels, valid UTF-8 and no wildcards.'),
-  'mqtt.protocol': entry('caller', 'never', 400, 'The client breaks MQTT 3.1.1; the message says where.'),
   'mqtt.ceiling': entry('caller', 'later', 503, 'A ceiling of docs/reference/limits is reached.'),
   // Delivery
   'peer.unavailable': entry('peer', 'later', 502, 'Check the address and the network.'),

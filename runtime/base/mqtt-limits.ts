@@ -40,6 +40,20 @@ export const mqttLimits = {
     'Packets of all clients that have not wholly come',
     'connection closed',
   ),
+  mqttReceiveMax: limit(
+    512,
+    'messages',
+    'QoS 1 and 2 messages of an MQTT 5 client that await an answer (Receive Maximum)',
+    'connection closed',
+  ),
+  messagePropertiesBytesMax: limit(
+    16 * 1024,
+    'bytes',
+    'Properties that an MQTT 5 message hands on to subscribers',
+    'connection closed',
+  ),
+  userPropertiesMax: limit(128, 'pairs', 'User properties of one MQTT 5 message', 'connection closed'),
+  topicAliasesMax: limit(16, 'topics', 'Remembered for one MQTT 5 connection', 'connection closed'),
   mqttClientIdBytesMax: limit(256, 'bytes', 'Key of the session', 'CONNECT refused'),
   mqttHoldMs: limit(
     5000,
@@ -64,10 +78,15 @@ export const mqttLimits = {
   subscriberBacklogBytesMax: limit(
     512 * 1024,
     'bytes',
-    'Unsent to one client',
+    'Unsent to one client, or awaiting its Receive Maximum',
     'QoS 0 dropped, else connection closed',
   ),
-  subscriberUnackedMax: limit(8192, 'messages', 'Message ids without a session', 'connection closed'),
+  subscriberUnackedMax: limit(
+    8192,
+    'messages',
+    'Message ids without a session',
+    'waits, up to the ceiling of unsent bytes',
+  ),
   subscriberStallMs: limit(60_000, 'ms', 'A client that takes nothing', 'connection closed'),
   willGraceMs: limit(
     60_000,

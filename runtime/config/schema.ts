@@ -67,7 +67,7 @@ const http = section('HTTP', {
 const mqtt = section('MQTT', {
   port: setting(kind.listenPort(), 1883, {
     title: 'MQTT port',
-    description: 'The embedded broker, MQTT 3.1 and 3.1.1.',
+    description: 'The embedded broker, MQTT 3.1, 3.1.1 and 5.',
   }),
   passwordFile: setting(kind.fileName(), 'mqtt-passwords', {
     title: 'File of MQTT user names and passwords',

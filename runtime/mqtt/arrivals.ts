@@ -8,7 +8,8 @@
  * acknowledged, counted and logged, because the client would send it forever.
  */
 import type { Clock } from '#base/clock.ts'
-import { GatewayError, toGatewayError } from '#base/errors.ts'
+import { type GatewayError, toGatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Stage } from '#broker/stage.ts'
@@ -18,12 +19,13 @@ import type { Flow } from './flow.ts'
 import type { Incoming } from './incoming.ts'
 import type { Link } from './link.ts'
 import type { Taken } from './order.ts'
+import { type Fault, fault, reasons } from './reasons.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
-import type { Route, Routes } from './routes.ts'
+import { type Departure, deliveryTo, type Route, type Routes } from './routes.ts'
 import type { SessionQueues } from './session-queue.ts'
 import type { Will, Wills } from './wills.ts'
-import { asQos, type Message } from './wire.ts'
+import type { Message } from './wire.ts'
 
 /** What a frame means, decoded: part of a commit. */
 export interface Intent {
@@ -57,23 +59,16 @@ export interface ArrivalsPorts {
   readonly metrics: Metrics
 }
 
-/** A message that the broker library hands over: QoS 2, or a will. */
-export interface Handed {
-  readonly client: string
-  readonly message: Message & { readonly retain: boolean }
+/** A message on its way to disk. */
+interface Arrival extends Offered, Taken, Departure {
+  /** The connection it came by; a will has none. */
+  readonly link: Link | undefined
+  readonly route: Route
+  readonly id: number
   readonly receipt: Receipt | undefined
   readonly will: Will | undefined
-  done(error?: GatewayError): void
-}
-
-/** A message on its way to disk. */
-interface Arrival extends Offered, Taken {
-  readonly link: Link | undefined
-  readonly handed: Handed | undefined
-  readonly route: Route
-  readonly message: Message
-  readonly retain: boolean
-  readonly id: number
+  /** Nobody subscribes to it and no bridge reads it, which MQTT 5 lets the publisher know. */
+  readonly isUnheard: boolean
   intent: Intent | undefined
   /** The message with a payload of its own, made when something keeps it. */
   kept: Message | undefined
@@ -92,15 +87,21 @@ export function createArrivals(ports: ArrivalsPorts) {
   const refused = ports.metrics.counter('selvedge_mqtt_refused_total')
   let isHolding = false
 
-  function accept(topic: string, payload: Uint8Array, source: string, isResent = false): Intent | undefined {
+  function accept(
+    { topic, payload, qos }: Message,
+    source: string,
+    { dup, contentType }: Pick<Incoming, 'dup' | 'contentType'>,
+  ): Intent | undefined {
     published.value++
     try {
       return intake.accept({
         topic,
         payload,
+        contentType,
         receivedAt: clock.now(),
         retained: false,
-        isResent,
+        // A QoS 2 message is taken once, so what comes here has not been taken before.
+        isResent: dup && qos < 2,
         transport: 'mqtt',
         source,
       })
@@ -123,20 +124,29 @@ export function createArrivals(ports: ArrivalsPorts) {
     admission.assertTurn()
     this.intent?.decide(stage)
     if (isKept(this.route, this.message, this.retain)) keep(stage, this)
-    const { receipt, will } = this.handed ?? {}
-    if (receipt !== undefined) receipts.decide(stage, receipt)
-    if (will !== undefined) wills.decide(stage, will)
+    if (this.receipt !== undefined) receipts.decide(stage, this.receipt)
+    if (this.will !== undefined) wills.decide(stage, this.will)
   }
 
   function keep(stage: Stage, arrival: Arrival): void {
-    const { topic, payload, qos } = arrival.message
-    // Rows travel to another thread with the whole buffer they are a view of.
-    const kept = arrival.kept ?? { topic, payload: new Uint8Array(payload), qos }
+    const { topic, payload, qos, properties, expiresAt } = arrival.message
+    // Rows travel to another thread with the whole buffer they are a view of. A lifetime by a clock that is not set
+    // yet would end at any moment: what is stored then does not lapse.
+    const lasting = clock.trust?.stretch() === undefined ? expiresAt : undefined
+    const kept = arrival.kept ?? {
+      topic,
+      payload: new Uint8Array(payload),
+      qos,
+      properties,
+      expiresAt: lasting,
+    }
     arrival.kept = kept
     if (arrival.retain) retained.decide(stage, kept)
     if (qos === 0) return
-    for (const [session, granted] of routes.sessionsOf(arrival.route)) {
-      if (granted > 0) queues.enqueue(stage, session, { ...kept, qos: asQos(Math.min(qos, granted)) })
+    for (const [session, grant] of routes.sessionsOf(arrival.route)) {
+      const delivery = deliveryTo(session.client, grant, arrival)
+      if (delivery !== undefined && delivery.qos > 0)
+        queues.enqueue(stage, session, { message: kept, delivery })
     }
   }
 
@@ -184,39 +194,44 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   function settle(arrival: Arrival, state: 'stored' | 'refused'): void {
     arrival.state = state
-    if (arrival.link !== undefined) arrival.link.advance()
-    else {
-      flow.remove(arrival.bytes)
-      const isStored = state === 'stored'
-      conclude(
-        arrival.handed!,
-        isStored ? undefined : new GatewayError('store.failed', 'a message could not be stored'),
-      )
+    const { link, will, receipt } = arrival
+    if (receipt !== undefined && state === 'refused') receipts.refuse(receipt)
+    if (link !== undefined) {
+      link.advance()
+      return
     }
-  }
-
-  function conclude({ receipt, done }: Handed, error: GatewayError | undefined): void {
-    if (receipt !== undefined) receipts.settle(receipt, error)
-    done(error)
+    flow.remove(arrival.bytes)
+    if (state === 'stored') arrival.finish()
+    else wills.postpone(will!)
   }
 
   function finish(this: Arrival): void {
-    if (!this.isDropped) routes.fanOut(this.route, this.message)
-    if (this.message.qos === 1) this.link!.acknowledge(this.id)
+    if (!this.isDropped) routes.fanOut(this.route, this)
+    if (this.message.qos === 0 || this.link === undefined) return
+    const code = this.isUnheard ? reasons.noMatchingSubscribers : reasons.success
+    if (this.receipt !== undefined) receipts.settle(this.receipt)
+    this.link.acknowledge({ type: this.receipt === undefined ? 'puback' : 'pubrec', id: this.id, code })
   }
 
-  function createArrival(
-    parts: Pick<Arrival, 'link' | 'handed' | 'route' | 'message' | 'retain' | 'id' | 'intent'>,
-  ): Arrival {
-    const { payload, qos } = parts.message
+  type Parts = Pick<
+    Arrival,
+    'link' | 'route' | 'message' | 'retain' | 'source' | 'id' | 'intent' | 'receipt' | 'will' | 'isUnheard'
+  >
+
+  function createArrival(parts: Parts): Arrival {
+    const { payload, qos, properties } = parts.message
     const copies = routes.owedTo(parts.route, qos)
+    const size = payload.length + (properties?.length ?? 0)
     return {
       link: parts.link,
-      handed: parts.handed,
       route: parts.route,
       message: parts.message,
       retain: parts.retain,
+      source: parts.source,
       id: parts.id,
+      receipt: parts.receipt,
+      will: parts.will,
+      isUnheard: parts.isUnheard,
       intent: parts.intent,
       kept: undefined,
       heldAt: 0,
@@ -224,50 +239,76 @@ export function createArrivals(ports: ArrivalsPorts) {
       isDropped: false,
       state: 'waiting',
       urgent: false,
-      bytes:
-        overheadBytes + payload.length + (parts.intent?.bytes ?? 0) + copies * (copyBytes + payload.length),
+      bytes: overheadBytes + size + (parts.intent?.bytes ?? 0) + copies * (copyBytes + size),
       decide,
       answer,
       finish,
     }
   }
 
+  /** Answers a QoS 2 message that was sent again ([MQTT-4.3.3-2]); false when it is new. */
+  function isKnown(link: Link, id: number): boolean {
+    const found = receipts.find(link.id(), id)
+    if (found === undefined) return false
+    const acknowledge = (): void => link.acknowledge({ type: 'pubrec', id, code: reasons.success })
+    if (found.state === 'stored') acknowledge()
+    else {
+      found.waiting.push((isStored) => {
+        if (isStored) acknowledge()
+        else link.fail('a message could not be stored', reasons.quotaExceeded)
+      })
+    }
+    return true
+  }
+
+  /** Takes a message whose topic is well formed. */
+  function take(link: Link, route: Route, incoming: Incoming): void {
+    const { payload, qos, retain, id, properties, expirySeconds } = incoming
+    const source = link.id()
+    const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
+    const message: Message = { topic: route.topic, payload, qos, properties, expiresAt }
+    const intent = accept(message, source, incoming)
+    const receipt = qos === 2 ? receipts.begin(source, id) : undefined
+    const isNothing = intent === undefined && !isKept(route, message, retain)
+    const isUnheard = isNothing && qos > 0 && link.isFive() && routes.isUnheard(route)
+    if (isNothing && receipt === undefined && !link.hasTaken()) {
+      routes.fanOut(route, { message, retain, source })
+      const code = isUnheard ? reasons.noMatchingSubscribers : reasons.success
+      if (qos === 1) link.acknowledge({ type: 'puback', id, code })
+      return
+    }
+    const parts = { link, route, message, retain, source, id, intent, receipt, will: undefined, isUnheard }
+    const arrival = createArrival(parts)
+    link.take(arrival)
+    if (isNothing) settle(arrival, 'stored')
+    else if (!admission.offer(arrival, qos > 0)) giveUp(arrival)
+  }
+
   return Object.freeze({
-    /** Takes a PUBLISH of QoS 0 or 1 from a connection; returns what is wrong with it, if anything is. */
-    receive(link: Link, incoming: Incoming): string | undefined {
+    /** Takes a PUBLISH from a connection; returns what is wrong with it, if anything is. */
+    receive(link: Link, incoming: Incoming): Fault | undefined {
       const route = routes.find(incoming.topic)
       if (route.problem !== undefined) return route.problem
-      const { topic } = route
-      const { payload, qos, retain, dup, id } = incoming
-      const intent = accept(topic, payload, link.id(), dup)
-      const message: Message = { topic, payload, qos }
-      const isNothing = intent === undefined && !isKept(route, message, retain)
-      if (isNothing && !link.hasTaken()) {
-        routes.fanOut(route, message)
-        if (qos === 1) link.acknowledge(id)
-        return undefined
+      if (incoming.qos === 2) {
+        if (isKnown(link, incoming.id)) return undefined
+        if (receipts.count(link.id()) >= limits.qos2InFlightMax.value) {
+          return fault(reasons.quotaExceeded, 'too many QoS 2 messages await PUBREL')
+        }
       }
-      const arrival = createArrival({ link, handed: undefined, route, message, retain, id, intent })
-      link.take(arrival)
-      if (isNothing) arrival.state = 'stored'
-      else if (!admission.offer(arrival, qos > 0)) giveUp(arrival)
+      take(link, route, incoming)
       return undefined
     },
-    /** Takes a message from the broker library, which sends it on and acknowledges it when `done` is called. */
-    receiveHanded(handed: Handed): void {
-      const { message } = handed
+    /** Publishes the will of a client that went without saying so. */
+    receiveWill(will: Will): void {
+      const { client: source, retain, expirySeconds } = will
+      const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
+      const message: Message = { ...will.message, expiresAt }
       const route = routes.ofTopic(message.topic)
-      if (route.problem !== undefined) {
-        conclude(handed, new GatewayError('mqtt.topic', route.problem))
-        return
-      }
-      const { retain } = message
-      const intent = accept(message.topic, message.payload, handed.client)
-      const arrival = createArrival({ link: undefined, handed, route, message, retain, id: 0, intent })
+      const intent = accept(message, source, { dup: false, contentType: undefined })
+      const parts = { link: undefined, route, message, retain, source, id: 0, intent, will }
+      const arrival = createArrival({ ...parts, receipt: undefined, isUnheard: false })
       flow.add(arrival.bytes)
-      const isNothing = intent === undefined && handed.will === undefined && !isKept(route, message, retain)
-      if (isNothing) settle(arrival, 'stored')
-      else if (!admission.offer(arrival, true)) giveUp(arrival)
+      if (!admission.offer(arrival, true)) giveUp(arrival)
     },
   })
 }

@@ -2,7 +2,7 @@
  * Who may connect: whoever names a user must have that user's password; whoever names none may come in only where
  * anonymous clients are allowed, which is on listeners of this machine itself. Identity and policies come later.
  */
-import type { Credentials } from './hooks.ts'
+import type { Credentials } from './connections.ts'
 import type { Passwords } from './password-file.ts'
 
 /** `passwords` is left out where there is no file; a name then counts for nothing. */

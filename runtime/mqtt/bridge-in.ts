@@ -16,7 +16,7 @@ import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
 import { createAdmission } from './admission.ts'
 import type { IntakePort } from './arrivals.ts'
-import { createFilterTree } from './filter-tree.ts'
+import { createFilterTree, plainGrant } from './filter-tree.ts'
 import { pubackBytes } from './wire.ts'
 
 export interface BridgeInPorts {
@@ -82,7 +82,8 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   let takeNext: (() => void) | undefined
 
   const filters = createFilterTree<true>()
-  for (const topic of settings.topics) filters.add(topic.replace(/^\$share\/[^/]+\//, ''), true, 1)
+  for (const topic of settings.topics)
+    filters.add(topic.replace(/^\$share\/[^/]+\//, ''), true, plainGrant(1))
 
   const client = connect(clientOptions(settings, leastMs))
   client.handleMessage = handleMessage

@@ -1,19 +1,40 @@
 /**
- * Who subscribed to what: topic filters as a tree of levels, each with its holders and their QoS. Matching costs
- * what the tree holds along a topic, not what it holds in all. Filters are well formed before they come here.
+ * Who subscribed to what: topic filters as a tree of levels, each with its holders and what they were granted. Matching
+ * costs what the tree holds along a topic, not what it holds in all. Filters are well formed before they come here.
  */
+import { asQos, type Qos } from './wire.ts'
+
+/** What one subscription, or several of one holder that match the same topic, entitle to. */
+export interface Grant {
+  readonly qos: Qos
+  /** The same for messages that the holder published itself; undefined when it gets none of those (No Local). */
+  readonly ownQos: Qos | undefined
+  /** RETAIN is forwarded as the publisher set it (Retain As Published). */
+  readonly keepsRetain: boolean
+  /** Subscription identifiers of MQTT 5. */
+  readonly subscriptions: readonly number[]
+}
+
+/** A subscription without the options of MQTT 5. */
+export const plainGrant = (qos: Qos): Grant => plainGrants[qos]
+
+const plain = (qos: Qos): Grant => Object.freeze({ qos, ownQos: qos, keepsRetain: false, subscriptions: [] })
+const plainGrants = [plain(0), plain(1), plain(2)] as const
 
 interface Node<Holder> {
   readonly children: Map<string, Node<Holder>>
-  readonly holders: Map<Holder, number>
+  readonly holders: Map<Holder, Grant>
 }
 
 export interface FilterTree<Holder> {
-  /** Adds a filter of a holder, or changes its QoS. */
-  add(filter: string, holder: Holder, qos: number): void
+  /** Adds a filter of a holder, or changes its grant. */
+  add(filter: string, holder: Holder, grant: Grant): void
   remove(filter: string, holder: Holder): void
-  /** Holders whose filters match a topic name, with the highest QoS of those filters ([MQTT-3.3.5-1]). */
-  match(topic: string): Map<Holder, number>
+  /**
+   * Holders whose filters match a topic name, each with one grant: the highest QoS of those filters ([MQTT-3.3.5-1])
+   * and all their subscription identifiers ([MQTT-3.3.4-4]).
+   */
+  match(topic: string): Map<Holder, Grant>
   /** Changes whenever a match may have changed. */
   generation(): number
 }
@@ -35,7 +56,7 @@ export function createFilterTree<Holder>(): FilterTree<Holder> {
   }
 
   return Object.freeze({
-    add(filter, holder, qos) {
+    add(filter, holder, grant) {
       generation++
       let node = root
       for (const level of filter.split('/')) {
@@ -46,14 +67,14 @@ export function createFilterTree<Holder>(): FilterTree<Holder> {
         }
         node = child
       }
-      node.holders.set(holder, qos)
+      node.holders.set(holder, grant)
     },
     remove(filter, holder) {
       generation++
       remove(root, filter.split('/'), 0, holder)
     },
     match(topic) {
-      const found = new Map<Holder, number>()
+      const found = new Map<Holder, Grant>()
       walk(root, topic.split('/'), 0, found)
       return found
     },
@@ -67,7 +88,7 @@ function walk<Holder>(
   node: Node<Holder>,
   levels: readonly string[],
   depth: number,
-  found: Map<Holder, number>,
+  found: Map<Holder, Grant>,
 ): void {
   const level = levels[depth]
   // A wildcard at the first level matches no topic that begins with $ ([MQTT-4.7.2-1]).
@@ -83,9 +104,22 @@ function walk<Holder>(
   if (exact !== undefined) walk(exact, levels, depth + 1, found)
 }
 
-function collect<Holder>(node: Node<Holder> | undefined, found: Map<Holder, number>): void {
+function collect<Holder>(node: Node<Holder> | undefined, found: Map<Holder, Grant>): void {
   if (node === undefined) return
-  for (const [holder, qos] of node.holders) {
-    if (qos > (found.get(holder) ?? -1)) found.set(holder, qos)
+  for (const [holder, grant] of node.holders) {
+    const other = found.get(holder)
+    found.set(holder, other === undefined ? grant : united(other, grant))
   }
 }
+
+function united(a: Grant, b: Grant): Grant {
+  return {
+    qos: highest(a.qos, b.qos),
+    ownQos:
+      a.ownQos === undefined || b.ownQos === undefined ? (a.ownQos ?? b.ownQos) : highest(a.ownQos, b.ownQos),
+    keepsRetain: a.keepsRetain || b.keepsRetain,
+    subscriptions: [...new Set([...a.subscriptions, ...b.subscriptions])],
+  }
+}
+
+const highest = (a: Qos, b: Qos): Qos => asQos(Math.max(a, b))

@@ -1,43 +1,53 @@
 /**
- * One client connection. PUBLISH with QoS 0 and 1 is read here, straight from the bytes of the socket, and answered
- * in the order of arrival; everything else goes through `relay`, a stream that the broker library takes for the
- * socket. What is written leaves once per turn of the event loop, whoever wrote it.
+ * One client connection. PUBLISH, its acknowledgements and DISCONNECT are read here, straight from the bytes of the
+ * socket; the rare packets (CONNECT, SUBSCRIBE, UNSUBSCRIBE) go to `control`, and nothing is read until they are
+ * answered. What is written leaves once per turn of the event loop, whoever wrote it.
  *
  * Nobody can make us hold more than a ceiling: who has too much on the way to disk, or does not read what is sent,
  * is not read, nor is anybody once reading took its part of a turn. A client that does not take a byte for a minute, or
- * breaks its keep-alive, is closed.
+ * breaks its keep-alive, is closed. A client of MQTT 5 is sent the reason first.
  */
 import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Flow, ReadingTurn } from './flow.ts'
-import { createFreeIds, type FreeIds } from './free-ids.ts'
-import { type Incoming, isPlainPublish, readPublish } from './incoming.ts'
+import {
+  type Answer,
+  type Incoming,
+  type Leaving,
+  type Place,
+  readAnswer,
+  readLeaving,
+  readPublish,
+} from './incoming.ts'
 import { createOrder, type Order } from './order.ts'
 import { createOutlet, type Outlet } from './outlet.ts'
 import { createPacketReader } from './packet-reader.ts'
+import { type Fault, malformed, protocolError, reasons } from './reasons.ts'
+import { createTraffic, type Terms, type Traffic } from './traffic.ts'
+import { disconnectBytes, pingrespBytes } from './wire.ts'
 
 export interface Link
-  extends Pick<Outlet, 'write' | 'acknowledge' | 'isBacklogged' | 'whenDrained'>,
+  extends Pick<Outlet, 'write' | 'isBacklogged' | 'whenDrained'>,
     Pick<Order, 'take' | 'hasTaken' | 'advance'>,
-    FreeIds {
+    Traffic {
   /** Client identifier; empty until the client is connected. */
   id(): string
-  readonly relay: Duplex
   readonly remoteAddress: string
-  /** CONNECT has come; its keep-alive in seconds, 0 for none. */
-  greet(keepaliveSeconds: number): void
-  /** CONNACK is sent: what the client sends from now on is read. */
+  /** CONNECT has come. */
+  greet(terms: Terms): void
+  /** CONNACK is written: the connection is open. */
   open(id: string): void
   isOpen(): boolean
+  isClosed(): boolean
   /** Looks at keep-alive and stalls; called about once a second. */
   inspect(): void
   /** Reads no more packets and takes no more messages to send; those taken are still acknowledged. */
   hush(): void
   /** Closes for a fault of the client. */
-  fail(reason: string): void
-  close(): void
+  fail(reason: string, code?: number): void
+  /** Closes; a client of MQTT 5 is sent the reason. */
+  close(code?: number): void
 }
 
 export interface LinkPorts {
@@ -50,70 +60,112 @@ export interface LinkPorts {
   /** How long a client may take nothing of what is sent to it. */
   readonly stallMs: number
   /** Takes a message; returns what is wrong with it, if anything is. */
-  readonly receive: (link: Link, incoming: Incoming) => string | undefined
+  readonly receive: (link: Link, incoming: Incoming) => Fault | undefined
+  readonly answered: (link: Link, answer: Answer) => void
+  /** Takes CONNECT, SUBSCRIBE or UNSUBSCRIBE; nothing is read until it is done. */
+  readonly control: (link: Link, type: ControlType, bytes: Buffer) => Promise<void>
   readonly failed: (link: Link, reason: string) => void
-  /** The client says that it leaves. */
-  readonly left: (link: Link) => void
+  /** The client says that it leaves; returns what is wrong with that, if anything is. */
+  readonly left: (link: Link, leaving: Leaving) => Fault | undefined
   readonly closed: (link: Link) => void
 }
 
-const connectType = 1
-const disconnectType = 14
+export type ControlType = 'connect' | 'subscribe' | 'unsubscribe'
+
+const types = { connect: 1, publish: 3, puback: 4, pubcomp: 7, pingreq: 12, disconnect: 14 } as const
+const controlTypes: Readonly<Record<number, ControlType>> = {
+  1: 'connect',
+  8: 'subscribe',
+  10: 'unsubscribe',
+}
 
 export function createLink(socket: Socket, ports: LinkPorts): Link {
   const { clock, flow, partials, turn } = ports
   let stage: 'new' | 'greeting' | 'open' | 'closed' = 'new'
+  /** A packet is being answered that nothing may pass. */
+  let isBusy = false
   /** After DISCONNECT or a fault nothing more is read. */
   let deaf = false
   let id = ''
-  let keepaliveMs = 0
   let heardAt = clock.monotonic()
   /** True while the socket is not read. */
   let halted = false
-  let relayFull = false
 
   const outlet = createOutlet(socket, ports.atTurnEnd)
+  const traffic = createTraffic(outlet, clock)
+  const { isFive } = traffic
   const order = createOrder(flow, (isRefused) => {
-    if (isRefused) fail('a message could not be stored')
+    if (isRefused) fail('a message could not be stored', reasons.quotaExceeded)
     resume()
   })
-  const relay = createRelay({ wanted: relayWanted, write: outlet.write, destroyed: shut })
-  const ceiling = (): number =>
-    stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
-  const isDeaf = (): boolean => deaf
-  const reader = createPacketReader({ partials, ceiling, mayRead, isDeaf, packet, fail })
+  const reader = createPacketReader({ partials, ceiling, mayRead, isDeaf: () => deaf, packet, fail })
 
-  function relayWanted(): void {
-    if (!relayFull) return
-    relayFull = false
-    resume()
+  function ceiling(): number {
+    return stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
   }
 
   function mayRead(): boolean {
     if (order.isFull() || flow.isFull()) return false
     if (stage === 'closed') return true
-    return stage !== 'greeting' && !relayFull && !outlet.isBacklogged() && !turn.isSpent()
+    return !isBusy && !outlet.isBacklogged() && !turn.isSpent()
   }
 
-  /** Takes one whole packet: ours, or the broker library's. */
+  /** Takes one whole packet. */
   function packet(bytes: Buffer, at: number, head: number, end: number): void {
-    const first = bytes[at]!
-    if (stage === 'new') {
-      if (first >> 4 === connectType) stage = 'greeting'
-      else fail('the first packet is CONNECT [MQTT-3.1.0-1]')
-    } else if (isPlainPublish(first)) {
-      const incoming = readPublish(bytes, at + head, end, first)
-      const problem = typeof incoming === 'string' ? incoming : ports.receive(link, incoming)
-      if (problem !== undefined) fail(problem)
-      return
-    } else if (first >> 4 === disconnectType) {
-      deaf = true
-      ports.left(link)
+    const place = { bytes, from: at + head, end, first: bytes[at]! }
+    const problem = read(place, bytes.subarray(at, end))
+    if (problem !== undefined) fail(problem.reason, problem.code)
+  }
+
+  function read(place: Place, whole: Buffer): Fault | undefined {
+    const type = place.first >> 4
+    if ((stage === 'new') !== (type === types.connect)) {
+      return protocolError('CONNECT is the first packet, and comes once [MQTT-3.1.0-1] [MQTT-3.1.0-2]')
     }
-    if (!relay.destroyed && !relay.push(bytes.subarray(at, end))) relayFull = true
+    if (type === types.publish) {
+      const incoming = traffic.check(readPublish(place, isFive()))
+      return 'reason' in incoming ? incoming : ports.receive(link, incoming)
+    }
+    if (type >= types.puback && type <= types.pubcomp) {
+      const answer = readAnswer(place, isFive())
+      if ('reason' in answer) return answer
+      ports.answered(link, answer)
+      return undefined
+    }
+    if (type === types.pingreq) {
+      if (place.first !== 0xc0 || place.from !== place.end) return malformed('PINGREQ is two bytes')
+      outlet.write(pingrespBytes)
+      return undefined
+    }
+    if (type === types.disconnect) {
+      const leaving = readLeaving(place, isFive())
+      const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
+      if (problem === undefined) {
+        deaf = true
+        shut()
+      }
+      return problem
+    }
+    const control = controlTypes[type]
+    if (control === undefined) return protocolError(`a packet of type ${type}`)
+    answer(control, whole)
+    return undefined
+  }
+
+  function answer(type: ControlType, bytes: Buffer): void {
+    isBusy = true
+    if (stage === 'new') stage = 'greeting'
+    ports.control(link, type, bytes).then(
+      () => {
+        isBusy = false
+        resume()
+      },
+      (error: Error) => fail(error.message, reasons.quotaExceeded),
+    )
   }
 
   function onData(chunk: Buffer): void {
+    if (stage === 'closed') return
     heardAt = clock.monotonic()
     if (!reader.read(chunk)) halt()
   }
@@ -146,78 +198,67 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function inspect(): void {
     const now = clock.monotonic()
-    if (outlet.stalledMs(now) > ports.stallMs) fail('takes nothing of what is sent to it')
+    if (outlet.stalledMs(now) > ports.stallMs)
+      fail('takes nothing of what is sent to it', reasons.quotaExceeded)
     const silence = now - heardAt
-    if (keepaliveMs > 0 && !halted && silence > keepaliveMs * 1.5) fail('keep-alive [MQTT-3.1.2-24]')
+    const { keepaliveSeconds } = traffic.terms()
+    if (keepaliveSeconds > 0 && !halted && silence > keepaliveSeconds * 1500) {
+      fail('keep-alive [MQTT-3.1.2-24]', reasons.keepAliveTimeout)
+    }
     if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT came')
   }
 
-  function fail(reason: string): void {
+  function fail(reason: string, code: number = reasons.protocolError): void {
     if (stage === 'closed') return
     deaf = true
     ports.failed(link, reason)
-    relay.destroy()
+    farewell(code)
+    shut()
+  }
+
+  function farewell(code: number): void {
+    if (isFive() && stage === 'open') outlet.write(disconnectBytes(code))
   }
 
   function shut(): void {
     if (stage === 'closed') return
-    outlet.close()
+    outlet.close({ isAwaited: isFive() })
     stage = 'closed'
+    traffic.window.close()
     reader.end()
     ports.closed(link)
     resume()
   }
 
+  function open(clientId: string): void {
+    if (stage !== 'greeting') return
+    id = clientId
+    stage = 'open'
+  }
+
   const link: Link = Object.freeze({
     id: () => id,
-    relay,
     remoteAddress: socket.remoteAddress ?? '',
-    greet(keepaliveSeconds) {
-      keepaliveMs = keepaliveSeconds * 1000
-    },
-    open(clientId) {
-      if (stage !== 'greeting') return
-      id = clientId
-      stage = 'open'
-      resume()
-    },
+    open,
+    ...outlet,
+    ...traffic,
     ...order,
-    ...createFreeIds(),
-    acknowledge: outlet.acknowledge,
-    write: outlet.write,
-    isBacklogged: outlet.isBacklogged,
-    whenDrained: outlet.whenDrained,
     isOpen: () => stage === 'open' && !deaf,
+    isClosed: () => stage === 'closed',
     inspect,
     hush() {
       deaf = true
     },
     fail,
-    close: () => void relay.destroy(),
+    close(code) {
+      if (code !== undefined) farewell(code)
+      shut()
+    },
   } satisfies Link)
 
   socket.on('data', onData)
-  socket.on('end', () => void relay.push(null))
+  socket.on('end', shut)
   socket.on('error', () => undefined)
-  socket.on('close', () => relay.destroy())
+  socket.on('close', shut)
   return link
-}
-
-/** The stream that the broker library takes for the socket. */
-function createRelay(ports: {
-  readonly wanted: () => void
-  readonly write: (bytes: Uint8Array) => void
-  readonly destroyed: () => void
-}): Duplex {
-  return new Duplex({
-    read: ports.wanted,
-    write(bytes: Uint8Array, _encoding, done) {
-      ports.write(bytes)
-      done()
-    },
-    destroy(_error, done) {
-      ports.destroyed()
-      done(null)
-    },
-  })
 }

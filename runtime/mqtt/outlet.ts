@@ -5,12 +5,12 @@
 import type { Socket } from 'node:net'
 import { failpoint } from '#base/failpoints.ts'
 import { limits } from '#base/limits.ts'
-import { pubackBytes } from './wire.ts'
+import { type Acknowledgement, ackBytes } from './wire.ts'
 
 export interface Outlet {
   write(bytes: Uint8Array): void
-  /** Sends PUBACK for a packet identifier. */
-  acknowledge(id: number): void
+  /** Sends an acknowledgement; those of one turn leave in one piece, in order. */
+  acknowledge(acknowledgement: Acknowledgement): void
   /** Sends what was written so far. */
   flush(): void
   /** True when the client does not keep up with what is sent to it. */
@@ -19,15 +19,18 @@ export interface Outlet {
   whenDrained(action: () => void): void
   /** How long the client has taken nothing although something is there for it, in ms. */
   stalledMs(now: number): number
-  /** Sends the rest, if the client takes it soon, and closes the socket. */
-  close(): void
+  /**
+   * Sends the rest, if the client takes it soon, and closes the socket. `isAwaited`: what the client still sends is
+   * read and dropped meanwhile, because a reset would keep the last words from it.
+   */
+  close(options?: { readonly isAwaited: boolean }): void
 }
 
 /** How long a closed connection may take to send what was written to it. */
 const lastWordsMs = 2000
 
 export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => void): Outlet {
-  let acknowledged: number[] = []
+  let acknowledged: Acknowledgement[] = []
   let isCorked = false
   let isClosed = false
   let waiting = new Set<() => void>()
@@ -45,13 +48,13 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
   function flush(): void {
     if (!isCorked) return
     isCorked = false
-    const ids = acknowledged
-    if (ids.length > 0) {
+    const due = acknowledged
+    if (due.length > 0) {
       acknowledged = []
-      socket.write(pubackBytes(ids))
+      socket.write(ackBytes(due))
     }
     socket.uncork()
-    if (ids.length > 0) failpoint('mqtt:after-puback')
+    if (due.length > 0) failpoint('mqtt:after-puback')
   }
 
   socket.on('drain', () => {
@@ -66,10 +69,10 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
       cork()
       socket.write(bytes)
     },
-    acknowledge(id) {
+    acknowledge(acknowledgement) {
       if (isClosed) return
       cork()
-      acknowledged.push(id)
+      acknowledged.push(acknowledgement)
     },
     flush,
     isBacklogged: () => !isClosed && socket.writableLength > limits.subscriberBacklogBytesMax.value,
@@ -84,12 +87,16 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
       }
       return now - sentAt
     },
-    close() {
+    close({ isAwaited } = { isAwaited: false }) {
       if (isClosed) return
       flush()
       isClosed = true
       waiting = new Set()
-      if (socket.writableLength === 0) {
+      if (isAwaited && !socket.destroyed) {
+        socket.end()
+        socket.resume()
+        setTimeout(() => socket.destroy(), lastWordsMs).unref()
+      } else if (socket.writableLength === 0) {
         socket.destroy()
       } else {
         socket.destroySoon()

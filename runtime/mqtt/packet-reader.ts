@@ -4,6 +4,7 @@
  */
 import type { Flow } from './flow.ts'
 import { extentAt } from './framing.ts'
+import { reasons } from './reasons.ts'
 
 export interface PacketReader {
   /** Takes bytes; false when reading stopped before their end. */
@@ -24,7 +25,7 @@ export interface PacketReaderPorts {
   readonly isDeaf: () => boolean
   /** Takes the packet between two places; its fixed header has `head` bytes. */
   readonly packet: (bytes: Buffer, at: number, head: number, end: number) => void
-  readonly fail: (reason: string) => void
+  readonly fail: (reason: string, code: number) => void
 }
 
 export function createPacketReader(ports: PacketReaderPorts): PacketReader {
@@ -42,10 +43,11 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
         return false
       }
       const extent = extentAt(bytes, at)
-      if (extent.kind === 'malformed') fail('malformed remaining length')
+      if (extent.kind === 'malformed') fail('malformed remaining length', reasons.malformedPacket)
       else if (extent.kind === 'unknown') rest = bytes.subarray(at)
-      else if (extent.size > ceiling()) fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`)
-      else if (extent.kind === 'part') begin(bytes.subarray(at), extent.size)
+      else if (extent.size > ceiling()) {
+        fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`, reasons.packetTooLarge)
+      } else if (extent.kind === 'part') begin(bytes.subarray(at), extent.size)
       else packet(bytes, at, extent.head, at + extent.size)
       if (extent.kind !== 'whole') return true
       at += extent.size
@@ -55,7 +57,7 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
 
   function begin(bytes: Buffer, size: number): void {
     if (partials.isFull()) {
-      fail('too many packets come in pieces')
+      fail('too many packets come in pieces', reasons.serverBusy)
       return
     }
     partials.add(size)

@@ -1,70 +1,70 @@
 /**
- * The clients that are connected: what the broker library knows of a connection (the client) beside what we know of
- * it (the link, its subscriptions, its will). Without a session, subscriptions end with the connection.
+ * The clients that are connected, or about to be: their connection, their session, what they subscribed to and their
+ * will. There is one for a client identifier ([MQTT-3.1.4-2]). Without a session, subscriptions end with the connection.
  */
-import type { Client } from 'aedes'
 import { limits } from '#base/limits.ts'
-import type { FilterTree } from './filter-tree.ts'
+import type { FilterTree, Grant } from './filter-tree.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session-queue.ts'
 import type { Will } from './wills.ts'
 
 export interface Presence {
   readonly link: Link
-  readonly client: Client
+  readonly client: string
   /** Set when the client keeps a session. */
   session: Session | undefined
-  /** Filters it asked for, granted or about to be. */
-  readonly filters: Set<string>
+  /** How long its session lives without it, ms. */
+  expiryMs: number
+  /** The session expiry interval of CONNECT was 0, so DISCONNECT cannot make it live longer. */
+  readonly endsWithConnection: boolean
+  /** What it subscribed to; undefined for what is about to be granted. */
+  readonly filters: Map<string, Grant | undefined>
   will: Will | undefined
-  /** CONNACK return code that its CONNECT asks for by itself; 0 for none. */
-  refusal: number
 }
 
 export function createPresences(tree: FilterTree<Link>) {
+  const links = new Set<Link>()
   const byLink = new Map<Link, Presence>()
-  const byClient = new WeakMap<Client, Presence>()
+  const byClient = new Map<string, Presence>()
 
   return Object.freeze({
-    add(link: Link, client: Client): void {
-      const presence: Presence = {
-        link,
-        client,
-        session: undefined,
-        filters: new Set(),
-        will: undefined,
-        refusal: 0,
-      }
-      byLink.set(link, presence)
-      byClient.set(client, presence)
+    /** Every connection counts, from before its CONNECT. */
+    connect: (link: Link): void => void links.add(link),
+    add(presence: Presence): void {
+      byLink.set(presence.link, presence)
+      byClient.set(presence.client, presence)
     },
-    of: (client: Client) => byClient.get(client),
-    ofLink: (link: Link) => byLink.get(link),
+    of: (link: Link) => byLink.get(link),
+    ofClient: (client: string) => byClient.get(client),
     /** Takes a connection out; its subscriptions end unless a session keeps them. */
     remove(link: Link): Presence | undefined {
+      links.delete(link)
       const presence = byLink.get(link)
+      if (presence === undefined) return undefined
       byLink.delete(link)
-      if (presence !== undefined && presence.session === undefined) {
-        for (const filter of presence.filters) tree.remove(filter, link)
-      }
+      if (byClient.get(presence.client) === presence) byClient.delete(presence.client)
+      if (presence.session === undefined)
+        for (const filter of presence.filters.keys()) tree.remove(filter, link)
       return presence
     },
     /** Asks for a place for a filter; false when the client has too many. */
     reserve({ filters }: Presence, filter: string): boolean {
       if (filters.has(filter)) return true
       if (filters.size >= limits.subscriptionsPerClientMax.value) return false
-      filters.add(filter)
+      filters.set(filter, undefined)
       return true
     },
-    subscribe({ link, session }: Presence, filter: string, qos: number): void {
-      if (session === undefined) tree.add(filter, link, qos)
+    subscribe({ link, session, filters }: Presence, filter: string, grant: Grant): void {
+      filters.set(filter, grant)
+      if (session === undefined) tree.add(filter, link, grant)
     },
     unsubscribe({ link, session, filters }: Presence, filter: string): void {
       filters.delete(filter)
       if (session === undefined) tree.remove(filter, link)
     },
-    all: () => byLink.values(),
-    links: () => byLink.keys(),
-    count: () => byLink.size,
+    links: () => links.values(),
+    count: () => links.size,
   })
 }
+
+export type Presences = ReturnType<typeof createPresences>

@@ -13,12 +13,12 @@ import type { Sessions } from './sessions.ts'
 export interface Receipt {
   readonly client: string
   readonly id: number
-  /** storing: its commit is under way; stored: on its way to subscribers; known: there already. */
-  state: 'storing' | 'stored' | 'known'
+  /** storing: its commit is under way, or messages before it are. */
+  state: 'storing' | 'stored'
   /** The session whose row it has. */
   session: Session | undefined
-  /** Called when it is stored, for the same packet sent again meanwhile. */
-  readonly waiting: ((error?: GatewayError) => void)[]
+  /** Called when it is stored or could not be, for the same packet sent again meanwhile. */
+  readonly waiting: ((isStored: boolean) => void)[]
 }
 
 export interface ReceiptsPorts {
@@ -46,7 +46,7 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
   const sessionNumbers = new Map([...sessions.all()].map((session) => [session.s, session]))
   for (const { s, message_id: id } of rows.incoming()) {
     const session = sessionNumbers.get(s)
-    if (session !== undefined) add(session.client, id, 'known', session)
+    if (session !== undefined) add(session.client, id, 'stored', session)
   }
 
   return Object.freeze({
@@ -61,14 +61,15 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
       stage.write('incoming.insert', session.s, receipt.id)
       receipt.session = session
     },
-    /** Its message is stored, or could not be. */
-    settle(receipt: Receipt, error?: GatewayError): void {
-      if (error === undefined) receipt.state = 'stored'
-      else remove(receipt)
-      // Whoever stored it goes first, so the same packet sent again finds it known.
-      setImmediate(() => {
-        for (const action of receipt.waiting.splice(0)) action(error)
-      })
+    /** Its message is stored and PUBREC is due. */
+    settle(receipt: Receipt): void {
+      receipt.state = 'stored'
+      for (const action of receipt.waiting.splice(0)) action(true)
+    },
+    /** Its message could not be stored. */
+    refuse(receipt: Receipt): void {
+      remove(receipt)
+      for (const action of receipt.waiting.splice(0)) action(false)
     },
     /** PUBREL came: settles when the receipt is gone from disk, however long the disk refuses. */
     release(receipt: Receipt): Promise<void> {

@@ -1,11 +1,13 @@
 /**
- * Retained messages (MQTT 3.1.1, section 3.3.1.3): the last one of each topic, in memory and on disk. One becomes
+ * Retained messages (MQTT 3.1.1 and 5, section 3.3.1.3): the last one of each topic, in memory and on disk. One becomes
  * visible when the commit that holds it is on disk. At a ceiling a message is not kept, and neither is the one
- * before it, which would be stale.
+ * before it, which would be stale. One whose message expiry interval has passed is not delivered, and removed.
  */
+import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
 import type { Stage } from '#broker/stage.ts'
 import type { SessionRows } from '#store/sessions.ts'
+import type { Chores } from './chores.ts'
 import { createTopicTree } from './topic-tree.ts'
 import type { Message } from './wire.ts'
 
@@ -19,6 +21,8 @@ export function createRetained(
     readonly rows: Pick<SessionRows, 'retained'>
     /** What the server itself has to say: in memory only, and not counted. */
     readonly standing: readonly Message[]
+    readonly chores: Chores
+    readonly clock: Clock
     readonly log: Log
   },
   settings: RetainedSettings,
@@ -35,7 +39,8 @@ export function createRetained(
     else sizes.set(topic, size)
   }
 
-  const sizeOf = ({ topic, payload }: Message): number => topic.length + payload.length
+  const sizeOf = ({ topic, payload, properties }: Message): number =>
+    topic.length + payload.length + (properties?.length ?? 0)
 
   function isTooMuch(topic: string, size: number): boolean {
     const before = sizes.get(topic)
@@ -46,33 +51,55 @@ export function createRetained(
     return true
   }
 
-  for (const message of ports.rows.retained()) {
+  for (const row of ports.rows.retained()) {
+    const { topic, payload, qos, properties, expires } = row
+    const message: Message = {
+      topic,
+      payload,
+      qos,
+      properties: properties ?? undefined,
+      expiresAt: expires ?? undefined,
+    }
     tree.set(message.topic, message)
     resize(message.topic, sizeOf(message))
   }
 
   for (const message of ports.standing) tree.set(message.topic, message)
 
+  /** Keeps a message, or with an empty payload none, as part of a commit ([MQTT-3.3.1-5], [MQTT-3.3.1-10]). */
+  function decide(stage: Stage, message: Message): void {
+    const { topic, qos, payload, properties, expiresAt } = message
+    const size = sizeOf(message)
+    const isKept = payload.length > 0 && !isTooMuch(topic, size)
+    if (!isKept && !sizes.has(topic)) return
+    const before = sizes.get(topic)
+    resize(topic, isKept ? size : undefined)
+    stage.undone(() => resize(topic, before))
+    if (isKept) stage.write('retained.put', topic, qos, payload, properties ?? null, expiresAt ?? null)
+    else stage.write('retained.delete', topic)
+    stage.published(() => {
+      if (isKept) tree.set(topic, message)
+      else tree.delete(topic)
+    })
+  }
+
   return Object.freeze({
     has: (topic: string) => sizes.has(topic),
-    /** Keeps a message, or with an empty payload none, as part of a commit ([MQTT-3.3.1-5], [MQTT-3.3.1-10]). */
-    decide(stage: Stage, message: Message): void {
-      const { topic, qos, payload } = message
-      const size = sizeOf(message)
-      const isKept = payload.length > 0 && !isTooMuch(topic, size)
-      if (!isKept && !sizes.has(topic)) return
-      const before = sizes.get(topic)
-      resize(topic, isKept ? size : undefined)
-      stage.undone(() => resize(topic, before))
-      if (isKept) stage.write('retained.put', topic, qos, payload)
-      else stage.write('retained.delete', topic)
-      stage.published(() => {
-        if (isKept) tree.set(topic, message)
-        else tree.delete(topic)
-      })
-    },
+    decide,
     get: (topic: string) => tree.get(topic),
     matching: (filter: string) => tree.matching(filter),
+    /** Removes what has lapsed; called now and then. */
+    expire(): void {
+      const now = ports.clock.now()
+      if (!(ports.clock.trust?.mayRemove() ?? true)) return
+      for (const topic of sizes.keys()) {
+        const message = tree.get(topic)
+        if (message?.expiresAt === undefined || message.expiresAt > now) continue
+        ports.chores.set(`retained:${topic}`, (stage) => {
+          if (tree.get(topic) === message) decide(stage, { topic, qos: 0, payload: new Uint8Array() })
+        })
+      }
+    },
     count: () => sizes.size,
   })
 }

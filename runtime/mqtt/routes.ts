@@ -6,18 +6,19 @@
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits.ts'
 import type { Counter } from '#base/metrics.ts'
-import type { FilterTree } from './filter-tree.ts'
+import type { FilterTree, Grant } from './filter-tree.ts'
 import type { Link } from './link.ts'
+import { type Fault, reasons } from './reasons.ts'
 import type { Session } from './session-queue.ts'
 import { topicProblem } from './topics.ts'
-import { asQos, type Message, publishBytes, type Qos } from './wire.ts'
+import { asQos, type Message, type Qos } from './wire.ts'
 
 export interface Route {
   readonly topic: string
   /** Why nothing can be published there, when nothing can. */
-  readonly problem: string | undefined
-  links: readonly (readonly [Link, number])[]
-  sessions: readonly (readonly [Session, number])[]
+  readonly problem: Fault | undefined
+  links: readonly (readonly [Link, Grant])[]
+  sessions: readonly (readonly [Session, Grant])[]
   /** How many of the sessions subscribe with QoS 1 or 2. */
   owedTo: number
   linksGeneration: number
@@ -31,12 +32,41 @@ export interface RoutesPorts {
   readonly undelivered: Counter
 }
 
-const lowest = (a: number, b: number): Qos => asQos(Math.min(a, b))
+/** A message that goes to subscribers, and what was said with it. */
+export interface Departure {
+  readonly message: Message
+  /** RETAIN as the publisher set it. */
+  readonly retain: boolean
+  /** Client identifier of the publisher, for No Local. */
+  readonly source: string
+}
+
+/** How a message goes to one subscriber. */
+export interface Delivery {
+  readonly qos: Qos
+  readonly retain: boolean
+  readonly subscriptions: readonly number[]
+}
+
+/** What the bytes of a message that waits for a subscriber cost beside topic and payload. */
+const overheadBytes = 256
+
+/** How a message goes to a subscriber with that identifier; undefined when it does not (No Local). */
+export function deliveryTo(
+  client: string,
+  grant: Grant,
+  { message, retain, source }: Departure,
+): Delivery | undefined {
+  const granted = client === source ? grant.ownQos : grant.qos
+  if (granted === undefined) return undefined
+  const qos = asQos(Math.min(message.qos, granted))
+  return { qos, retain: retain && grant.keepsRetain, subscriptions: grant.subscriptions }
+}
 
 export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   const routes = new Map<string, Route>()
 
-  function create(topic: string, problem: string | undefined): Route {
+  function create(topic: string, problem: Fault | undefined): Route {
     return { topic, problem, links: [], sessions: [], owedTo: 0, linksGeneration: -1, sessionsGeneration: -1 }
   }
 
@@ -46,7 +76,11 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     if (route === undefined) {
       const bytes = Buffer.from(key, 'latin1')
       const topic = bytes.toString()
-      route = create(topic, isUtf8(bytes) ? topicProblem(topic) : 'a topic is well-formed UTF-8')
+      const problem = isUtf8(bytes) ? topicProblem(topic) : 'a topic is well-formed UTF-8'
+      route = create(
+        topic,
+        problem === undefined ? undefined : { code: reasons.topicNameInvalid, reason: problem },
+      )
       if (route.problem !== undefined) return route
       if (routes.size >= limits.routesMax.value) routes.clear()
       routes.set(key, route)
@@ -68,30 +102,42 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     const generation = sessions.generation()
     if (route.sessionsGeneration !== generation) {
       route.sessions = [...sessions.match(route.topic)]
-      route.owedTo = route.sessions.filter(([, qos]) => qos > 0).length
+      route.owedTo = route.sessions.filter(([, { qos }]) => qos > 0).length
       route.sessionsGeneration = generation
     }
     return route.sessions
   }
 
-  /** Sends one message to one client; `qos` is what it gets. Messages without a session are not kept for later. */
-  function deliver(link: Link, message: Message, qos: Qos, retain: boolean): void {
+  /** Sends one message to one client. Messages without a session are not kept for later. */
+  function deliver(link: Link, message: Message, { qos, retain, subscriptions }: Delivery): void {
     if (!link.isOpen()) return
     if (link.isBacklogged()) {
       if (qos === 0) undelivered.value++
-      else link.fail('does not keep up with what it subscribed to')
+      else link.fail('does not keep up with what it subscribed to', reasons.quotaExceeded)
       return
     }
-    const id = qos === 0 ? 0 : link.nextId()
-    if (id === undefined) link.fail('leaves too many messages unacknowledged')
-    else link.write(publishBytes(message, { qos, retain, dup: false, id }))
+    const send = (id: number): boolean => link.send(message, { qos, retain, dup: false, id }, subscriptions)
+    if (qos === 0) {
+      send(0)
+      return
+    }
+    const bytes =
+      overheadBytes + message.topic.length + message.payload.length + (message.properties?.length ?? 0)
+    if (!link.window.offer(bytes, send)) {
+      link.fail('leaves too many messages unacknowledged', reasons.quotaExceeded)
+    }
   }
 
   /** Sends a message to all who subscribe now, except what session queues deliver. */
-  function fanOut(route: Route, message: Message): void {
-    for (const [link, qos] of linksOf(route)) deliver(link, message, lowest(message.qos, qos), false)
-    for (const [{ link }, qos] of sessionsOf(route)) {
-      if (link !== undefined && lowest(message.qos, qos) === 0) deliver(link, message, 0, false)
+  function fanOut(route: Route, departure: Departure): void {
+    const { message } = departure
+    for (const [link, grant] of linksOf(route)) {
+      const delivery = deliveryTo(link.id(), grant, departure)
+      if (delivery !== undefined) deliver(link, message, delivery)
+    }
+    for (const [{ link, client }, grant] of sessionsOf(route)) {
+      const delivery = link === undefined ? undefined : deliveryTo(client, grant, departure)
+      if (delivery?.qos === 0) deliver(link!, message, delivery)
     }
   }
 
@@ -108,10 +154,8 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     },
     deliver,
     fanOut,
-    /** Sends a message of the server itself; such topics are many and not remembered. */
-    announce(message: Message): void {
-      fanOut(create(message.topic, undefined), message)
-    },
+    /** True when nobody subscribes to the topic. */
+    isUnheard: (route: Route): boolean => linksOf(route).length === 0 && sessionsOf(route).length === 0,
   })
 }
 

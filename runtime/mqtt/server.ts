@@ -1,13 +1,11 @@
 /**
- * The embedded MQTT broker: MQTT 3.1 and 3.1.1 with QoS 0, 1 and 2, retained messages, wills and persistent sessions
+ * The embedded MQTT broker: MQTT 3.1, 3.1.1 and 5 with QoS 0, 1 and 2, retained messages, wills and persistent sessions
  * that survive a restart. PUBACK and PUBREC say that the message is on disk, whatever it was needed for.
  *
- * The broker library answers CONNECT, SUBSCRIBE, UNSUBSCRIBE, PING and the QoS 2 handshake. How messages are stored,
- * where they go and how fast a client may be is decided here. MQTT 5 is refused with return code 1.
+ * One mechanism serves all versions: a version only changes what a packet can say. Shared subscriptions and enhanced
+ * authentication of MQTT 5 are not built, and clients are told so.
  */
-import type { EventEmitter } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { Aedes } from 'aedes'
 import { writeToStream } from 'mqtt-packet'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
@@ -18,22 +16,25 @@ import { productToken } from '#base/version.ts'
 import type { Door } from '#broker/door.ts'
 import type { SessionRows } from '#store/sessions.ts'
 import { createAdmission } from './admission.ts'
+import { createAnswers } from './answers.ts'
 import { createArrivals, type IntakePort } from './arrivals.ts'
 import { createChores } from './chores.ts'
+import { type Credentials, createConnections } from './connections.ts'
 import { createFaults } from './faults.ts'
 import { createFilterTree } from './filter-tree.ts'
 import { createFlow, createReadingTurn, createTurnEnd } from './flow.ts'
-import { type Credentials, createHooks } from './hooks.ts'
+import type { Leaving } from './incoming.ts'
 import { createLink, type Link } from './link.ts'
-import { createPersistence } from './persistence.ts'
 import { createPresences } from './presence.ts'
+import { type Fault, protocolError, reasons } from './reasons.ts'
 import { createReceipts } from './receipts.ts'
 import { createRetained } from './retained.ts'
 import { createRoutes } from './routes.ts'
 import { createSessionQueues, type Session } from './session-queue.ts'
 import { createSessions } from './sessions.ts'
+import { createSubscriptions } from './subscriptions.ts'
 import { systemPrefix } from './topics.ts'
-import { createWills } from './wills.ts'
+import { createWills, type Will } from './wills.ts'
 import type { Message } from './wire.ts'
 
 export interface MqttPorts {
@@ -84,76 +85,32 @@ export interface MqttServer {
 const inspectionMs = 1000
 /** TCP probes connections that are silent for so long, for clients without keep-alive. */
 const probeMs = 60_000
-const expiryMs = 3_600_000
+const expiryMs = 5000
 
 /** Starts the broker. @throws gateway.address-unavailable when the address cannot be listened on. */
 export async function createMqttServer(ports: MqttPorts, settings: MqttSettings): Promise<MqttServer> {
   const { clock, log, metrics } = ports
   const parts = createParts(ports, settings)
-  const { flow, presences, sessions, queues, retained, chores, wills, arrivals } = parts
+  const { presences, sessions, queues, retained, chores, wills, connections } = parts
   const faults = createFaults(ports)
-  const hooks = createHooks({ ...parts, authenticate: ports.authenticate })
-  const broker = new Aedes({
-    ...hooks.options,
-    persistence: createPersistence({ ...parts, presenceOf: presences.of }),
-    drainTimeout: 0,
-    connectTimeout: limits.mqttConnectMs.value,
-    maxInflightInbound: 0,
-    maxTopicLevels: limits.topicLevelsMax.value,
-    // The library publishes wills left by a crash after four of its heartbeats.
-    heartbeatInterval: (settings.willGraceMs ?? limits.willGraceMs.value) / 4,
-  })
-  hooks.attach(broker)
-  broker.on('clientError', (client, error) => faults.note(client.id, error.message))
-  broker.on('connectionError', (_client, error) => faults.note('', error.message))
-  const events: EventEmitter = broker
-  events.on('error', (error: Error) => faults.note('', error.message))
-  await broker.listen()
-  const closeBroker = (): Promise<void> => new Promise((resolve) => broker.close(() => resolve()))
-
-  const partials = createFlow(limits.mqttPartialBytesMax.value)
-  const atTurnEnd = createTurnEnd()
-  const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
-
-  function accept(socket: Socket): void {
-    const link = createLink(socket, {
-      clock,
-      flow,
-      partials,
-      turn,
-      atTurnEnd,
-      stallMs: settings.stallMs ?? limits.subscriberStallMs.value,
-      receive: arrivals.receive,
-      failed: (failing, reason) => faults.note(failing.id(), reason),
-      left(leaving) {
-        const will = presences.ofLink(leaving)?.will
-        if (will !== undefined) wills.drop(will)
-      },
-      closed,
-    })
-    presences.add(link, broker.handle(link.relay))
-  }
-
-  function closed(link: Link): void {
-    const session = presences.remove(link)?.session
-    if (session !== undefined) sessions.leave(session, link)
-  }
-
+  const accept = createAcceptor(ports, settings, { ...parts, faults })
   const listener = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: probeMs }, accept)
   listener.on('drop', () => faults.note('', 'there are too many clients'))
   listener.maxConnections = settings.clientsMax ?? limits.mqttClientsMax.value
-  const port = await listen(listener, settings).catch(async (error: unknown) => {
-    await closeBroker()
-    throw error
-  })
+  const port = await listen(listener, settings)
   listener.on('error', (error) => faults.note('', error.message))
   log.info('mqtt.listening', { host: settings.host, port })
 
   const inspection = setInterval(() => {
     for (const link of presences.links()) link.inspect()
+    wills.publishDue()
   }, inspectionMs).unref()
-  const expiry = setInterval(sessions.expire, expiryMs).unref()
-  sessions.expire()
+  const expire = (): void => {
+    sessions.expire()
+    retained.expire()
+  }
+  const expiry = setInterval(expire, expiryMs).unref()
+  expire()
 
   metrics.gauge('selvedge_mqtt_clients', presences.count)
   metrics.gauge('selvedge_mqtt_sessions', sessions.count)
@@ -171,7 +128,8 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
     }),
     async close(deadlineMs) {
       const deadline = clock.monotonic() + deadlineMs
-      hooks.stop()
+      connections.stop()
+      wills.stop()
       listener.close()
       clearInterval(inspection)
       clearInterval(expiry)
@@ -181,16 +139,70 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       }
       sessions.leaveAll()
       await Promise.race([chores.flush(), pause(Math.max(0, deadline - clock.monotonic()), false)])
-      for (const link of presences.links()) link.close()
+      for (const link of presences.links()) link.close(reasons.serverShuttingDown)
       parts.admission.close()
-      await closeBroker()
     },
   } satisfies MqttServer)
 }
 
+/** What takes new connections. */
+function createAcceptor(
+  { clock }: MqttPorts,
+  settings: MqttSettings,
+  parts: ReturnType<typeof createParts> & { readonly faults: ReturnType<typeof createFaults> },
+): (socket: Socket) => void {
+  const { flow, presences, sessions, receipts, wills, arrivals, connections, subscriptions, faults } = parts
+  const partials = createFlow(limits.mqttPartialBytesMax.value)
+  const atTurnEnd = createTurnEnd()
+  const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
+  const answered = createAnswers(parts)
+
+  function left(link: Link, { keepsWill, expirySeconds }: Leaving): Fault | undefined {
+    const presence = presences.of(link)
+    if (presence === undefined) return undefined
+    if (expirySeconds !== undefined) {
+      if (presence.endsWithConnection && expirySeconds > 0) {
+        return protocolError('a session expiry interval after one of 0 [MQTT-3.14.2-2]')
+      }
+      presence.expiryMs = Math.min(expirySeconds * 1000, settings.sessionAgeMs ?? limits.sessionAgeMs.value)
+    }
+    if (presence.will !== undefined && !keepsWill) wills.drop(presence.will)
+    return undefined
+  }
+
+  function closed(link: Link): void {
+    const presence = presences.remove(link)
+    if (presence === undefined) return
+    const { session, client, will, expiryMs } = presence
+    if (session !== undefined) sessions.leave(session, presence)
+    if (session === undefined || expiryMs === 0) receipts.clear(client)
+    if (will !== undefined) wills.leave(will, session === undefined ? 0 : expiryMs)
+  }
+
+  return function accept(socket) {
+    const link = createLink(socket, {
+      clock,
+      flow,
+      partials,
+      turn,
+      atTurnEnd,
+      stallMs: settings.stallMs ?? limits.subscriberStallMs.value,
+      receive: arrivals.receive,
+      answered,
+      control(from, type, bytes) {
+        return type === 'connect' ? connections.connect(from, bytes) : subscriptions[type](from, bytes)
+      },
+      failed: (failing, reason) => faults.note(failing.id(), reason),
+      left,
+      closed,
+    })
+    presences.connect(link)
+  }
+}
+
 /** The parts of the broker and what each stands on. */
 function createParts(ports: MqttPorts, settings: MqttSettings) {
-  const { door, rows, clock, log, metrics } = ports
+  const { door, rows, clock, log, metrics, authenticate } = ports
   const flow = createFlow(limits.framesInFlightBytesMax.value)
   const admission = createAdmission(door)
   const chores = createChores(door)
@@ -212,14 +224,17 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     },
   )
   const retained = createRetained(
-    { rows, log, standing: [versionMessage] },
+    { rows, log, chores, clock, standing: [versionMessage] },
     {
       retainedMessages: settings.retainedMessagesMax ?? limits.retainedMessagesMax.value,
       retainedBytes: settings.retainedBytesMax ?? limits.retainedBytesMax.value,
     },
   )
   const receipts = createReceipts({ rows, sessions, admission })
-  const wills = createWills({ rows, door, chores })
+  const sessionAgeMs = settings.sessionAgeMs ?? limits.sessionAgeMs.value
+  const graceMs = settings.willGraceMs ?? limits.willGraceMs.value
+  const publish = (will: Will): void => arrivals.receiveWill(will)
+  const wills = createWills({ rows, door, chores, clock, graceMs, publish })
   const presences = createPresences(linkTree)
   const undelivered = metrics.counter('selvedge_mqtt_undelivered_total')
   const routes = createRoutes({ links: linkTree, sessions: sessionTree, undelivered })
@@ -238,7 +253,11 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     log,
     metrics,
   })
-  return { flow, admission, chores, queues, sessions, retained, receipts, wills, presences, routes, arrivals }
+  const login = { presences, sessions, receipts, wills, sessionAgeMs, authenticate }
+  const connections = createConnections(login)
+  const subscriptions = createSubscriptions({ presences, sessions, retained, routes })
+  const state = { queues, sessions, retained, receipts, wills, presences }
+  return { ...state, flow, admission, chores, arrivals, connections, subscriptions }
 }
 
 /** As other brokers tell theirs. */
@@ -247,8 +266,6 @@ const versionMessage: Message = {
   payload: Buffer.from(productToken),
   qos: 0,
 }
-
-export type MqttParts = ReturnType<typeof createParts>
 
 // The library would keep the two bytes of every number there is from its first packet on: 8 MB.
 writeToStream.cacheNumbers = false

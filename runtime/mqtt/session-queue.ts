@@ -13,19 +13,25 @@ import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
 import { messageKey, type OwedRow, placeOf, type SessionRows } from '#store/sessions.ts'
 import type { Chores } from './chores.ts'
-import { queueIdsMax } from './free-ids.ts'
+import type { Grant } from './filter-tree.ts'
 import type { Link } from './link.ts'
-import { type Message, publishBytes, pubrelBytes, type Qos } from './wire.ts'
+import { withSubscriptions } from './properties.ts'
+import { reasons } from './reasons.ts'
+import type { Delivery } from './routes.ts'
+import { queueIdsMax } from './window.ts'
+import { asQos, type Message } from './wire.ts'
 
 export interface Session {
   readonly s: number
   readonly client: string
-  /** Topic filters and their QoS. */
-  readonly filters: Map<string, Qos>
+  /** Topic filters and what they entitle to. */
+  readonly filters: Map<string, Grant>
   /** The connection, while its client is there and ready. */
   link: Link | undefined
   /** Last seen, wall-clock ms. */
   seen: number
+  /** How long it lives while its client is away, ms; 0 ends it with the connection. */
+  expiryMs: number
   /** True once its row is on disk. */
   isStored: boolean
   readonly queue: Queue
@@ -107,16 +113,21 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     bytes += size
   }
 
-  /** Owes a message to a session, as part of a commit; `message.qos` is 1 or 2, its payload no view of a larger buffer. */
-  function enqueue(stage: Stage, session: Session, message: Message): void {
+  /** Owes a message to a session, as part of a commit; the payload of `message` is no view of a larger buffer. */
+  function enqueue(stage: Stage, session: Session, { message: sent, delivery }: Debt): void {
     const { queue } = session
+    const { qos, retain, subscriptions } = delivery
+    const { topic, payload, expiresAt } = sent
+    const properties = withSubscriptions(sent.properties, subscriptions)
     const place = ++queue.last
-    const size = overheadBytes + message.topic.length + message.payload.length
+    const size = overheadBytes + topic.length + payload.length + (properties?.length ?? 0)
     account(queue, 1, size)
     stage.undone(() => account(queue, -1, -size))
     const key = messageKey(session.s, place)
-    stage.write('session-message.insert', key, message.qos, size, message.topic, message.payload)
-    stage.published(() => arrived(session, place, size, message))
+    const rest = [retain ? 1 : 0, properties ?? null, expiresAt ?? null] as const
+    stage.write('session-message.insert', key, qos, size, topic, payload, ...rest)
+    const message: Message = { topic, payload, qos, properties, expiresAt }
+    stage.published(() => arrived(session, { place, size, released: false, retain, message }))
     makeRoom(stage, session)
   }
 
@@ -177,16 +188,21 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
   }
 
   /** A message is on disk: it goes out at once when all before it have, else it is read when its turn comes. */
-  function arrived(session: Session, place: number, size: number, message: Message): void {
+  function arrived(session: Session, owed: Owed): void {
     const { queue, link } = session
-    queue.stored = place
+    queue.stored = owed.place
     if (link === undefined) return
-    if (queue.sent !== place - 1 || !hasRoom(session)) pump(session)
-    else send(session, { place, size, released: false, message })
+    if (queue.sent !== owed.place - 1 || !hasRoom(session)) pump(session)
+    else send(session, owed)
   }
 
-  const hasRoom = ({ queue, link }: Session): boolean =>
-    queue.underWay.size < limits.sessionInFlightMax.value && link!.isOpen() && !link!.isBacklogged()
+  const inFlightMax = ({ link }: Session): number =>
+    Math.min(limits.sessionInFlightMax.value, link!.window.queueRoom())
+
+  const hasRoom = (session: Session): boolean =>
+    session.queue.underWay.size < inFlightMax(session) &&
+    session.link!.isOpen() &&
+    !session.link!.isBacklogged()
 
   /** Sends what is owed, in order, as far as the client takes it. */
   function pump(session: Session): void {
@@ -213,11 +229,14 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     const stuck = queue.underWay.get(id)
     if (stuck !== undefined) settle(session, id, stuck)
     queue.underWay.set(id, { place: owed.place, bytes: owed.size, isReleased: owed.released })
-    const { qos } = owed.message
-    const dup = owed.place <= queue.sentBefore
-    session.link!.write(
-      owed.released ? pubrelBytes(id) : publishBytes(owed.message, { qos, retain: false, dup, id }),
-    )
+    const link = session.link!
+    if (owed.released) {
+      link.acknowledge({ type: 'pubrel', id, code: reasons.success })
+      return
+    }
+    const { message, retain } = owed
+    const flags = { qos: message.qos, retain, dup: owed.place <= queue.sentBefore, id }
+    if (!link.send(message, flags, [])) settle(session, id, queue.underWay.get(id)!)
   }
 
   function settle(session: Session, id: number, { place, bytes: size }: UnderWay): void {
@@ -250,6 +269,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     open(session: Session): void {
       const { queue } = session
       queue.underWay.clear()
+      session.link?.window.share(() => queue.underWay.size)
       queue.sent = 0
       queue.isWarned = false
       queue.waitsForDrain = false
@@ -260,22 +280,28 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
       queue.sentBefore = Math.max(queue.sentBefore, queue.sent)
       queue.underWay.clear()
     },
-    /** PUBACK or PUBCOMP came; false when it is for no message of the queue. */
-    acknowledged(session: Session, id: number): boolean {
+    /** PUBACK or PUBCOMP came, or a PUBREC that refuses. */
+    acknowledged(session: Session, id: number): void {
       const found = session.queue.underWay.get(id)
-      if (found === undefined) return id <= queueIdsMax
-      settle(session, id, found)
-      if (limits.sessionInFlightMax.value - session.queue.underWay.size >= sentAtOnce) pump(session)
-      return true
+      if (found !== undefined) settle(session, id, found)
     },
-    /** PUBREC came: settles when it is on disk that only PUBREL is owed. */
-    async received(session: Session, id: number): Promise<void> {
+    /** Sends more when enough was acknowledged; few messages are not read from disk one by one. */
+    resume(session: Session): void {
+      const max = inFlightMax(session)
+      const room = max - session.queue.underWay.size
+      if (room >= Math.min(sentAtOnce, Math.ceil(max / 4))) pump(session)
+      session.link?.window.resume()
+    },
+    /** PUBREC came: settles when it is on disk that only PUBREL is owed; false when it is for no message of the queue. */
+    async received(session: Session, id: number): Promise<boolean> {
       const found = session.queue.underWay.get(id)
-      if (found === undefined || found.isReleased) return
+      if (found === undefined) return false
+      if (found.isReleased) return true
       await ports.door.commit((stage) => {
         stage.write('session-message.release', messageKey(session.s, found.place))
       })
       found.isReleased = true
+      return true
     },
     /** Takes the messages of a session that ends out of the account. */
     drop({ queue }: Session): void {
@@ -292,16 +318,40 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
 
 export type SessionQueues = ReturnType<typeof createSessionQueues>
 
+/** A message, and how it goes to the client of a session; its QoS is 1 or 2. */
+export interface Debt {
+  readonly message: Message
+  readonly delivery: Delivery
+}
+
 interface Owed {
   readonly place: number
   readonly size: number
   readonly released: boolean
+  readonly retain: boolean
   readonly message: Message
 }
 
-const owedMessage = (row: OwedRow): Owed => ({
-  place: placeOf(row.k),
-  size: row.bytes,
-  released: row.released === 1,
-  message: row,
+const owedMessage = ({
+  k,
+  bytes,
+  released,
+  retain,
+  topic,
+  payload,
+  qos,
+  properties,
+  expires,
+}: OwedRow): Owed => ({
+  place: placeOf(k),
+  size: bytes,
+  released: released === 1,
+  retain: retain === 1,
+  message: {
+    topic,
+    payload,
+    qos: asQos(qos),
+    properties: properties ?? undefined,
+    expiresAt: expires ?? undefined,
+  },
 })

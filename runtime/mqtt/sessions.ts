@@ -1,6 +1,6 @@
 /**
- * Persistent sessions (MQTT 3.1.1, section 3.1.2.4): which there are, what they subscribed to, when they end. They
- * survive a restart; one that nobody came back to ends by age. While the clock of a board is unsynced, when a client was
+ * Persistent sessions (MQTT 3.1.1, section 3.1.2.4; MQTT 5, section 4.1): which there are, what they subscribed to, when
+ * they end. They survive a restart. One that nobody came back to ends after its session expiry interval, or by age. While the clock of a board is unsynced, when a client was
  * seen is not known: that is 0, and no time before the year 2000 is ever taken for an age.
  */
 import type { Clock } from '#base/clock.ts'
@@ -9,12 +9,12 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
-import { messageKey, type SessionRows } from '#store/sessions.ts'
+import { type FilterRow, messageKey, type SessionRows } from '#store/sessions.ts'
 import type { Chores } from './chores.ts'
-import type { FilterTree } from './filter-tree.ts'
-import type { Link } from './link.ts'
+import type { FilterTree, Grant } from './filter-tree.ts'
+import type { Presence } from './presence.ts'
 import { emptyQueue, type Session, type SessionQueues } from './session-queue.ts'
-import { asQos, type Qos } from './wire.ts'
+import { asQos } from './wire.ts'
 
 export interface SessionsPorts {
   readonly door: Pick<Door, 'commit'>
@@ -44,6 +44,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       filters: new Map(),
       link: undefined,
       seen: seenNow(),
+      expiryMs: settings.sessionAgeMs,
       isStored,
       queue: emptyQueue(),
     }
@@ -59,26 +60,30 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       byNumber.set(row.s, session)
       // A client that was there at the end has been seen just now, whatever its row says.
       if (row.sent !== null) session.seen = row.seen
+      if (row.expiry !== null) session.expiryMs = row.expiry * 1000
       session.queue.last = row.last
       session.queue.stored = row.last
       session.queue.sentBefore = row.sent ?? row.last
       queues.restore(session, row.messages, row.bytes)
     }
-    for (const { s, filter, qos } of rows.filters()) {
+    for (const { s, filter, ...row } of rows.filters()) {
       const session = byNumber.get(s)
-      if (session !== undefined) subscribe(session, filter, qos)
+      if (session !== undefined) subscribe(session, filter, grantOf(row))
     }
+    // Sessions that were to end with their connection, which the gateway did not live to see.
+    for (const session of byNumber.values()) if (session.expiryMs === 0) erase(session)
   }
 
-  function subscribe(session: Session, filter: string, qos: Qos): void {
-    session.filters.set(filter, qos)
-    tree.add(filter, session, qos)
+  function subscribe(session: Session, filter: string, grant: Grant): void {
+    session.filters.set(filter, grant)
+    tree.add(filter, session, grant)
   }
 
   /** Writes the row of a session; rows that name a session are never on disk without it. */
   function put(stage: Stage, session: Session): void {
-    const { s, client, link, seen, queue } = session
-    stage.write('session.put', s, client, seen, link === undefined ? queue.sentBefore : null)
+    const { s, client, link, seen, expiryMs, queue } = session
+    const expiry = expiryMs === settings.sessionAgeMs ? null : expiryMs / 1000
+    stage.write('session.put', s, client, seen, link === undefined ? queue.sentBefore : null, expiry)
     stage.published(() => {
       session.isStored = true
     })
@@ -103,6 +108,18 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     }
   }
 
+  /** Ends a session for good, soon on disk as well. */
+  function erase(session: Session): void {
+    chores.set(`erase:${session.s}`, forget(session))
+  }
+
+  /** Whether the client of a session has been away for too long. */
+  function isLapsed(session: Session, now: number): boolean {
+    return session.link === undefined && session.seen > 0 && now - session.seen > session.expiryMs
+  }
+
+  const mayExpire = (): boolean => clock.trust?.mayRemove() ?? true
+
   restore()
 
   return Object.freeze({
@@ -111,29 +128,40 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     count: () => byClient.size,
     /** True when a client that keeps no session yet would be one too many. */
     isFull: () => byClient.size >= settings.sessionsMax,
-    /** The session of a client that connects with CleanSession 0, made when there is none. */
-    begin(client: string): { session: Session; isPresent: boolean } {
+    /** Whether a client that connects finds a session; one that has expired is ended. */
+    isPresent(client: string): boolean {
+      const session = byClient.get(client)
+      if (session === undefined) return false
+      if (!mayExpire() || !isLapsed(session, clock.now())) return true
+      erase(session)
+      return false
+    },
+    /** The session of a client that connects, made when there is none. */
+    begin(client: string): Session {
       const found = byClient.get(client)
       if (found !== undefined) {
         found.seen = seenNow()
-        return { session: found, isPresent: true }
+        return found
       }
       if (byClient.size >= settings.sessionsMax) {
         throw new GatewayError('mqtt.ceiling', `there are ${settings.sessionsMax} sessions already`)
       }
-      return { session: createSession(++lastNumber, client, false), isPresent: false }
+      return createSession(++lastNumber, client, false)
     },
-    open(session: Session, link: Link): void {
+    open(session: Session, { link, expiryMs }: Presence): void {
       session.link = link
+      session.expiryMs = expiryMs
       note(session)
       queues.open(session)
     },
     /** The connection of a session is gone; a newer connection of the same client is left alone. */
-    leave(session: Session, link: Link): void {
+    leave(session: Session, { link, expiryMs }: Presence): void {
       if (session.link !== link) return
       queues.leave(session)
       session.link = undefined
-      note(session)
+      session.expiryMs = expiryMs
+      if (expiryMs === 0) erase(session)
+      else note(session)
     },
     /** Ends a session for good ([MQTT-3.1.2-6]); settles when it is gone from disk. */
     async end(client: string): Promise<void> {
@@ -146,15 +174,24 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       })
     },
     /** Settles when the filters are on disk; only then do they match. */
-    async subscribe(session: Session, filters: readonly { topic: string; qos: number }[]): Promise<void> {
-      const changed = filters.filter(({ topic, qos }) => qos <= 2 && session.filters.get(topic) !== qos)
+    async subscribe(session: Session, filters: readonly { filter: string; grant: Grant }[]): Promise<void> {
+      const changed = filters.filter(({ filter, grant }) => !isSame(session.filters.get(filter), grant))
       if (changed.length === 0) return
       await door.commit((stage) => {
         if (!session.isStored) put(stage, session)
-        for (const { topic, qos } of changed) stage.write('session-filter.put', session.s, topic, qos)
+        for (const { filter, grant } of changed) {
+          stage.write(
+            'session-filter.put',
+            session.s,
+            filter,
+            grant.qos,
+            optionsOf(grant),
+            grant.subscriptions[0] ?? null,
+          )
+        }
         stage.published(() => {
           if (byClient.get(session.client) !== session) return
-          for (const { topic, qos } of changed) subscribe(session, topic, asQos(qos))
+          for (const { filter, grant } of changed) subscribe(session, filter, grant)
         })
       })
     },
@@ -174,14 +211,14 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     put,
     /** Ends sessions whose client has been away for too long. */
     expire(): void {
-      if (!(clock.trust?.mayRemove() ?? true)) return
+      if (!mayExpire()) return
       const now = clock.now()
       for (const session of byClient.values()) {
         if (session.link !== undefined) continue
         if (session.seen < limits.observedAtFloorMs.value) session.seen = now
-        if (now - session.seen <= settings.sessionAgeMs) continue
+        if (!isLapsed(session, now)) continue
         ports.log.info('mqtt.session-ended', { client: session.client, messages: session.queue.messages })
-        chores.set(`erase:${session.s}`, forget(session))
+        erase(session)
       }
     },
     /** Notes, before the gateway ends, how far every present session has come. */
@@ -195,5 +232,28 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     },
   })
 }
+
+const noLocal = 1
+const retainAsPublished = 2
+
+/** The options of a subscription as its row has them. */
+const optionsOf = (grant: Grant): number =>
+  (grant.ownQos === undefined ? noLocal : 0) | (grant.keepsRetain ? retainAsPublished : 0)
+
+function grantOf({ qos: stored, options, identifier }: Omit<FilterRow, 's' | 'filter'>): Grant {
+  const qos = asQos(stored)
+  return {
+    qos,
+    ownQos: (options & noLocal) !== 0 ? undefined : qos,
+    keepsRetain: (options & retainAsPublished) !== 0,
+    subscriptions: identifier === null ? [] : [identifier],
+  }
+}
+
+const isSame = (a: Grant | undefined, b: Grant): boolean =>
+  a !== undefined &&
+  a.qos === b.qos &&
+  optionsOf(a) === optionsOf(b) &&
+  a.subscriptions[0] === b.subscriptions[0]
 
 export type Sessions = ReturnType<typeof createSessions>

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import { describe, expect, it } from 'vitest'
 import { extentAt } from './framing.ts'
-import { asQos, pubackBytes, publishBytes, pubrelBytes } from './wire.ts'
+import { ackBytes, asQos, publishBytes } from './wire.ts'
 
 function parsed(bytes: Buffer): Packet[] {
   const packets: Packet[] = []
@@ -36,11 +36,11 @@ describe('packets', () => {
     )
   })
 
-  it('PUBACK and PUBREL are what the library reads', () => {
-    expect(parsed(pubackBytes([1, 256, 65_535]))).toMatchObject(
-      [1, 256, 65_535].map((messageId) => ({ cmd: 'puback', messageId })),
+  it('PUBACK, PUBREC, PUBREL and PUBCOMP are what the library reads', () => {
+    const all = (['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).flatMap((type) =>
+      [1, 256, 65_535].map((id) => ({ type, id, code: 0 })),
     )
-    expect(parsed(pubrelBytes(4711))).toMatchObject([{ cmd: 'pubrel', messageId: 4711 }])
+    expect(parsed(ackBytes(all))).toMatchObject(all.map(({ type, id }) => ({ cmd: type, messageId: id })))
   })
 })
 

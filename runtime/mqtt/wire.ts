@@ -1,13 +1,18 @@
 /**
- * The few MQTT 3.1.1 packets that we write ourselves, as bytes: PUBLISH, PUBACK and PUBREL. All others are written
- * by the broker library.
+ * The MQTT packets that are sent often or at the end of a connection, as bytes: PUBLISH, its acknowledgements, PINGRESP
+ * and the DISCONNECT of MQTT 5. All others are written by the library mqtt-packet.
  */
+import { ids, varint } from './properties.ts'
 
 /** A message on its way to subscribers. */
 export interface Message {
   readonly topic: string
   readonly payload: Uint8Array
   readonly qos: Qos
+  /** Properties of MQTT 5 that subscribers get, as bytes; left out when there are none. */
+  readonly properties?: Uint8Array | undefined
+  /** Wall-clock ms from which on the message is not delivered any more. */
+  readonly expiresAt?: number | undefined
 }
 
 export type Qos = 0 | 1 | 2
@@ -22,11 +27,23 @@ export interface PublishFlags {
   readonly id: number
 }
 
-/** A PUBLISH packet (section 3.3). */
-export function publishBytes(message: Message, { qos, retain, dup, id }: PublishFlags): Buffer {
+/** What a PUBLISH of MQTT 5 has beside the properties of its message. */
+export interface Extras {
+  readonly subscriptions: readonly number[]
+  /** Remaining lifetime of the message. */
+  readonly expirySeconds: number | undefined
+}
+
+/** A PUBLISH packet (section 3.3), of MQTT 5 when `extras` is given. */
+export function publishBytes(
+  message: Message,
+  { qos, retain, dup, id }: PublishFlags,
+  extras?: Extras,
+): Buffer {
   const { topic, payload } = message
+  const properties = extras === undefined ? undefined : propertyBytes(message.properties, extras)
   const topicLength = Buffer.byteLength(topic)
-  const length = 2 + topicLength + (qos > 0 ? 2 : 0) + payload.length
+  const length = 2 + topicLength + (qos > 0 ? 2 : 0) + (properties?.length ?? 0) + payload.length
   const head = length < 0x80 ? 2 : length < 0x4000 ? 3 : length < 0x200000 ? 4 : 5
   const bytes = Buffer.allocUnsafe(head + length)
   bytes[0] = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
@@ -44,22 +61,65 @@ export function publishBytes(message: Message, { qos, retain, dup, id }: Publish
     bytes[at++] = id >> 8
     bytes[at++] = id & 0xff
   }
+  if (properties !== undefined) {
+    bytes.set(properties, at)
+    at += properties.length
+  }
   bytes.set(payload, at)
   return bytes
 }
 
-/** PUBACK packets (section 3.4), one after the other. */
-export function pubackBytes(ids: readonly number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(4 * ids.length)
-  let at = 0
-  for (const id of ids) {
-    bytes[at++] = 0x40
-    bytes[at++] = 2
-    bytes[at++] = id >> 8
-    bytes[at++] = id & 0xff
+const noProperties = Uint8Array.of(0)
+
+/** Properties with their length in front. */
+function propertyBytes(passed: Uint8Array | undefined, extras: Extras): Uint8Array {
+  const { subscriptions, expirySeconds } = extras
+  if (passed === undefined && expirySeconds === undefined && subscriptions.length === 0) return noProperties
+  const own: number[] = []
+  if (expirySeconds !== undefined) {
+    own.push(ids.messageExpiry)
+    for (const shift of [24, 16, 8, 0]) own.push((expirySeconds >>> shift) & 0xff)
   }
-  return bytes
+  for (const subscription of subscriptions) own.push(ids.subscription, ...varint(subscription))
+  const rest = passed ?? new Uint8Array()
+  return Buffer.concat([Uint8Array.from([...varint(own.length + rest.length), ...own]), rest])
 }
 
-/** A PUBREL packet (section 3.6). */
-export const pubrelBytes = (id: number): Buffer => Buffer.from([0x62, 2, id >> 8, id & 0xff])
+/** An acknowledgement that waits to be written: packet identifier and reason code. */
+export interface Acknowledgement {
+  readonly type: AckType
+  readonly id: number
+  readonly code: number
+}
+
+export type AckType = 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'
+
+const firstBytes: Readonly<Record<AckType, number>> = {
+  puback: 0x40,
+  pubrec: 0x50,
+  pubrel: 0x62,
+  pubcomp: 0x70,
+}
+
+/** Acknowledgements (sections 3.4 to 3.7), one after the other; a reason code of 0 is left out. */
+export function ackBytes(acknowledgements: readonly Acknowledgement[]): Buffer {
+  const bytes = Buffer.allocUnsafe(5 * acknowledgements.length)
+  let at = 0
+  for (const { type, id, code } of acknowledgements) {
+    bytes[at++] = firstBytes[type]
+    bytes[at++] = code === 0 ? 2 : 3
+    bytes[at++] = id >> 8
+    bytes[at++] = id & 0xff
+    if (code !== 0) bytes[at++] = code
+  }
+  return bytes.subarray(0, at)
+}
+
+/** PUBACK packets for packet identifiers, one after the other. */
+export const pubackBytes = (acknowledged: readonly number[]): Buffer =>
+  ackBytes(acknowledged.map((id) => ({ type: 'puback', id, code: 0 })))
+
+export const pingrespBytes: Uint8Array = Buffer.from([0xd0, 0])
+
+/** A DISCONNECT of MQTT 5 (section 3.14). */
+export const disconnectBytes = (code: number): Buffer => Buffer.from([0xe0, 1, code])

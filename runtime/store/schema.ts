@@ -332,6 +332,28 @@ ALTER TABLE gap ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delivery ADD COLUMN batch INTEGER;
 `,
   },
+  {
+    version: 52,
+    title: 'what MQTT 5 says about sessions, subscriptions and messages',
+    sql: `
+-- Session expiry interval in seconds; NULL where the session ends by age.
+ALTER TABLE session ADD COLUMN expiry INTEGER;
+-- options: 1 No Local, 2 Retain As Published.
+ALTER TABLE session_filter ADD COLUMN options INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session_filter ADD COLUMN identifier INTEGER;
+-- properties: those that subscribers get, as bytes of MQTT 5. expires: ms.
+ALTER TABLE session_message ADD COLUMN retain INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session_message ADD COLUMN properties BLOB;
+ALTER TABLE session_message ADD COLUMN expires INTEGER;
+ALTER TABLE retained ADD COLUMN properties BLOB;
+ALTER TABLE retained ADD COLUMN expires INTEGER;
+-- expiry of the message and delay of the will in seconds; due: when it is published (ms), NULL while its client is connected.
+ALTER TABLE will ADD COLUMN properties BLOB;
+ALTER TABLE will ADD COLUMN expiry INTEGER;
+ALTER TABLE will ADD COLUMN delay INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE will ADD COLUMN due INTEGER;
+`,
+  },
 ]
 
 export const formatVersion = migrations.at(-1)!.version

@@ -9,21 +9,22 @@ import type { Database } from './database.ts'
 
 export const sessionWrites = {
   'session.put':
-    'INSERT INTO session (s, client, seen, sent) VALUES (?, ?, ?, ?) ON CONFLICT (s) DO UPDATE SET seen = excluded.seen, sent = excluded.sent',
+    'INSERT INTO session (s, client, seen, sent, expiry) VALUES (?, ?, ?, ?, ?) ON CONFLICT (s) DO UPDATE SET seen = excluded.seen, sent = excluded.sent, expiry = excluded.expiry',
   'session.delete': 'DELETE FROM session WHERE s = ?',
   'session-filter.put':
-    'INSERT INTO session_filter (s, filter, qos) VALUES (?, ?, ?) ON CONFLICT (s, filter) DO UPDATE SET qos = excluded.qos',
+    'INSERT INTO session_filter (s, filter, qos, options, identifier) VALUES (?, ?, ?, ?, ?) ON CONFLICT (s, filter) DO UPDATE SET qos = excluded.qos, options = excluded.options, identifier = excluded.identifier',
   'session-filter.delete': 'DELETE FROM session_filter WHERE s = ? AND filter = ?',
   'session-filter.clear': 'DELETE FROM session_filter WHERE s = ?',
   'session-message.insert':
-    'INSERT INTO session_message (k, qos, bytes, topic, payload) VALUES (?, ?, ?, ?, ?)',
-  'session-message.release': "UPDATE session_message SET released = 1, payload = x'' WHERE k = ?",
+    'INSERT INTO session_message (k, qos, bytes, topic, payload, retain, properties, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  'session-message.release':
+    "UPDATE session_message SET released = 1, payload = x'', properties = NULL WHERE k = ?",
   'session-message.cut': 'DELETE FROM session_message WHERE k BETWEEN ? AND ?',
   'retained.put':
-    'INSERT INTO retained (topic, qos, payload) VALUES (?, ?, ?) ON CONFLICT (topic) DO UPDATE SET qos = excluded.qos, payload = excluded.payload',
+    'INSERT INTO retained (topic, qos, payload, properties, expires) VALUES (?, ?, ?, ?, ?) ON CONFLICT (topic) DO UPDATE SET qos = excluded.qos, payload = excluded.payload, properties = excluded.properties, expires = excluded.expires',
   'retained.delete': 'DELETE FROM retained WHERE topic = ?',
   'will.put':
-    'INSERT INTO will (client, topic, qos, retain, payload) VALUES (?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET topic = excluded.topic, qos = excluded.qos, retain = excluded.retain, payload = excluded.payload',
+    'INSERT INTO will (client, topic, qos, retain, payload, properties, expiry, delay, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET topic = excluded.topic, qos = excluded.qos, retain = excluded.retain, payload = excluded.payload, properties = excluded.properties, expiry = excluded.expiry, delay = excluded.delay, due = excluded.due',
   'will.delete': 'DELETE FROM will WHERE client = ?',
   'incoming.insert': 'INSERT OR IGNORE INTO incoming (s, message_id) VALUES (?, ?)',
   'incoming.delete': 'DELETE FROM incoming WHERE s = ? AND message_id = ?',
@@ -44,10 +45,22 @@ export interface SessionRow {
   readonly seen: number
   /** Newest place ever sent; null when the gateway ended while the client was connected. */
   readonly sent: number | null
+  /** Session expiry interval of MQTT 5 in seconds; null where the session ends by age. */
+  readonly expiry: number | null
   /** Owed messages, their bytes and the newest place; zeros when none is owed. */
   readonly messages: number
   readonly bytes: number
   readonly last: number
+}
+
+export interface FilterRow {
+  readonly s: number
+  readonly filter: string
+  readonly qos: 0 | 1 | 2
+  /** Bit 0: No Local; bit 1: Retain As Published. */
+  readonly options: number
+  /** Subscription identifier of MQTT 5. */
+  readonly identifier: number | null
 }
 
 export interface OwedRow {
@@ -57,12 +70,20 @@ export interface OwedRow {
   readonly bytes: number
   readonly topic: string
   readonly payload: Uint8Array
+  /** Whether it is delivered with RETAIN. */
+  readonly retain: 0 | 1
+  /** Properties of MQTT 5 as bytes. */
+  readonly properties: Uint8Array | null
+  /** Wall-clock ms from which on it is not delivered any more. */
+  readonly expires: number | null
 }
 
 export interface RetainedRow {
   readonly topic: string
   readonly qos: 0 | 1 | 2
   readonly payload: Uint8Array
+  readonly properties: Uint8Array | null
+  readonly expires: number | null
 }
 
 export interface WillRow {
@@ -71,26 +92,37 @@ export interface WillRow {
   readonly qos: 0 | 1 | 2
   readonly retain: 0 | 1
   readonly payload: Uint8Array
+  readonly properties: Uint8Array | null
+  /** Message expiry interval, seconds. */
+  readonly expiry: number | null
+  /** Will delay interval, seconds. */
+  readonly delay: number
+  /** Wall-clock ms when it is published; null while its client is connected. */
+  readonly due: number | null
 }
 
 /** Read access to MQTT state. Everything but `owed` and `oldest` is read once, at start. */
 export function createSessionRows(database: Database) {
-  const sessions = database.prepare<[], Pick<SessionRow, 's' | 'client' | 'seen' | 'sent'>>(
-    'SELECT s, client, seen, sent FROM session ORDER BY s',
+  const sessions = database.prepare<[], Pick<SessionRow, 's' | 'client' | 'seen' | 'sent' | 'expiry'>>(
+    'SELECT s, client, seen, sent, expiry FROM session ORDER BY s',
   )
   const queue = database.prepare<[number, number], { messages: number; bytes: number; last: number | null }>(
     'SELECT count(*) AS messages, coalesce(sum(bytes), 0) AS bytes, max(k) AS last FROM session_message WHERE k BETWEEN ? AND ?',
   )
-  const filters = database.prepare<[], { s: number; filter: string; qos: 0 | 1 | 2 }>(
-    'SELECT s, filter, qos FROM session_filter',
+  const filters = database.prepare<[], FilterRow>(
+    'SELECT s, filter, qos, options, identifier FROM session_filter',
   )
   const incoming = database.prepare<[], { s: number; message_id: number }>(
     'SELECT s, message_id FROM incoming',
   )
-  const retained = database.prepare<[], RetainedRow>('SELECT topic, qos, payload FROM retained')
-  const wills = database.prepare<[], WillRow>('SELECT client, topic, qos, retain, payload FROM will')
+  const retained = database.prepare<[], RetainedRow>(
+    'SELECT topic, qos, payload, properties, expires FROM retained',
+  )
+  const wills = database.prepare<[], WillRow>(
+    'SELECT client, topic, qos, retain, payload, properties, expiry, delay, due FROM will',
+  )
   const owed = database.prepare<[number, number, number], OwedRow>(
-    'SELECT k, qos, released, bytes, topic, payload FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',
+    'SELECT k, qos, released, bytes, topic, payload, retain, properties, expires FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',
   )
   const oldest = database.prepare<[number, number, number], { k: number; bytes: number }>(
     'SELECT k, bytes FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',

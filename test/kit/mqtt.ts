@@ -4,7 +4,7 @@
  */
 import { AssertionError } from 'node:assert'
 import { connect, type Socket } from 'node:net'
-import { generate, type Packet, parser } from 'mqtt-packet'
+import { generate, type IConnackPacket, type IConnectPacket, type Packet, parser } from 'mqtt-packet'
 import { type Clock, systemClock } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
@@ -111,12 +111,13 @@ export interface RawClient {
   end(): void
 }
 
-export function openRaw(port: number): RawClient {
+/** `version` is that of what it sends and reads: 4 is MQTT 3.1.1. */
+export function openRaw(port: number, version: 4 | 5 = 4): RawClient {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   const packets: Packet[] = []
   let wake = (): void => undefined
   let isEnded = false
-  const reader = parser()
+  const reader = parser({ protocolVersion: version })
   reader.on('packet', (packet: Packet) => {
     packets.push(packet)
     wake()
@@ -150,7 +151,8 @@ export function openRaw(port: number): RawClient {
 
   return {
     socket,
-    send: (packet) => socket.write(packet instanceof Uint8Array ? packet : generate(packet)),
+    send: (packet) =>
+      socket.write(packet instanceof Uint8Array ? packet : generate(packet, { protocolVersion: version })),
     next,
     async all(withinMs) {
       await new Promise((resolve) => setTimeout(resolve, withinMs))
@@ -179,6 +181,17 @@ export async function connectRaw(
   client.send(connectPacket(clientId, options))
   const connack = (await client.next()) as unknown as { sessionPresent: boolean; returnCode: number }
   return { ...client, connack }
+}
+
+/** Connects by MQTT 5 and awaits CONNACK; `more` are members of the packet, such as its properties. */
+export async function connectFive(
+  port: number,
+  clientId: string,
+  more: Partial<IConnectPacket> = {},
+): Promise<RawClient & { readonly connack: IConnackPacket }> {
+  const client = openRaw(port, 5)
+  client.send({ ...connectPacket(clientId), protocolVersion: 5, ...more } as IConnectPacket)
+  return { ...client, connack: (await client.next()) as IConnackPacket }
 }
 
 export const connectPacket = (clientId: string, options: ConnectOptions = {}): Packet => ({

@@ -30,7 +30,6 @@ const shelves: Readonly<Record<string, number>> = {
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
 const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   'better-sqlite3': 'store',
-  aedes: 'mqtt',
   'mqtt-packet': 'mqtt',
   hono: 'http',
   '@hono/node-server': 'http',

@@ -42,11 +42,12 @@ const readAtStart: Readonly<Record<string, string>> = {
   'SELECT q, length(payload) AS size FROM quarantine ORDER BY q': 'a thousand frames at most',
   'SELECT count(*) AS c FROM entity': 'counted once, along the smallest index',
   'SELECT DISTINCT endpoint FROM delivery': 'goes along the index, once per start',
-  'SELECT s, client, seen, sent FROM session ORDER BY s': 'sessions live in memory',
-  'SELECT s, filter, qos FROM session_filter': 'filters live in memory',
+  'SELECT s, client, seen, sent, expiry FROM session ORDER BY s': 'sessions live in memory',
+  'SELECT s, filter, qos, options, identifier FROM session_filter': 'filters live in memory',
   'SELECT s, message_id FROM incoming': 'receipts live in memory',
-  'SELECT topic, qos, payload FROM retained': 'retained messages live in memory',
-  'SELECT client, topic, qos, retain, payload FROM will': 'wills live in memory',
+  'SELECT topic, qos, payload, properties, expires FROM retained': 'retained messages live in memory',
+  'SELECT client, topic, qos, retain, payload, properties, expiry, delay, due FROM will':
+    'wills live in memory',
 }
 
 function openSchema(): { database: Database; texts: string[]; recording: Database } {

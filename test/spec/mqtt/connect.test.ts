@@ -57,11 +57,6 @@ describe('CONNECT', () => {
     expect(await answerTo(bytes)).toEqual([])
   })
 
-  it('[MQTT-3.1.2-2] of MQTT 5 is refused with return code 1', async () => {
-    const bytes = generate({ ...connectPacket('five'), protocolVersion: 5 } as never)
-    expect(await answerTo(bytes)).toEqual(['connack 1'])
-  })
-
   it('of MQTT 3.1 is welcome', async () => {
     const client = openRaw(broker.port)
     client.send({ ...connectPacket('old'), protocolId: 'MQIsdp', protocolVersion: 3 } as never)

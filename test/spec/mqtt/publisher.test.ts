@@ -145,14 +145,16 @@ const ofManyLengths = `
 `
 
 describe('an MQTT notification', () => {
-  it('goes to our own broker, which speaks MQTT 3.1.1 only', async () => {
+  it('goes to our own broker, by MQTT 3.1.1 and by MQTT 5', async () => {
     const file = temporaryDatabase()
     const broker = await openBroker(file.file, {})
     const uri = `mqtt://127.0.0.1:${broker.port}/told`
     for (const qos of [0, 1, 2] as const) {
       expect(await endpoint.send(request(uri, { qos }))).toMatchObject({ ok: true })
     }
-    expect(await endpoint.send(request(uri, { version: 5 }))).toMatchObject({ ok: false, kind: 'protocol' })
+    for (const version of [4, 5] as const) {
+      expect(await endpoint.send(request(uri, { version }))).toMatchObject({ ok: true })
+    }
     await broker.close()
     file.remove()
   })
