@@ -17,7 +17,8 @@ const help = `Usage: npm run judge -- [options]
   --no-restore      restore no hub
   --no-disk         fill no disk, also where one could be mounted
 
-Exit code: 0 hub and gateway hold the same in the end; 1 they do not; 64 wrong usage.
+Exit code: 0 hub and gateway hold the same in the end; 1 they do not, or the trial did not end in time; 64 wrong usage;
+130 and 143 it was stopped by a signal, and has ended its gateways and unmounted its disk.
 `
 
 const values = optionsOf('judge', help, {
@@ -35,12 +36,25 @@ const seed = whole('seed')
 const [observations, seconds, rate] = [whole('observations'), whole('seconds'), whole('rate')]
 const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 tell(`seed ${seed}`)
+const stopping = new AbortController()
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.once(signal, () => {
+    process.exitCode = code
+    stopping.abort()
+  })
 const report = await runTrial({
   ...{ seed, observations, seconds, rate, tell },
   ...(values.budget === undefined ? {} : { budget: wholeNumber('judge', 'budget', values.budget) }),
   ...(values['no-restore'] ? { restoresHub: false } : {}),
   ...(values['no-disk'] ? { fillsDisk: false } : {}),
   patienceSeconds: 300,
+  signal: stopping.signal,
+}).catch((error: unknown) => {
+  tell(`${error instanceof Error ? error.message : String(error)}, seed ${seed}`)
+  process.exit(process.exitCode ?? 1)
 })
 const { complaints, ...figures } = report
 tell(JSON.stringify(figures, undefined, 2))

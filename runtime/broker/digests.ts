@@ -5,6 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
+import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import {
   bucketCount,
   bucketOf,
@@ -46,6 +47,8 @@ export interface Digests {
    * entity without any `''`, where it is of others.
    */
   others(id: string, through: string): readonly string[]
+  /** Whether the history of an entity holds an observation of one attribute instance (`name` or `name datasetId`). */
+  holds(id: string, key: string, instance: AttributeInstance): boolean
   /** What was observed of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
   /** What was observed of one attribute instance, and committed up to a time (ms), in parts. */
@@ -169,6 +172,21 @@ export function createDigests({ following, history, records, collisions }: Diges
       return (keys.length === 0 ? [''] : keys).filter(
         (key) => !chainOf(attributes[key]?.[2]).includes(through),
       )
+    },
+    holds(id, key, instance) {
+      const at = dateTimeToMs(instance.observedAt ?? '')
+      if (at === undefined) return false
+      const [name = '', dataset = '@none'] = key.split(' ')
+      const of = { attrs: new Set([name]), datasets: new Set([dataset]) }
+      const window = {
+        timeproperty: 'observedAt',
+        timerel: 'between',
+        timeAtMs: at,
+        endTimeAtMs: at + 1,
+      } as const
+      const found = history(id, { ...of, ...window, limit: limits.digestInstancesPerTurn.value })
+      const hash = observationHash(at, instance)
+      return (found?.attributes.get(name) ?? []).some((one) => observationHash(at, one.instance) === hash)
     },
     history: (id, span) => alone(() => historyOf(id, span)),
     async *observed(id, key, span) {

@@ -4,6 +4,8 @@
  */
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { AttributeChange } from '#ngsi-ld/entity-draft.ts'
+import { listOf } from '#ngsi-ld/json.ts'
+import type { WrittenTimes } from '#ngsi-ld/stated.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import type { StoredTimes } from '#store/attribute-times.ts'
 import type { Collisions } from './collisions.ts'
@@ -14,6 +16,10 @@ export function scopeChange(before: Entity['scope'], after: Entity['scope']): En
   if (JSON.stringify(before) === JSON.stringify(after)) return undefined
   return after ?? null
 }
+
+/** Whether these are the same types, in whatever order. */
+export const isSameTypes = (before: Entity['type'], after: Entity['type']): boolean =>
+  new Set(listOf(before)).symmetricDifference(new Set(listOf(after))).size === 0
 
 /** Through whom what is gone had come, by `name` or `name datasetId`; '' is the entity. */
 export function heardOfGone(
@@ -26,6 +32,15 @@ export function heardOfGone(
   const marks = keys.flatMap((key) => (times[key]?.[2] === undefined ? [] : [[key, times[key][2]] as const]))
   return marks.length === 0 ? undefined : Object.fromEntries(marks)
 }
+
+/** Changes with the times (ms) at which their instances were written first, where that is stated. */
+export const writtenAt = (
+  changes: readonly AttributeChange[],
+  written: WrittenTimes | undefined,
+): readonly AttributeChange[] =>
+  written === undefined || written.size === 0
+    ? changes
+    : changes.map((one) => ({ ...one, at: written.get(timesKey(one.name, one.datasetId ?? '')) }))
 
 /** Notes through whom each instance had come that becomes another one by this hand. */
 export const originsNoted =

@@ -10,12 +10,13 @@ import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
+import type { WrittenTimes } from '#ngsi-ld/stated.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { type StoredTimes, storedTimes, timesText } from '#store/attribute-times.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import { diffIndexRows, type IndexRows, indexRows } from '#store/entity-index.ts'
 import { createDerivedRows } from './derived-rows.ts'
-import { heardOfGone, scopeChange, timesAfter } from './document-changes.ts'
+import { heardOfGone, isSameTypes, scopeChange, timesAfter, writtenAt } from './document-changes.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { type Streams, typesOf } from './streams.ts'
@@ -108,13 +109,13 @@ export function createDocuments(ports: DocumentsPorts) {
     return { ...draft, entity, times, modified, version }
   }
 
-  function create(stage: Stage, entity: Entity, by: Origin): Draft {
+  function create(stage: Stage, entity: Entity, by: Origin, written?: WrittenTimes): Draft {
     if (find(stage, entity.id) !== undefined) {
       throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} exists already`)
     }
     const doc = documentText(entity)
     const rid = ++lastRid
-    const changes = changesBetween(undefined, entity)
+    const changes = writtenAt(changesBetween(undefined, entity), written)
     const heard = heardFrom(by)
     const born: StoredTimes = heard === undefined ? {} : { '': [stage.at, stage.at, heard] }
     const times = timesAfter(born, changes, { at: stage.at, heard })
@@ -164,6 +165,7 @@ export function createDocuments(ports: DocumentsPorts) {
       changes,
       by,
       scope: scopeChange(draft.entity.scope, entity.scope),
+      isRetyped: !isSameTypes(draft.entity.type, entity.type),
       times: draft.times,
     })
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
@@ -283,17 +285,32 @@ export function createDocuments(ports: DocumentsPorts) {
       readonly entity: Entity
       /** The scopes after the change, where it touched them; null when there are none any more. */
       readonly scope?: Entity['scope'] | null
+      /** Whether the change replaced the types or added one. */
+      readonly isRetyped?: boolean
       /** Before the change. */
       readonly times?: StoredTimes
     },
   ): number {
     const { kind, rid, entity, changes, by, times } = what
-    const instances = changes.map(({ name, datasetId, before, after }) =>
-      after === undefined ? [name, datasetId ?? '', null, before?.type] : [name, datasetId ?? '', after],
+    const instances = changes.map(({ name, datasetId, before, after, at }) =>
+      after === undefined
+        ? [name, datasetId ?? '', null, before?.type]
+        : [name, datasetId ?? '', after, ...(at === undefined ? [] : [after.type, at])],
     )
     const { scope } = what
+    const retyped = what.isRetyped === true || undefined
     const heard = times === undefined ? undefined : heardOfGone(times, changes)
-    const body = { kind, id: entity.id, at: stage.at, by, type: entity.type, instances, scope, heard }
+    const body = {
+      kind,
+      id: entity.id,
+      at: stage.at,
+      by,
+      type: entity.type,
+      instances,
+      scope,
+      retyped,
+      heard,
+    }
     const logged = stage.record(rid, body)
     streams.recorded(stage, rid, logged)
     return logged.number

@@ -6,23 +6,26 @@
 import type { Breath } from '#base/breath.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { Entities, TombstoneRow } from '#store/entities.ts'
 import { decodeEntityChanges } from '#store/entity-changes.ts'
 import type { History } from '#store/history.ts'
+import type { HistoryEdits, HistoryErasedRow } from '#store/history-edits.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
 import { decodeObservations, type ObservationBatch } from '#store/observation-blob.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
 import { type CommittedPart, readCommittedPart } from './committed-part.ts'
+import { correctionsOf } from './corrections.ts'
 import type { Door } from './door.ts'
+import { type Dropped, droppedBy, droppedWith } from './dropped.ts'
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { Streams } from './streams.ts'
 import type { EntityView, Origin } from './types.ts'
-import { createView, timesKey } from './view.ts'
+import { createView } from './view.ts'
 
 /** A place in the log: number and commit time (ms) of a row. */
 export interface Position {
@@ -41,13 +44,15 @@ export interface FollowedObservation {
 
 /** One change record of the log. An instance that is null was deleted. */
 export interface FollowedChange {
-  readonly kind: 'created' | 'updated' | 'deleted' | 'temporal'
+  readonly kind: 'created' | 'updated' | 'deleted' | 'temporal' | 'erased'
   readonly id: string
   readonly rid: number
   readonly by: Origin
   readonly at: number
   readonly type?: Entity['type']
   readonly scope?: Entity['scope'] | null
+  /** The change replaced the types, or added one. */
+  readonly retyped?: true
   readonly instances: readonly (readonly [
     name: string,
     dataset: string,
@@ -55,9 +60,15 @@ export interface FollowedChange {
     type?: string,
     at?: number,
   ])[]
+  /** Of what was erased. */
+  readonly name?: string
+  readonly dataset?: string
   /** Of what was deleted, through whom it had come, by `name` or `name datasetId`; '' is the entity. */
   readonly heard?: Readonly<Record<string, string>>
 }
+
+/** A history that was erased: of an attribute ('' is all), and of an instance of it ('*' is all). */
+export type Erased = Pick<HistoryErasedRow, 'name' | 'dataset'>
 
 /** What one log row says. */
 export interface Followed<Observed = readonly FollowedObservation[]> extends Position {
@@ -83,36 +94,10 @@ export interface FollowedStream {
   readonly isGone: boolean
 }
 
-/** An attribute instance that is gone ('' is the default instance). */
-export interface Dropped {
-  /** `name` or `name datasetId`. */
-  readonly key: string
-  readonly name: string
-  readonly dataset: string
-  readonly heard: string | undefined
-  /** When that was committed, ms. */
-  readonly at: number
-}
-
 const everSince = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
-const droppedBy = (changes: readonly FollowedChange[]): readonly Dropped[] =>
-  changes.flatMap(({ kind, instances, heard, at }) =>
-    instances.flatMap(([name, dataset, instance]) => {
-      const key = timesKey(name, dataset)
-      return instance === null && kind === 'updated' ? [{ key, name, dataset, at, heard: heard?.[key] }] : []
-    }),
-  )
-
-function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[] {
-  const was = JSON.parse(doc) as Entity
-  return attributeNames(was).flatMap((name) =>
-    instancesOf(was, name).map(({ datasetId: dataset = '' }) => {
-      const key = timesKey(name, dataset)
-      return { key, name, dataset, at, heard: heard ?? undefined }
-    }),
-  )
-}
+/** A change record with its log number. */
+type Recorded = FollowedChange & { readonly n: number }
 
 /** Commit times from <= ms < to. */
 export interface Span {
@@ -121,9 +106,7 @@ export interface Span {
 }
 
 /** What was written of one entity otherwise than by observing, in order. */
-export interface FollowedPast {
-  readonly id: string
-  readonly rid: number
+export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
   readonly type: Entity['type']
   /** Where nothing was observed `at` (ms) is when it was written. */
   readonly instances: readonly (readonly [
@@ -139,6 +122,7 @@ export interface FollowedPast {
 
 export interface FollowingPorts {
   readonly records: Records
+  readonly edits: HistoryEdits
   readonly entities: Entities
   readonly history: History
   readonly spans: HistorySpans
@@ -210,7 +194,7 @@ export function createFollowing(ports: FollowingPorts) {
   }
 
   /** Change records of an entity that were committed within from <= ms < to. */
-  function recordsOf(rid: number, { from, to }: Span): readonly FollowedChange[] {
+  function recordsOf(rid: number, { from, to }: Span): readonly Recorded[] {
     const parts = history.entityChanges(rid)
     const folded = parts.at(-1)?.n1 ?? 0
     const texts = parts.flatMap((part) => decodeEntityChanges(part))
@@ -218,7 +202,7 @@ export function createFollowing(ports: FollowingPorts) {
       const row = n > folded ? records.logAt(n) : undefined
       if (row !== undefined) texts.push(Buffer.from(row.body).toString())
     }
-    return texts.map((text) => JSON.parse(text) as FollowedChange).filter(({ at }) => at >= from && at < to)
+    return texts.map((text) => JSON.parse(text) as Recorded).filter(({ at }) => at >= from && at < to)
   }
 
   /** What they say. */
@@ -227,9 +211,12 @@ export function createFollowing(ports: FollowingPorts) {
     if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
     const changes = recordsOf(rid, span)
+    const { isRecordErased } = correctionsOf(ports.edits, rid)
     const instances = changes.flatMap((change) =>
-      change.instances.flatMap(([name, , instance, , at]) =>
-        instance === null ? [] : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
+      change.instances.flatMap(([name, dataset, instance, , at]) =>
+        instance === null || isRecordErased(name, dataset, change.n)
+          ? []
+          : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
       ),
     )
     return { id: owner.id, rid, type, instances, dropped: droppedBy(changes) }
@@ -298,6 +285,8 @@ export function createFollowing(ports: FollowingPorts) {
     /** Attribute instances that were deleted at a commit time or later, and through whom they had come. */
     dropped: (rid: number, since: number): readonly Dropped[] =>
       droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
+    /** What was erased of the history of an entity after a log number. */
+    erased: (rid: number, n: number): readonly Erased[] => ports.edits.erased(rid).filter((row) => row.n > n),
     /** All that went of what ever was under an id, the last at the end; with entities that were deleted went all they had. */
     droppedOf: (id: string): readonly Dropped[] => {
       const rid = entities.byId(id)?.rid
@@ -339,11 +328,24 @@ export function createFollowing(ports: FollowingPorts) {
           const known = { keys, folded: foldedOf(s) }
           return [
             s,
-            (breathe) => readCommittedPart({ s, span, known }, { spans, live, foldedOf }, breathe),
+            (breathe) =>
+              readCommittedPart(
+                { s, span: unerased(ports, s, span), known },
+                { spans, live, foldedOf },
+                breathe,
+              ),
           ] as const
         })
     },
   })
+}
+
+/** What of a span was not erased of a stream. */
+function unerased({ history, edits, names }: FollowingPorts, s: number, span: Span): Span {
+  const row = history.stream(s)
+  if (row === undefined) return span
+  const { erasedUntil } = correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset)
+  return { from: Math.max(span.from, erasedUntil + 1), to: span.to }
 }
 
 export type Following = ReturnType<typeof createFollowing>

@@ -27,6 +27,7 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { matchesType } from '#ngsi-ld/selection.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { createBatches, type Outcome, sliceSize } from './batches.ts'
+import { isSameTypes, writtenAt } from './document-changes.ts'
 import { type Documents, type Draft, documentText, timesOf } from './documents.ts'
 import type { Door } from './door.ts'
 import type { Observer } from './observer.ts'
@@ -42,6 +43,7 @@ import type {
   PurgeOptions,
   QueryPage,
   UpdateResult,
+  UpsertOptions,
   WriteOptions,
 } from './types.ts'
 
@@ -118,17 +120,20 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     })
   }
 
-  const upsertOne = (stage: Stage, entity: Entity, update: boolean, by: Origin): Outcome => {
+  const upsertOne = (stage: Stage, entity: Entity, { update, by, stated }: UpsertOptions): Outcome => {
     const draft = documents.find(stage, entity.id)
+    const written = stated?.written(entity)
     if (draft === undefined) {
       if (update && holdsNull(entity as Json)) throw badRequestData(`there is no ${entity.id} to delete from`)
-      documents.create(stage, entity, by)
+      documents.create(stage, entity, by, written)
       return 'created'
     }
     const merged = update
       ? appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite: false })
       : replaceEntity(draft.entity, entity)
-    apply(stage, draft, merged, by)
+    const { type } = stated?.types === true ? entity : merged.entity
+    const after = isSameTypes(merged.entity.type, type) ? merged.entity : { ...merged.entity, type }
+    apply(stage, draft, { ...merged, entity: after, changes: writtenAt(merged.changes, written) }, by)
     return 'done'
   }
 
@@ -194,11 +199,11 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
           return 'created'
         },
       ),
-    batchUpsert: (entities, { update, by }) =>
+    batchUpsert: (entities, options) =>
       batch(
         entities,
         ({ id }) => id,
-        (stage, entity) => upsertOne(stage, entity, update, by),
+        (stage, entity) => upsertOne(stage, entity, options),
       ),
     batchUpdate: (entities, { noOverwrite, by }) =>
       batch(

@@ -194,7 +194,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         continue
       }
       removeFolded(ports.history, stage, rid)
-      const n = log(stage, rid, { kind: 'erased', id, by })
+      const n = log(stage, rid, { kind: 'erased', id, by, name: '', dataset: '*' })
       stage.write('history-erased.put', rid, '', '*', n, stage.at)
       stage.closeTime()
     }
@@ -244,7 +244,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           // What is gone does not come again for being told once more.
           if (isTold && unknownPast(ports, given).length === 0) return 'extended'
           create(stage, entity, by)
-        } else extend(stage, draft, given, by)
+        }
+        // The gateway that sends it decides what is current, and sends that by itself.
+        else if (given.isPast === true) addPast(stage, draft, unknownOf(ports, id, given), by)
+        else extend(stage, draft, given, by)
         bringBack(stage, given, by)
         return isKnown ? 'extended' : 'created'
       }),
@@ -275,8 +278,9 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
             stage.write('chunk.erase', row.s, row.s)
             stage.write('rollup.erase', row.s)
           }
-          const n = log(stage, rid, { kind: 'erased', id, by })
-          stage.write('history-erased.put', rid, name, deleteAll ? '*' : (datasetId ?? ''), n, stage.at)
+          const dataset = deleteAll ? '*' : (datasetId ?? '')
+          const n = log(stage, rid, { kind: 'erased', id, by, name, dataset })
+          stage.write('history-erased.put', rid, name, dataset, n, stage.at)
           stage.closeTime()
         }
       }),

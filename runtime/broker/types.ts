@@ -18,6 +18,7 @@ import type { Stamps } from '#ngsi-ld/representation.ts'
 import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
+import type { WrittenTimes } from '#ngsi-ld/stated.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { TemporalSelection } from '#ngsi-ld/temporal.ts'
 import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
@@ -143,12 +144,27 @@ export interface Provision {
   ): Promise<void>
   remove(id: string, by: Origin, when?: Precondition): Promise<void>
   batchCreate(entities: Items<Entity>, by: Origin): Promise<BatchResult>
-  batchUpsert(entities: Items<Entity>, options: { update: boolean; by: Origin }): Promise<BatchResult>
+  batchUpsert(entities: Items<Entity>, options: UpsertOptions): Promise<BatchResult>
   batchUpdate(entities: Items<Entity>, options: { noOverwrite: boolean; by: Origin }): Promise<BatchResult>
   batchMerge(entities: Items<Entity>, by: Origin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
   /** Deletes what matches, whatever its page, or attributes of it. */
   purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>
+}
+
+export interface UpsertOptions {
+  /** Attributes are added to an entity that exists; else it is replaced. */
+  readonly update: boolean
+  readonly by: Origin
+  /** What another gateway states about the items. */
+  readonly stated?:
+    | {
+        /** The types of an item are all that its entity has. */
+        readonly types: boolean
+        /** When the instances of an item were written first. */
+        readonly written: (entity: Entity) => WrittenTimes | undefined
+      }
+    | undefined
 }
 
 /** Attributes that a purge removes, or those that it leaves; without either the whole entity goes. */

@@ -6,15 +6,17 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
 import type { BatchItemError, BatchResult, Items } from '#broker/types.ts'
 import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context.ts'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import { checkUri } from '#ngsi-ld/name.ts'
 import { invalidRequest } from '#ngsi-ld/problem.ts'
+import { statedHeader, statedIn, type WrittenTimes, writtenTimes } from '#ngsi-ld/stated.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks, BatchAsk } from './ask.ts'
 import { type BatchItem, itemsAtOnce } from './batch-items.ts'
 import { multiStatus } from './batch-result.ts'
-import type { HttpContext } from './body.ts'
+import { type HttpContext, headerOf } from './body.ts'
 import { optionsOf } from './negotiate.ts'
 import type { Problems } from './problem.ts'
 
@@ -50,8 +52,13 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const options = optionsOf(ask.parameters, ['replace', 'update'])
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
-      const { entities, errors } = await entitiesOf(ask, { nulls: update }, update ? 'each' : 'last')
-      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c) })
+      const stated = statedBy(c)
+      const { entities, errors } = await entitiesOf(
+        ask,
+        { nulls: update, onRead: stated?.note },
+        update ? 'each' : 'last',
+      )
+      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c), stated })
       const result = withErrors(upserted, errors)
       if (result.errors.length > 0) return failedInPart(ask, result)
       return result.created.length === 0
@@ -93,6 +100,25 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
   })
 }
 
+/** What the gateway that sends a batch states about its items; undefined where it states nothing. */
+function statedBy(c: HttpContext) {
+  const words = statedIn(headerOf(c, statedHeader))
+  if (words.size === 0) return undefined
+  const times = new WeakMap<Entity, WrittenTimes>()
+  return {
+    types: words.has('types'),
+    written: (entity: Entity) => times.get(entity),
+    note(entity: Entity, { json, context }: { readonly json: Json; readonly context: Context }): void {
+      if (words.has('times')) times.set(entity, writtenTimes(json, context))
+    },
+  }
+}
+
+interface ReadOptions extends ParseOptions {
+  /** Told of each entity with what it was read from. */
+  readonly onRead?: ((entity: Entity, item: Extract<BatchItem, { context: Context }>) => void) | undefined
+}
+
 interface Entities {
   readonly entities: Items<Entity>
   readonly errors: readonly BatchItemError[]
@@ -104,7 +130,7 @@ interface Entities {
  */
 async function entitiesOf(
   { items }: BatchAsk,
-  options: ParseOptions = {},
+  options: ReadOptions = {},
   wanted: 'each' | 'last' = 'each',
 ): Promise<Entities> {
   const entities: (Entity | undefined)[] = []
@@ -113,7 +139,9 @@ async function entitiesOf(
   const errors: BatchItemError[] = []
   const read = (item: BatchItem): Entity => {
     if ('error' in item) throw item.error
-    return parseEntity(item.json, item.context, options)
+    const entity = parseEntity(item.json, item.context, options)
+    options.onRead?.(entity, item)
+    return entity
   }
   for (let index = 0; index < items.length; index++) {
     if (index % itemsAtOnce === itemsAtOnce - 1) await nextTurn()

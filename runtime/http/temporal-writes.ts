@@ -4,12 +4,13 @@
  */
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { statedHeader, statedIn } from '#ngsi-ld/stated.ts'
 import {
   parseTemporalEntity,
   parseTemporalFragment,
   parseTemporalInstance,
 } from '#ngsi-ld/temporal-entity.ts'
-import type { HttpContext } from './body.ts'
+import { type HttpContext, headerOf } from './body.ts'
 import { typesOf } from './entity-search.ts'
 import { optionsOf, truthOf } from './negotiate.ts'
 import { idOf, pathSegment } from './path.ts'
@@ -26,7 +27,8 @@ export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts)
     async create(c: HttpContext): Promise<Response> {
       const ask = await asks.body(c, { known: createParameters, creates: true })
       const keepsTimes = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
-      const entity = parseTemporalEntity(ask.body, ask.context, { keepsTimes })
+      const isPast = statedIn(headerOf(c, statedHeader)).has('past')
+      const entity = parseTemporalEntity(ask.body, ask.context, { keepsTimes, isPast })
       const outcome = await (await ask.enter()).temporal.put(entity, asks.by(c))
       return outcome === 'created'
         ? answers.created(ask, `${temporalPath}/${pathSegment(entity.id)}`)

@@ -18,6 +18,8 @@ export interface AttributeChange {
   readonly datasetId?: string | undefined
   readonly before?: AttributeInstance | undefined
   readonly after?: AttributeInstance | undefined
+  /** When (ms) it was written first, where another gateway states that. */
+  readonly at?: number | undefined
 }
 
 /** Why an attribute was not written, for the body of a 207 (GS CIM 009, 5.2.19); the name is canonical. */

@@ -37,6 +37,8 @@ export interface TemporalFragment {
   readonly past?: readonly PastInstance[]
   /** A gateway tells again what it knows; what is known here, too, means nothing. */
   readonly isRetold?: boolean
+  /** An uplink states that nothing of it is current. */
+  readonly isPast?: boolean
 }
 
 /** An instance without observedAt as a gateway once told it, or the end of one. */
@@ -54,6 +56,8 @@ export interface PastInstance {
 export interface TemporalReading {
   /** Instances without observedAt are of the time that their system members name. */
   readonly keepsTimes?: boolean
+  /** Nothing of it becomes current where the entity exists. */
+  readonly isPast?: boolean
 }
 
 export interface TemporalEntity extends TemporalFragment {
@@ -127,6 +131,7 @@ export function parseTemporalFragment(
     ...(expiresAt === undefined ? {} : { expiresAt }),
     attributes,
     ...(reading.keepsTimes === true ? { isRetold: true } : {}),
+    ...(reading.isPast === true ? { isPast: true } : {}),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
   }
 }

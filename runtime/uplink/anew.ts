@@ -8,7 +8,8 @@ import type { Step } from './plan.ts'
 
 export function anew(step: Step, now: Entity | undefined): readonly Step[] {
   if (step.kind === 'remove') return now === undefined ? [step] : []
-  if (now === undefined) return []
+  // What was observed since then would go with it.
+  if (now === undefined || step.kind === 'erase') return []
   if (step.kind === 'drop') {
     const isThere = instancesOf(now, step.name).some(({ datasetId = '' }) => datasetId === step.dataset)
     return isThere ? [] : [step]

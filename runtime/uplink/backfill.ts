@@ -10,9 +10,9 @@ import type { FollowedPast, FollowedStream, Following } from '#broker/following.
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Level } from './budget.ts'
+import { headOfPast, type LeavingPorts, stepsOfGrave } from './leaving.ts'
 import type { Losses } from './losses.ts'
 import type { Attributes, Head, Layer, Step } from './plan.ts'
-import { headOfPast, type LeavingPorts, stepsOfGrave } from './reading.ts'
 import type { Waiting } from './state.ts'
 
 export interface BackfillPorts {
@@ -148,7 +148,9 @@ function lostOf(
   const then =
     dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.standing(rid)
   if (then === undefined || !selection.takes(then)) return []
-  const ours = dropped.filter(({ name, heard }) => selection.takesAttribute(name) && !isFromThere(heard))
+  const ours = dropped.filter(
+    ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromThere(heard),
+  )
   return [...new Set(ours.map(({ key }) => key))]
 }
 

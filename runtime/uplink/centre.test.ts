@@ -335,12 +335,12 @@ describe('an answer of more than is taken', () => {
     const steps = [0, 1, 2].map(
       (i): Step => ({ kind: 'remove', entity: { id: `urn:a:${i}`, type: 'A' }, had: new Set(['v']) }),
     )
-    answers.entities = [200, large(100)]
+    answers = { ...answers, selvedge: [404, typed], entities: [200, large(100)] }
     expect(await centre.send({ kind: 'remove', steps })).toMatchObject({
       kind: 'done',
       refused: steps.map((step) => ({ step })),
     })
-    expect(asked).toEqual(Array.from({ length: 5 }, () => 'entities'))
+    expect(asked).toEqual(['selvedge', ...Array.from({ length: 5 }, () => 'entities')])
     // One that is there, and of others, too, loses only what it had from here.
     answers.entities = [200, JSON.stringify([{ id: 'urn:a:1', type: 'A', v: {}, w: {} }])]
     asked = []

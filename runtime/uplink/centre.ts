@@ -11,6 +11,7 @@ import { createTurns } from '#base/turns.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
+import { type Stated, statedHeader } from '#ngsi-ld/stated.ts'
 import { viaHeader } from '#ngsi-ld/via.ts'
 import {
   brokerQuestion,
@@ -27,6 +28,7 @@ import { questionFor, withoutKnown } from './known.ts'
 import { aheadBy, askOthers, writtenSince } from './others.ts'
 import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
 import { type Attributes, bodyOf, type Came, instanceCount, type Layer, type Step } from './plan.ts'
+import { withoutTime } from './reading.ts'
 import { createRemoval, type OthersOf } from './removal.ts'
 
 export interface CentreSettings {
@@ -36,6 +38,11 @@ export interface CentreSettings {
   readonly tenant?: string | undefined
   /** What this gateway calls itself in Via. */
   readonly alias: string
+  /**
+   * What is sent as past becomes current where it is newer than what is there: of an entity that met a selection by values for
+   * a while, the last of these is current over there.
+   */
+  readonly pastMayBecomeCurrent?: boolean
 }
 
 export interface Centre {
@@ -65,7 +72,7 @@ type Asked = [
   path: string,
   body?: unknown,
   came?: Came | undefined,
-  heldMs?: number | undefined,
+  how?: { readonly heldMs?: number | undefined; readonly states?: readonly Stated[] | undefined } | undefined,
 ]
 
 const pack = promisify<string, ZlibOptions, Buffer>(gzip)
@@ -83,7 +90,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   /** Why it could not be asked last. */
   let silence = { reason: '', isUnreachable: false }
 
-  async function ask(...[method, path, body, came = {}, heldMs]: Asked): Promise<PeerAnswer> {
+  async function ask(...[method, path, body, came = {}, how = {}]: Asked): Promise<PeerAnswer> {
+    const { heldMs, states } = how
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
@@ -92,6 +100,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
     if (text !== undefined) headers['content-type'] = 'application/json'
+    if (states !== undefined) headers[statedHeader] = states.join()
     const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
     // Who does not know of it may answer anything at all, to all that was sent before that was known.
     const isOpen = packs === undefined
@@ -105,7 +114,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     if (isRead(answer)) packs = true
     if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
     packs = false
-    const plain = await ask(method, path, body, came)
+    const plain = await ask(method, path, body, came, { states })
     if (isOpen && !('failure' in plain) && plain.status >= 300 && answer.status !== 415) packs = undefined
     return plain
   }
@@ -120,8 +129,22 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   })
 
   async function put(steps: readonly Step[], heldMs?: number): Promise<Outcome> {
-    const bodies = steps.map((step) => bodyOf(step.entity, attributesOf(step), 'current'))
-    const answer = await ask('POST', '/entityOperations/upsert?options=update', bodies, steps[0], heldMs)
+    const isOurs = (await isSelvedge()) === true
+    const { stating = [], others = [] } = Object.groupBy(steps, ({ entity }) =>
+      isOurs && entity.statesTypes === true ? 'stating' : 'others',
+    )
+    if (stating.length > 0 && others.length > 0) return inTurn([others, stating], (some) => put(some, heldMs))
+    const bodies = steps.map((step) => {
+      const attributes = isOurs ? attributesOf(step) : withoutTimes(attributesOf(step))
+      return bodyOf(step.entity, attributes, 'current')
+    })
+    const states: readonly Stated[] | undefined = !isOurs
+      ? undefined
+      : stating.length > 0
+        ? ['times', 'types']
+        : ['times']
+    const path = '/entityOperations/upsert?options=update'
+    const answer = await ask('POST', path, bodies, steps[0], { heldMs, states })
     return settle(steps, answer, (some) => put(some))
   }
 
@@ -129,7 +152,8 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const isOurs = await isSelvedge()
     if (isOurs === undefined) return unknown()
     if (isOurs && attributesOf(step).size === 0) return done([], 1)
-    if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs'), () => past(step))
+    const states = settings.pastMayBecomeCurrent === true ? undefined : (['past'] as const)
+    if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs', states), () => past(step))
     if (!isOld(noHistorySeen)) return done([], 1)
     // Other brokers know no times of what was not observed.
     const attributes = observedOf(attributesOf(step))
@@ -158,8 +182,10 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     })
   }
 
-  const createPast = (step: Step, query: string): Promise<PeerAnswer> =>
-    ask('POST', `/temporal/entities${query}`, bodyOf(step.entity, attributesOf(step), 'temporal'), step)
+  function createPast(step: Step, query: string, states?: readonly Stated[]): Promise<PeerAnswer> {
+    const body = bodyOf(step.entity, attributesOf(step), 'temporal')
+    return ask('POST', `/temporal/entities${query}`, body, step, { states })
+  }
 
   async function tellPast(
     step: Step,
@@ -173,6 +199,18 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
       return done([], 1)
     }
     return settle([step], answer, () => past(step))
+  }
+
+  /** Whoever keeps no histories, or none of this, has nothing to erase. */
+  async function erase(step: Step): Promise<Outcome> {
+    if (step.kind !== 'erase') return done()
+    const { entity, name, dataset } = step
+    const which = dataset === '*' ? 'deleteAll=true' : `datasetId=${encodeURIComponent(dataset)}`
+    const path = `/temporal/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}`
+    const { answer, isBelieved } = await seeAbsent(() =>
+      ask('DELETE', dataset === '' ? path : `${path}?${which}`, undefined, step),
+    )
+    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => erase(step))
   }
 
   async function isSelvedge(): Promise<boolean | undefined> {
@@ -212,7 +250,9 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
       (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
     )
 
-  const { remove, drop } = createRemoval({ ask, settle, seeAbsent, othersOf, now: clock.now })
+  const { remove, drop } = createRemoval({
+    ...{ ask, settle, seeAbsent, othersOf, isSelvedge, now: clock.now },
+  })
 
   function look(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href
@@ -253,7 +293,9 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
         )
       const most = limits.uplinkInstancesPerRequest.value
       // Parts of one thing go in their order, different things side by side.
-      return atOnce(steps, (step) => (kind === 'past' ? inTurn(pastParts(step, most), past) : drop(step)))
+      return atOnce(steps, (step) =>
+        kind === 'past' ? inTurn(pastParts(step, most), past) : kind === 'erase' ? erase(step) : drop(step),
+      )
     },
   } satisfies Centre)
 }
@@ -264,6 +306,10 @@ const isOfKin = ({ status, text }: { readonly status: number; readonly text: str
 
 const attributesOf = (step: Step): Attributes =>
   step.kind === 'put' || step.kind === 'past' ? step.attributes : new Map()
+
+/** What was not observed without the time of its writing, which an ordinary broker would take for an attribute or refuse. */
+const withoutTimes = (attributes: Attributes): Attributes =>
+  new Map([...attributes].map(([name, all]) => [name, all.map(withoutTime)]))
 
 function observedOf(attributes: Attributes): Attributes {
   const observed = new Map<string, readonly AttributeInstance[]>()

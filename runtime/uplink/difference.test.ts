@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { differenceOf, surplusOf } from './difference.ts'
+import { createPlacing } from './placing.ts'
 import type { Step } from './plan.ts'
 import { selectionOf } from './selection.ts'
 
@@ -25,7 +26,11 @@ it('what is there and here needs no look at what went here', () => {
     times: () => ({ created: at(0), modified: at(2), attributes: {} }),
   }
   const told = { ...there('here', 1), createdAt: '2026-01-01T00:00:00Z', modifiedAt: '2026-01-01T00:00:00Z' }
-  const reading = { selection: selectionOf(everything), isFromThere: () => false }
+  const reading = {
+    selection: selectionOf(everything),
+    isFromThere: () => false,
+    placing: createPlacing(undefined),
+  }
   const gone = { key: 'mark', name: 'mark', dataset: '', at: at(3), heard: undefined }
   let looks = 0
   const following = {
@@ -52,7 +57,7 @@ it.each([
   let newer = 0
   const steps = differenceOf([here], there(value, hour), {
     ...{ times: { created: at(0), modified: at(2), attributes: {} }, placedBefore: undefined },
-    ...{ isOthers: () => isOthers, onNewer: () => newer++ },
+    ...{ isOthers: () => isOthers, isHeld: () => false, onNewer: () => newer++ },
   })
   expect(steps).toEqual(expected)
   expect(newer).toBe(value === 'there' && expected.length === 0 ? 1 : 0)

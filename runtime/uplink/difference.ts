@@ -4,12 +4,16 @@
  */
 import type { Following } from '#broker/following.ts'
 import type { EntityView, SystemTimes } from '#broker/types.ts'
+import { systemMembers } from '#ngsi-ld/attribute.ts'
+import { isSubAttribute } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { covers } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { isObject, listOf } from '#ngsi-ld/json.ts'
+import { instanceKeys, keyOf, type LeavingPorts } from './leaving.ts'
 import { isBelow, isSameScope } from './placing.ts'
-import type { Step } from './plan.ts'
-import { instanceKeys, keyOf, type LeavingPorts } from './reading.ts'
+import type { Head, Step } from './plan.ts'
+import { withoutTime } from './reading.ts'
 import { instanceThere, keysThere, timeThere } from './told.ts'
 
 /**
@@ -29,7 +33,7 @@ export function surplusOf(
     onNewer,
   }: {
     readonly following: Pick<Following, 'droppedOf'>
-    readonly reading: Pick<LeavingPorts, 'selection' | 'isFromThere'>
+    readonly reading: Pick<LeavingPorts, 'selection' | 'isFromThere' | 'placing'>
     readonly isOthers: IsOthers
     readonly onNewer: () => void
   },
@@ -37,6 +41,7 @@ export function surplusOf(
   const entity = view.entity()
   const present = new Set(instanceKeys(entity))
   const more = new Set(keysThere(there).filter((key) => !present.has(key)))
+  if (losesScope(view, there, reading)) more.add('scope')
   if (more.size === 0 || !reading.selection.takes(entity)) return []
   const { id, type } = entity
   const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))
@@ -44,6 +49,7 @@ export function surplusOf(
     const gone = last.get(key)
     if (gone === undefined || reading.isFromThere(gone.heard)) return []
     const { name, dataset, at } = gone
+    if (name === 'scope') return [{ kind: 'drop', entity: { id, type }, name, dataset }]
     if (!reading.selection.takesAttribute(name)) return []
     const known = instanceThere(there, key)
     if (known === undefined || !isOthers(key) || !isWrittenAfter(known, at))
@@ -51,6 +57,18 @@ export function surplusOf(
     onNewer()
     return []
   })
+}
+
+/** Whether the entity has a scope over there, and none here that it would have there. */
+const losesScope = (
+  view: EntityView,
+  there: Entity,
+  { placing, isFromThere }: Pick<LeavingPorts, 'placing' | 'isFromThere'>,
+): boolean => {
+  const bornThere = isFromThere(view.times().attributes['']?.[2])
+  return (
+    !bornThere && there.scope !== undefined && placing.scope(view.entity().scope, bornThere) === undefined
+  )
 }
 
 /**
@@ -75,23 +93,29 @@ export function staysOf(
   )
 }
 
-/** What of the steps of an entity is not over there; what is newer there stays as it is. */
+export interface Comparison {
+  readonly times: SystemTimes
+  readonly placedBefore: string | undefined
+  /** Undefined where nobody tells: then the other broker may hold more than it was sent, by its own rules. */
+  readonly isOthers: IsOthers | undefined
+  /** Whether the history here holds an instance, by `name` or `name datasetId`: then it was current here before. */
+  readonly isHeld: (key: string, instance: AttributeInstance) => boolean
+  readonly onNewer: () => void
+}
+
+/** What of the steps of an entity is not over there; what is newer there, and unknown here, stays as it is. */
 export function differenceOf(
   steps: readonly Step[],
   there: Entity | undefined,
-  {
-    times,
-    placedBefore,
-    isOthers,
-    onNewer,
-  }: {
-    readonly times: SystemTimes
-    readonly placedBefore: string | undefined
-    readonly isOthers: IsOthers
-    readonly onNewer: () => void
-  },
+  { times, placedBefore, isOthers, isHeld, onNewer }: Comparison,
 ): readonly Step[] {
   if (there === undefined) return steps
+  const isKin = isOthers !== undefined
+  const mayBeOthers = isOthers ?? (() => true)
+  const writtenHere = (key: string): number =>
+    mayBeOthers(key) ? (times.attributes[key]?.[1] ?? times.modified) : Number.POSITIVE_INFINITY
+  const isDecidedHere = (key: string, known: AttributeInstance): boolean =>
+    !mayBeOthers(key) && known.observedAt !== undefined && isHeld(key, known)
   return steps.flatMap((step) => {
     if (step.kind !== 'put') return []
     const attributes = new Map<string, readonly AttributeInstance[]>()
@@ -101,15 +125,8 @@ export function differenceOf(
         const key = keyOf(name, one.datasetId ?? '')
         const known = theirs.get(key)
         if (known === undefined) return true
-        if (covers(known, one)) return false
-        if (
-          !isNewer(
-            known,
-            one,
-            isOthers(key) ? (times.attributes[key]?.[1] ?? times.modified) : Number.POSITIVE_INFINITY,
-          )
-        )
-          return true
+        if (isSameThere(known, withoutTime(one), isKin)) return false
+        if (!isNewer(known, one, writtenHere(key)) || isDecidedHere(key, known)) return true
         onNewer()
         return false
       })
@@ -122,8 +139,30 @@ export function differenceOf(
       stays && isBelow(there.scope, placedBefore)
         ? [{ kind: 'drop', entity, name: 'scope', dataset: '' }]
         : []
-    return attributes.size === 0 && isPlaced ? lifts : [...lifts, { ...step, attributes }]
+    const isTyped = hasTypes(there, entity, isKin)
+    return attributes.size === 0 && isPlaced && isTyped ? lifts : [...lifts, { ...step, attributes }]
   })
+}
+
+/** Another gateway holds what it was sent and nothing else; any other broker may hold more. */
+const isSameThere = (known: AttributeInstance, one: AttributeInstance, isKin: boolean): boolean =>
+  covers(known, one) && (!isKin || covers(one, withoutStamps(known)))
+
+/** An attribute instance, and those below it, without the times of their writing. */
+function withoutStamps(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutStamps)
+  if (!isObject(value)) return value
+  const members = Object.entries(value).filter(([name]) => !systemMembers.has(name))
+  return Object.fromEntries(
+    members.map(([name, one]) => [name, isSubAttribute(name) ? withoutStamps(one) : one]),
+  )
+}
+
+/** Whether it has the types that it has here, and no others where these are all. */
+function hasTypes(there: Entity, { type, statesTypes }: Head, isKin: boolean): boolean {
+  const theirs = new Set(listOf(there.type))
+  const ours = new Set(listOf(type))
+  return ours.isSubsetOf(theirs) && (!isKin || statesTypes !== true || theirs.isSubsetOf(ours))
 }
 
 /** By when it was observed, where both tell; else by when it was written, by the clocks of both. */

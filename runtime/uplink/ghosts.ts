@@ -2,8 +2,9 @@
  * What telling of the past brought back at the other broker, though it is gone: the backfill lane says so and waits, the
  * live lane has it go in its own order, since what is gone may come again meanwhile.
  */
+
+import { type Leaving, type LeavingPorts, leavesOf } from './leaving.ts'
 import type { Attributes, Head, Step } from './plan.ts'
-import { type Leaving, type LeavingPorts, leavesOf } from './reading.ts'
 
 export interface Ghosts {
   /**

@@ -4,8 +4,8 @@
  */
 import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
+import { headOfPast, type PlacingPorts } from './leaving.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'
-import { headOfPast, type PlacingPorts } from './reading.ts'
 
 /** The layers to be sent instead of one that puts; undefined where nothing of that went. */
 export function withoutGone(layer: Layer, reading: PlacingPorts): readonly Layer[] | undefined {

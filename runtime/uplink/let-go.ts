@@ -11,7 +11,7 @@ import { isObject } from '#ngsi-ld/json.ts'
 import { areEntities } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { gapPrefix, gapType } from './gap-step.ts'
-import { keyOf } from './reading.ts'
+import { keyOf } from './leaving.ts'
 import type { PastPorts } from './reconcile-past.ts'
 import type { Told } from './told.ts'
 

@@ -6,9 +6,10 @@
 import type { Followed, FollowedChange, FollowedObservation, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import type { LeavingPorts } from './leaving.ts'
 import type { Attributes, Step } from './plan.ts'
 import type { Present } from './present.ts'
-import { datedAt, type LeavingPorts, type ReadingPorts, rememberedOnce, stepsOf } from './reading.ts'
+import { datedAt, type ReadingPorts, rememberedOnce, stepsOf } from './reading.ts'
 
 export interface MeetingPorts {
   readonly following: Pick<Following, 'position' | 'entityWithRid'>

@@ -42,6 +42,7 @@ function outcome(all: readonly Step[]): unknown {
     const { id } = step.entity
     if (step.kind === 'remove') entities.delete(id)
     else if (step.kind === 'drop') entities.get(id)?.delete(step.name)
+    else if (step.kind === 'erase') told.delete(`${id} ${step.name}`)
     else {
       const entity = entities.get(id) ?? new Map<string, AttributeInstance>()
       entities.set(id, entity)

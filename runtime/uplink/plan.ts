@@ -19,6 +19,7 @@ export interface Came {
  * - past: values that belong into history and never become current where a newer one is
  * - drop: an attribute instance is gone ('' is the default instance)
  * - remove: the entity is gone, as far as it is what was sent from here
+ * - erase: the history of an attribute is gone, of one instance or of all ('*'); what is current stays
  */
 export type Step = Came &
   (
@@ -37,6 +38,12 @@ export type Step = Came &
         readonly name: string
         readonly dataset: string
       })
+    | {
+        readonly kind: 'erase'
+        readonly entity: Head
+        readonly name: string
+        readonly dataset: string
+      }
     /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
     | (Went & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
   )
@@ -54,6 +61,8 @@ export interface Head {
   readonly id: string
   readonly type: Entity['type']
   readonly scope?: Entity['scope']
+  /** The types are all that the entity has: those that it lost are to go. */
+  readonly statesTypes?: true
 }
 
 export interface Layer extends Came {
@@ -137,7 +146,9 @@ function roundOf(step: Step, round: number): readonly Step[] {
 }
 
 const keyOf = (step: Step): string =>
-  step.kind === 'drop' ? `${step.entity.id} ${step.name} ${step.dataset}` : step.entity.id
+  step.kind === 'drop' || step.kind === 'erase'
+    ? `${step.entity.id} ${step.name} ${step.dataset}`
+    : step.entity.id
 
 /** Two steps of one kind on one entity as one; undefined when the second has to come after the first. */
 function joined(one: Step, other: Step): Step | undefined {
@@ -158,7 +169,8 @@ function joined(one: Step, other: Step): Step | undefined {
       if (!passed.every((known) => isBefore(known, instances))) return undefined
       attributes.set(name, [...rest, ...instances])
     }
-    return { ...other, attributes, ...(before.size === 0 ? {} : { before }) }
+    const entity = { ...one.entity, ...other.entity }
+    return { ...other, entity, attributes, ...(before.size === 0 ? {} : { before }) }
   }
   if (one.kind === 'past' && other.kind === 'past') {
     const attributes = new Map(one.attributes)

@@ -8,8 +8,9 @@ import type { Followed, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { attributeNames, instancesOf } from '#ngsi-ld/entity.ts'
+import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfErased } from './leaving.ts'
 import type { Step } from './plan.ts'
-import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfEntity } from './reading.ts'
+import { stepsOfEntity } from './reading.ts'
 import type { UplinkState } from './state.ts'
 import { createWholes, type Wholes } from './wholes.ts'
 
@@ -71,10 +72,13 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
   }
 
   function steps(...[rid, view, from]: Parameters<Present['steps']>): Step[] {
-    if (view.times().modified < from.since) return []
+    const erased = following.erased(rid, from.graves)
+    // What was observed since then is told behind it.
+    const erasing = erased.length === 0 ? [] : stepsOfErased(view.entity(), erased, reading)
+    if (view.times().modified < from.since) return [...erasing]
     const told = became(rid, view, wholes.get(rid) === true ? from : { ...from, since: 0 })
     if (told.length > 0) mark(view.id)
-    return told
+    return [...erasing, ...told]
   }
 
   function became(...[rid, view, { since, graves }]: Parameters<Present['became']>): Step[] {
@@ -83,6 +87,7 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     const { entity } = told[0]!
     const now = view.entity()
     const present = new Set(instanceKeys(now))
+    const losesScope = entity.scope === undefined && !reading.isFromThere(view.times().attributes['']?.[2])
     const ended = following.gravesAfter(view.id, graves)
     const ends = endsOf(entity, now, { ...reading, graves: ended })
     // What it was before may have lost some, too.
@@ -90,6 +95,7 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     const drops = rids
       .flatMap((one) => following.dropped(one, since))
       .flatMap(({ key, name, dataset, heard, at }): Step[] => {
+        if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
         const isTold =
           !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
         return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []

@@ -5,8 +5,9 @@ import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import type { TombstoneRow } from '#store/entities.ts'
+import { leavesOf } from './leaving.ts'
 import { createPlacing } from './placing.ts'
-import { leavesOf, stepsOf } from './reading.ts'
+import { stepsOf } from './reading.ts'
 import { selectionOf } from './selection.ts'
 
 const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription

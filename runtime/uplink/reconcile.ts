@@ -16,11 +16,12 @@ import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, staysOf, surplusOf } from './difference.ts'
 import type { Ghosts } from './ghosts.ts'
 import { idParts, idQuery } from './id-parts.ts'
+import { type LeavingPorts, stepsOfGrave } from './leaving.ts'
 import { askOthers } from './others.ts'
 import { halvesOf, later, type Outcome } from './outcome.ts'
 import type { Layer, Step } from './plan.ts'
 import type { Present } from './present.ts'
-import { type LeavingPorts, stepsOfEntity, stepsOfGrave } from './reading.ts'
+import { stepsOfEntity } from './reading.ts'
 import { createPastPhases, passOver } from './reconcile-past.ts'
 import { areBuckets, isBucket, keysThere, type Told, toldBy } from './told.ts'
 
@@ -212,7 +213,9 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     heads: readonly Pick<Entity, 'id' | 'type'>[],
   ): Promise<ReadonlyMap<string, LookedUp> | Exclude<Turned, 'done'>> {
-    const types = [...new Set(heads.flatMap(({ type }) => listOf(type)))]
+    const isKin = (await live.isSelvedge()) === true
+    // One that was given other types here meanwhile has those that it had.
+    const types = isKin ? ['*'] : [...new Set(heads.flatMap(({ type }) => listOf(type)))]
     const query = [
       idQuery(heads.map(({ id }) => id)),
       `type=${types.map(encodeURIComponent).join(',')}&limit=${heads.length}&options=sysAttrs`,
@@ -280,7 +283,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     view: EntityView,
     there: Entity | undefined,
-    isOthers: IsOthers = () => true,
+    isOthers: IsOthers | undefined,
   ): readonly Step[] {
     const onNewer = (): void => {
       task.newer = (task.newer ?? 0) + 1
@@ -289,8 +292,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     if (whole.length > 0 && !task.isDry) present.mark(view.id)
     const { placedBefore } = task
     const all = [
-      ...(there === undefined ? [] : surplusOf(view, there, { ...ports, isOthers, onNewer })),
-      ...differenceOf(whole, there, { times: view.times(), placedBefore, isOthers, onNewer }),
+      ...(there === undefined
+        ? []
+        : surplusOf(view, there, { ...ports, isOthers: isOthers ?? (() => true), onNewer })),
+      ...differenceOf(whole, there, {
+        ...{ times: view.times(), placedBefore, isOthers, onNewer },
+        isHeld: (key, instance) => digests.holds(view.id, key, instance),
+      }),
     ]
     if (there === undefined) task.missing++
     else if (all.length > 0) task.different++

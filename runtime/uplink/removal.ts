@@ -9,10 +9,10 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf, parsedJson } from '#ngsi-ld/json.ts'
 import { areEntities, endedEarly, isTooLarge, type SeeAbsent, saysNoTenant } from './absence.ts'
 import { idQuery } from './id-parts.ts'
+import { dropOf, keyOf } from './leaving.ts'
 import type { Theirs } from './others.ts'
 import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
 import type { Came, Step } from './plan.ts'
-import { dropOf, keyOf } from './reading.ts'
 import { keysThere } from './told.ts'
 
 type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
@@ -37,16 +37,20 @@ export interface RemovalPorts {
   readonly settle: Settle
   readonly seeAbsent: SeeAbsent
   readonly othersOf: OthersOf
+  /** Whether it is a gateway like this one, whose entities may have been given other types here since. */
+  readonly isSelvedge: () => Promise<boolean | undefined>
   readonly now: () => number
 }
 
-export function createRemoval({ ask, settle, seeAbsent, othersOf, now }: RemovalPorts): Removal {
+export function createRemoval({ ask, settle, seeAbsent, othersOf, isSelvedge, now }: RemovalPorts): Removal {
   /** Some do not know that only they are asked. */
   let asksLocally = true
 
   async function present(steps: readonly Step[]): Promise<PeerAnswer> {
     const ids = idQuery(steps.map(({ entity }) => entity.id))
-    const types = [...new Set(steps.flatMap(({ entity }) => listOf(entity.type)))].map(encodeURIComponent)
+    const isOurs = (await isSelvedge()) === true
+    const all = new Set(isOurs ? ['*'] : steps.flatMap(({ entity }) => listOf(entity.type)))
+    const types = [...all].map(encodeURIComponent)
     const [one] = steps
     const part = one?.kind === 'drop' ? `&attrs=${encodeURIComponent(one.name)}` : ''
     const path = `/entities?${ids}&type=${types.join(',')}${part}&limit=${steps.length}&options=sysAttrs`

@@ -8,11 +8,11 @@ import type { Span } from '#broker/following.ts'
 import { type Centre, partsOf } from './centre.ts'
 import type { Gate } from './gate.ts'
 import { withoutGone } from './late.ts'
+import type { PlacingPorts } from './leaving.ts'
 import type { Link } from './link.ts'
 import { later, type Outcome, type Refusal } from './outcome.ts'
 import type { Lane } from './pace.ts'
 import { instanceCount, type Layer, layersOf, type Step } from './plan.ts'
-import type { PlacingPorts } from './reading.ts'
 import { oweWhole, type UplinkState } from './state.ts'
 
 export interface SendingPorts {

@@ -7,8 +7,8 @@ import type { Digest } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { endedEarly, isTooLarge, type Seen } from './absence.ts'
+import { keyOf } from './leaving.ts'
 import { later, type Outcome } from './outcome.ts'
-import { keyOf } from './reading.ts'
 
 /** What an answer says. */
 export interface Told<T> {

@@ -150,7 +150,9 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { state, following, backlog: tenant.backlog, selection, before: lossesOf(id), isAnew },
       { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
     )
-    const centreBy = (lane: Lane): Centre => createCentre(gate.peer(lane), settings, clock)
+    const pastMayBecomeCurrent = selection.dependsOnValues
+    const centreBy = (lane: Lane): Centre =>
+      createCentre(gate.peer(lane), { ...settings, pastMayBecomeCurrent }, clock)
     return createUplink(
       id,
       state,

@@ -5,7 +5,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
-import { pause } from './writers.ts'
+import { bounded, pause } from './writers.ts'
 
 export interface Phoenix {
   readonly now: () => Promise<GatewayProcess>
@@ -29,6 +29,7 @@ export interface WrongClock {
 }
 
 const startsWithinMs = 60_000
+const endsWithinMs = 30_000
 
 /** Its data folder is `name` of a folder; its clock is beside it where there is room for it. `more` is its environment. */
 export async function createPhoenix(
@@ -62,13 +63,13 @@ export async function createPhoenix(
   }
   let waiting: PromiseWithResolvers<GatewayProcess> | undefined
   let last: Promise<void> = Promise.resolve()
-  let ended = 0
+  let [ended, isOver] = [0, false]
 
   async function die(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void> {
     waiting = Promise.withResolvers()
     ended++
     const startedAt = performance.now()
-    await gateway.kill(signal)
+    await bounded(gateway.kill(signal), endsWithinMs).catch(() => gateway.kill())
     const tookMs = performance.now() - startedAt
     if (tookMs > 10_000) throw new TypeError(`${signal} took ${Math.round(tookMs)} ms`)
     await meanwhile()
@@ -84,7 +85,7 @@ export async function createPhoenix(
       try {
         return await startGatewayProcess({ dataFolder, env })
       } catch (error) {
-        if (performance.now() > until) throw error
+        if (isOver || performance.now() > until) throw error
         await pause(500)
       }
     }
@@ -96,7 +97,12 @@ export async function createPhoenix(
       last = last.then(() => die(signal, meanwhile))
       return last
     },
-    end: () => gateway.kill('SIGKILL'),
+    async end() {
+      isOver = true
+      await gateway.kill('SIGKILL')
+      // One that is just beginning ends as soon as it has begun.
+      await last.then(() => gateway.kill('SIGKILL')).catch(() => undefined)
+    },
     lives: () => ({ ended, isBeginning: waiting !== undefined }),
     clock,
   }

@@ -11,14 +11,14 @@ import { createDice } from '#test/crash/plan.ts'
 import { createFaultProxy } from '#test/kit/fault-proxy.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import type { GatewayProcess } from '#test/kit/process.ts'
-import { openSmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
+import { openSmallDisk, type SmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
 import { readForgone } from './forgone.ts'
 import { readGaps, type ToldGap } from './gaps.ts'
 import { createPhoenix, type Phoenix } from './phoenix.ts'
 import { troubles as allTroubles } from './troubles.ts'
 import { compare } from './verdict.ts'
 import { createWatcher } from './watcher.ts'
-import { keepClockless, keepDevice, keepTanks, pause, type Tally, tankType } from './writers.ts'
+import { keepClockless, keepDevice, keepTanks, pause, type Tally, tankType, vatType } from './writers.ts'
 
 export interface TrialOptions {
   readonly seed: number
@@ -37,6 +37,8 @@ export interface TrialOptions {
   /** Whether the gateway's disk is filled now and then; left out, where a small disk can be mounted. */
   readonly fillsDisk?: boolean
   readonly tell?: (line: string) => void
+  /** Ends the trial, and all that it began. */
+  readonly signal?: AbortSignal
 }
 
 export interface Report {
@@ -64,76 +66,118 @@ const deviceTypes = [
   'http://purl.org/iot/ontology/iot-stream#IotStream',
   'http://purl.org/iot/ontology/iot-stream#StreamObservation',
 ]
-const types = [tankType, ...deviceTypes]
+const types = [tankType, vatType, ...deviceTypes]
 const writers = 4
 const tanksEach = 4
 const devices = 3
 
 export async function runTrial(options: TrialOptions): Promise<Report> {
+  const { tell = () => undefined } = options
+  const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
+  const over = new AbortController()
+  const limitMs = (options.seconds + options.patienceSeconds) * 1000 + slackMs
+  /** What is to end with the trial, whatever became of it; the last first. */
+  const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
+  if (process.env['JUDGE_KEEP'] !== undefined)
+    ends[0] = () => tell(`kept in ${folder} (seed ${options.seed})`)
+  const stop = (reason: string): void => over.abort(new TypeError(reason))
+  const timer = setTimeout(() => stop(`the trial did not end within ${limitMs / 1000} s`), limitMs)
+  options.signal?.addEventListener('abort', () => stop('the trial was stopped'), { once: true })
+  const stopped = new Promise<never>((_, reject) => {
+    over.signal.addEventListener('abort', () => reject(over.signal.reason as Error), { once: true })
+  })
+  try {
+    return await Promise.race([tried(options, { folder, ends, signal: over.signal }), stopped])
+  } finally {
+    clearTimeout(timer)
+    // Whoever still asks a gateway again and again ends by this.
+    over.abort(new TypeError('the trial is over'))
+    for (const end of ends.toReversed()) await end()
+  }
+}
+
+/** For starting, comparing and ending, beside the traffic and the wait until all is up. */
+const slackMs = 240_000
+
+async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Promise<Report> {
   const { seed, tell = () => undefined } = options
   const budget = options.budget ?? budgetOf(seed)
   const restoresHub = options.restoresHub ?? (budget === 0 || seed % 4 === 0)
-  const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
-  const obstacle = options.fillsDisk === undefined ? smallDiskObstacle() : undefined
-  if (obstacle !== undefined) tell(`no disk is filled: that takes ${obstacle}`)
-  const isFilled = options.fillsDisk ?? obstacle === undefined
-  // Filling it takes the time and memory of its size.
-  const disk = isFilled ? openSmallDisk(128 + Math.ceil(options.observations / 1000)) : undefined
+  const disk = diskFor(options, tell)
+  if (disk !== undefined) ends.push(() => disk.remove())
   const watcher = await createWatcher()
+  ends.push(() => watcher.close())
+  const begun = async (...[dataFolder, clockFolder, env]: Parameters<typeof createPhoenix>) => {
+    const one = await createPhoenix(dataFolder, clockFolder, env)
+    // It may have begun when all was over.
+    if (signal.aborted) await one.end()
+    ends.push(() => one.end())
+    return one
+  }
   const [site, hub] = await Promise.all([
-    createPhoenix(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock'), {
+    begun(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock'), {
       // While nothing can be sent it is looked at this often, so that a cut of some seconds is a long one.
       SELVEDGE_LIMITS: 'uplinkBudgetMs=1000',
     }),
-    createPhoenix(join(folder, 'hub'), join(folder, 'hub-clock')),
+    begun(join(folder, 'hub'), join(folder, 'hub-clock')),
   ])
   const { httpPort: port, httpUrl: hubUrl } = await hub.now()
   const proxy = await createFaultProxy({ target: { host: '127.0.0.1', port } })
-  try {
-    await watcher.subscribe(hubUrl, types)
-    await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`, budget)
-    const startedAt = performance.now()
-    const tally: Tally = { observations: 0, operations: {} }
-    const traffic = runTraffic(options, site, tally)
-    const troubles = await allTroubles(
-      { seed, tell },
-      { site, hub, proxy, disk, watcher, restoresHub, until: traffic },
-    )
-    await traffic
-    const drainingAt = performance.now()
-    tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
-    const dataFile = join((await site.now()).dataFolder, 'selvedge.db')
-    const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
-    const drainSeconds = seconds(performance.now() - drainingAt)
-    const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
-    const keptGaps = troubles['hub restored'] === undefined
-    const sameness = await compareInTheEnd(urls, idsOf(), { dataFile, keptGaps })
-    const complaints = [
-      ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
-      ...faultsIn('gateway', await site.now()),
-      ...faultsIn('hub', await hub.now()),
-      ...watcher.complaints.slice(0, 20),
-      ...sameness.complaints,
-    ]
-    if (complaints.length > 0) {
-      for (const [name, one] of Object.entries({ gateway: site, hub }))
-        writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
-    }
-    const { entities, instances, forgone, letGo } = sameness
-    const trafficSeconds = seconds(drainingAt - startedAt)
-    return {
-      ...{ complaints, tally, troubles, entities, instances, forgone, letGo, budget },
-      gaps: summed(await readGaps(hubUrl)),
-      ...{ notified: watcher.seen(), trafficSeconds, drainSeconds },
-    }
-  } finally {
-    await proxy.close()
-    await Promise.all([site, hub].map((one) => one.end()))
-    await watcher.close()
-    disk?.remove()
-    if (process.env['JUDGE_KEEP'] === undefined) rmSync(folder, { recursive: true })
-    else tell(`kept in ${folder} (seed ${seed})`)
+  ends.push(() => proxy.close())
+  await watcher.subscribe(hubUrl, types)
+  await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`, budget)
+  const startedAt = performance.now()
+  const tally: Tally = { observations: 0, operations: {} }
+  const traffic = runTraffic(options, { site, signal }, tally)
+  const troubles = await allTroubles(
+    { seed, tell },
+    { site, hub, proxy, disk, watcher, restoresHub, until: traffic },
+  )
+  await traffic
+  const drainingAt = performance.now()
+  tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
+  const dataFile = join((await site.now()).dataFolder, 'selvedge.db')
+  const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
+  const drainSeconds = seconds(performance.now() - drainingAt)
+  const urls = { site: (await site.now()).httpUrl, hub: hubUrl }
+  const keptGaps = troubles['hub restored'] === undefined
+  const sameness = await compareInTheEnd(urls, idsOf(), { dataFile, keptGaps })
+  const complaints = [
+    ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
+    ...faultsIn('gateway', await site.now()),
+    ...faultsIn('hub', await hub.now()),
+    ...watcher.complaints.slice(0, 20),
+    ...sameness.complaints,
+  ]
+  if (complaints.length > 0) {
+    for (const [name, one] of Object.entries({ gateway: site, hub }))
+      writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
   }
+  const { entities, instances, forgone, letGo } = sameness
+  return {
+    ...{ complaints, tally, troubles, entities, instances, forgone, letGo, budget },
+    gaps: summed(await readGaps(hubUrl)),
+    ...{ notified: watcher.seen(), trafficSeconds: seconds(drainingAt - startedAt), drainSeconds },
+  }
+}
+
+interface Stage {
+  readonly folder: string
+  /** Called when the trial is over, the last first. */
+  readonly ends: (() => unknown)[]
+  readonly signal: AbortSignal
+}
+
+/** The disk that is filled; undefined where none is, or can be mounted. */
+function diskFor(
+  { fillsDisk, observations }: TrialOptions,
+  tell: (line: string) => void,
+): SmallDisk | undefined {
+  const obstacle = fillsDisk === undefined ? smallDiskObstacle() : undefined
+  if (obstacle !== undefined) tell(`no disk is filled: that takes ${obstacle}`)
+  const isFilled = fillsDisk ?? obstacle === undefined
+  // Filling it takes the time and memory of its size.
+  return isFilled ? openSmallDisk(128 + Math.ceil(observations / 1000)) : undefined
 }
 
 const seconds = (ms: number): number => Math.round(ms / 100) / 10
@@ -181,7 +225,7 @@ const idsOf = (): string[] =>
 /** Writers and devices until there were enough observations, or time is over. */
 async function runTraffic(
   { seed, observations, seconds: most, rate }: TrialOptions,
-  site: Phoenix,
+  { site, signal }: { readonly site: Phoenix; readonly signal: AbortSignal },
   tally: Tally,
 ): Promise<void> {
   const startedAt = performance.now()
@@ -190,9 +234,14 @@ async function runTraffic(
     given += made
     const aheadMs = (given / rate) * 1000 - (performance.now() - startedAt)
     if (aheadMs > 0) await pause(Math.min(aheadMs, 1000))
+    signal.throwIfAborted()
     return tally.observations < observations && performance.now() - startedAt < most * 1000
   }
-  const portsOf = (i: number) => ({ place: site.now, dice: createDice(seed * 1000 + i), goesOn })
+  const portsOf = (i: number) => ({
+    ...{ place: site.now, goesOn, signal },
+    dice: createDice(seed * 1000 + i),
+    otherDice: createDice(seed * 1000 + i + 6_000_003),
+  })
   await Promise.all([
     ...Array.from({ length: writers }, (_, i) => keepTanks(`w${i}`, tanksEach, portsOf(i), tally)),
     ...Array.from({ length: devices }, (_, i) => keepDevice(`dev${i}`, portsOf(100 + i), tally)),

@@ -57,6 +57,40 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
   return counts
 }
 
+/** How often each value of the labels of an entity was written, which are not observed. */
+async function labelsOf(url: string, id: string): Promise<Map<string, number>> {
+  const path = `${api}/temporal/entities/${encodeURIComponent(id)}?attrs=label&timeproperty=modifiedAt`
+  const reply = await httpClient(url).get(
+    `${path}&timerel=after&timeAt=1970-01-01T00:00:00Z&options=sysAttrs`,
+  )
+  const counts = new Map<string, number>()
+  if (reply.status !== 200) return counts
+  const { label = [] } = reply.json() as { label?: Json | readonly Json[] }
+  for (const { value, deletedAt } of Array.isArray(label) ? (label as readonly Json[]) : [label as Json])
+    if (deletedAt === undefined) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1)
+  return counts
+}
+
+/** What is wrong with the labels of an entity, in words: each was written as often at the hub as at the gateway. */
+export function compareLabels(
+  id: string,
+  {
+    here,
+    there,
+  }: { readonly here: ReadonlyMap<string, number>; readonly there: ReadonlyMap<string, number> },
+  { forgone, keptGaps }: Pick<Excuses, 'forgone' | 'keptGaps'>,
+): string | undefined {
+  const of = (label: string): string =>
+    `${here.get(label) ?? 0} here, ${there.get(label) ?? 0} there: ${label}`
+  const more = [...there].flatMap(([label, count]) =>
+    Array.from({ length: Math.max(0, count - (here.get(label) ?? 0)) }, () => label),
+  )
+  // What the gateway let go of changes is told by how many, and a hub that was restored lost some.
+  if (more.length > 0 && !forgone.isForgone(id, 'label ', more)) return `labels of ${id}: ${of(more[0]!)}`
+  const lost = [...here].find(([label, count]) => count > (there.get(label) ?? 0))
+  return lost !== undefined && keptGaps ? `labels of ${id}: ${of(lost[0])}` : undefined
+}
+
 const sorted = (one: Json): Json =>
   Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 
@@ -134,6 +168,9 @@ export async function compare(
   for (const id of new Set([...ids, ...ours.keys(), ...theirs.keys()])) {
     if (complaints.length > complaintsMax) break
     const [here, there] = await Promise.all([historyOf(site, id), historyOf(hub, id)])
+    const [labels, labelsThere] = await Promise.all([labelsOf(site, id), labelsOf(hub, id)])
+    const wrong = compareLabels(id, { here: labels, there: labelsThere }, excuses)
+    if (wrong !== undefined) complaints.push(wrong)
     for (const key of new Set([...here.keys(), ...there.keys()])) {
       const sides = { here: here.get(key) ?? [], there: there.get(key) ?? [] }
       instances += sides.here.length

@@ -7,6 +7,7 @@ import { connectAsync, type MqttClient } from 'mqtt'
 import { type HttpClient, httpClient, type Reply } from '#test/kit/http-gateway.ts'
 
 export const tankType = 'Tank'
+export const vatType = 'Vat'
 export const startMs = Date.UTC(2026, 0, 1)
 
 /** Where the gateway is now; settles when it is there. */
@@ -15,8 +16,12 @@ export type Place = () => Promise<{ readonly httpUrl: string; readonly mqttPort:
 export interface WriterPorts {
   readonly place: Place
   readonly dice: () => number
+  /** By dice of its own: what a seed did before, it does at the same times. */
+  readonly otherDice: () => number
   /** Whether to go on; also waits so that observations do not come faster than wanted. */
   readonly goesOn: (observations: number) => Promise<boolean>
+  /** Ends all that is asked again and again: it throws when the trial is over. */
+  readonly signal: AbortSignal
 }
 
 /** What was acknowledged, for figures. */
@@ -47,7 +52,7 @@ export async function keepTanks(
   ports: WriterPorts,
   tally: Tally,
 ): Promise<void> {
-  const { dice, goesOn } = ports
+  const { dice, otherDice, goesOn } = ports
   const pick = <T>(all: readonly T[]): T => all[Math.floor(dice() * all.length)]!
   const tanks: Tank[] = Array.from({ length: count }, (_, i) => ({
     id: `urn:tank:${name}-${i}`,
@@ -56,14 +61,14 @@ export async function keepTanks(
     units: {},
     lates: new Set(),
   }))
-  let next = 0
+  let [next, corrections] = [0, 0]
 
   const did = (what: string, observations = 0): void => {
     tally.operations[what] = (tally.operations[what] ?? 0) + 1
     tally.observations += observations
   }
   const send = (method: string, path: string, body?: unknown, fine: readonly number[] = []): Promise<Reply> =>
-    untilDone(ports.place, (client) => client.send(method, path, body), fine)
+    untilDone(ports, (client) => client.send(method, path, body), fine)
 
   const value = (attribute: string, step: number): unknown => {
     if (attribute === 'mode') return ['on', 'off', true, { state: 'idle', since: step }, [step, 1]][step % 5]
@@ -155,6 +160,52 @@ export async function keepTanks(
     return 1
   }
 
+  /** Types and scopes are replaced, a value is corrected by an older one, or an entity comes anew with another attribute. */
+  async function restate(tank: Tank): Promise<number> {
+    const kind = otherDice()
+    const path = `${api}/entities/${tank.id}`
+    const any = <T>(all: readonly T[]): T => all[Math.floor(otherDice() * all.length)]!
+    if (kind < 0.25) {
+      // Its time is of no other value.
+      const correction = { ...observation(tank, 'pressure', tank.step), observedAt: correctedAt(tank) }
+      await send('POST', `${path}/attrs`, { pressure: correction }, [207])
+      did('correct', 1)
+      return 1
+    }
+    if (kind < 0.5) {
+      const scope = any(['/site/1', ['/site/1', '/hall/2'], undefined])
+      if (scope === undefined) await send('DELETE', `${path}/attrs/scope`, undefined, [404])
+      else await send('POST', `${path}/attrs`, { scope }, [207])
+      did('scope')
+      return 0
+    }
+    const type = any([tankType, vatType, [tankType, vatType]])
+    const scope = any(['/site/3', undefined])
+    const step = ++tank.step
+    const attribute = any(attributes)
+    const body = {
+      id: tank.id,
+      type,
+      [attribute]: observation(tank, attribute, step),
+      ...(scope && { scope }),
+    }
+    if (kind < 0.75) {
+      await send('PUT', path, body)
+      did('retype', 1)
+      return 1
+    }
+    await send('DELETE', path, undefined, [404])
+    await send('POST', `${api}/entities`, body, [409])
+    did('recreate', 1)
+    return 1
+  }
+
+  /** Before the last second, and between two of them. */
+  const correctedAt = ({ step }: Tank): string => {
+    const ms = 250 + (corrections++ % 200)
+    return new Date(startMs + Math.max(1, step - 1 - Math.floor(otherDice() * 20)) * 1000 + ms).toISOString()
+  }
+
   async function create(tank: Tank): Promise<number> {
     const { body, count: made } = observed(tank)
     await send('POST', `${api}/entities`, { ...body, label: { type: 'Property', value: 'new' } }, [409])
@@ -171,15 +222,17 @@ export async function keepTanks(
     const there = tanks.filter(({ exists }) => exists)
     if (there.length > 0 && dice() < 0.08) made += await late(pick(there))
     if (there.length > 0 && dice() < 0.12) made += await change(pick(there))
+    if (there.length > 0 && otherDice() < 0.06)
+      made += await restate(there[Math.floor(otherDice() * there.length)]!)
     made += await observe()
   }
 }
 
 /** A device that publishes packs of readings by MQTT, until it may not go on; some come late, some twice. */
 export async function keepDevice(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
-  const { dice, goesOn, place } = ports
+  const { dice, goesOn } = ports
   const fields = ['temp', 'hum', 'co2']
-  const line = createLine(name, place)
+  const line = createLine(name, ports)
   let step = 0
   let heldBack: string | undefined
   let made = 0
@@ -210,13 +263,9 @@ export async function keepDevice(name: string, ports: WriterPorts, tally: Tally)
 }
 
 /** A device that knows no time, so its values have those of their reception; it counts, and says each number once. */
-export async function keepClockless(
-  name: string,
-  { goesOn, place }: WriterPorts,
-  tally: Tally,
-): Promise<void> {
-  const line = createLine(name, place)
-  for (let v = 1; await goesOn(1); v++) {
+export async function keepClockless(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
+  const line = createLine(name, ports)
+  for (let v = 1; await ports.goesOn(1); v++) {
     await line.publish(JSON.stringify([{ bn: `${name}:`, n: 'count', v }]))
     tally.observations++
     await pause(50)
@@ -225,11 +274,12 @@ export async function keepClockless(
 }
 
 /** The connection of a device, which publishes until it is acknowledged. */
-function createLine(name: string, place: Place) {
+function createLine(name: string, { place, signal }: Pick<WriterPorts, 'place' | 'signal'>) {
   let client: MqttClient | undefined
   return {
     async publish(payload: string): Promise<void> {
       for (;;) {
+        signal.throwIfAborted()
         try {
           client ??= await connectAsync(`mqtt://127.0.0.1:${(await place()).mqttPort}`, {
             clientId: `judge-${name}`,
@@ -252,11 +302,12 @@ function createLine(name: string, place: Place) {
 
 /** Asks until an answer says that it was done. */
 export async function untilDone(
-  place: Place,
+  { place, signal }: Pick<WriterPorts, 'place' | 'signal'>,
   ask: (client: HttpClient) => Promise<Reply>,
   fine: readonly number[],
 ): Promise<Reply> {
   for (;;) {
+    signal.throwIfAborted()
     const reply = await bounded(ask(httpClient((await place()).httpUrl)), 10_000).catch(() => undefined)
     if (reply !== undefined && (reply.status < 300 || fine.includes(reply.status)) && reply.status !== 207)
       return reply

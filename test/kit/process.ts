@@ -57,8 +57,9 @@ export interface GatewayProcess {
 
 /** Starts `selvedge run` and settles when it says that it is ready. */
 export async function startGatewayProcess(options: GatewayOptions = {}): Promise<GatewayProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'selvedge-test-'))
-  const dataFolder = options.dataFolder ?? join(folder, 'data')
+  let folder: string | undefined
+  const folderHere = (): string => (folder ??= mkdtempSync(join(tmpdir(), 'selvedge-test-')))
+  const dataFolder = options.dataFolder ?? join(folderHere(), 'data')
   const env: Record<string, string> = {
     SELVEDGE_DATA: dataFolder,
     SELVEDGE_HTTP_PORT: '0',
@@ -68,7 +69,7 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     ...options.env,
   }
   if (options.config !== undefined) {
-    env['SELVEDGE_CONFIG'] = join(folder, 'selvedge.json')
+    env['SELVEDGE_CONFIG'] = join(folderHere(), 'selvedge.json')
     writeFileSync(env['SELVEDGE_CONFIG'], JSON.stringify(options.config))
   }
   const running = startSelvedge(['run', ...(options.flags ?? [])], {
@@ -90,12 +91,12 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
   }
   const stop = async (): Promise<Exit> => {
     const exit = await running.kill('SIGTERM')
-    rmSync(folder, { recursive: true, force: true })
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     return exit
   }
   const ready = await event('gateway.ready', options.readyWithinMs ?? 20_000).catch(async (error) => {
     await running.kill()
-    rmSync(folder, { recursive: true, force: true })
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     throw error
   })
   const httpPort = Number(ready['httpPort'])
