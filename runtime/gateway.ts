@@ -9,6 +9,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { watchClock } from '#base/clock-watch.ts'
 import { collectWhenQuiet } from '#base/collection.ts'
+import { connectionLimits } from '#base/descriptors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { createMetrics, type Metrics } from '#base/metrics.ts'
@@ -294,7 +295,7 @@ async function openMqtt(
   const authenticate = createAuthentication(passwords, { allowsAnonymous: passwords === undefined })
   return createMqttServer(
     { ...ports, rows: createSessionRows(ports.database), authenticate },
-    { host: settings.host, port, clientsMax: maxClients },
+    { host: settings.host, port, clientsMax: Math.min(maxClients, connectionLimits().mqtt) },
   )
 }
 

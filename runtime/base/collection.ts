@@ -7,6 +7,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import { limits } from './limits.ts'
+import { residentBytes } from './process-memory.ts'
 
 /** Share of its time that a quiet event loop works at most. */
 const quietShare = 0.05
@@ -71,7 +72,7 @@ export function createLook(
 }
 
 /** Before anything was opened, so that what the start leaves behind is seen as such. */
-const atStart = process.memoryUsage.rss()
+const atStart = residentBytes()
 const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, string>>) => void }
 
 /** Collects what was made lately, a matter of a millisecond; nothing where the process was started without `--expose-gc`. */
@@ -82,7 +83,7 @@ function ofThisThread(release: QuietCollectionPorts['release']): QuietCollection
   return {
     release,
     collect: gc && (() => gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })),
-    residentBytes: process.memoryUsage.rss,
+    residentBytes,
     busyShare() {
       const now = performance.eventLoopUtilization()
       const { utilization } = performance.eventLoopUtilization(now, last)

@@ -4,7 +4,18 @@
 import { type Limit, limit } from './limit.ts'
 
 export const httpLimits = {
-  httpConnectionsMax: limit(1000, 'connections', 'File descriptors', 'refused'),
+  httpConnectionsMax: limit(
+    1000,
+    'connections',
+    'All HTTP listeners together, as far as file descriptors allow',
+    'closed at once',
+  ),
+  descriptorsReserved: limit(
+    384,
+    'descriptors',
+    'For databases, outgoing connections and files; half of all where there are fewer than twice as many',
+    'clients share what remains: a third for HTTP, two thirds for MQTT',
+  ),
   httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),
   httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),

@@ -230,7 +230,7 @@ export const limits = underTrial({
   batchPartCharacters: limit(1024 * 1024, 'characters', 'Of a large batch for one source', 'the next part'),
   largeBatchesMax: limit(2, 'batches', 'Larger than other bodies may be, at the same time', '503'),
   bodyBytesMax: limit(8 * 1024 * 1024, 'bytes', 'One request in memory', '413'),
-  bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that are arriving', '503'),
+  bodiesBytesMax: limit(64 * 1024 * 1024, 'bytes', 'All bodies that arrive or wait for their answers', '503'),
   contextBytesMax: limit(1024 * 1024, 'bytes', 'Largest public context is 300 kB', '504'),
   contextsCachedMax: limit(200, 'contexts', 'Compiled term maps in memory', 'least recently used leaves'),
   uriCharactersMax: limit(8192, 'characters', 'An id has to fit in the first line of a request', '400'),

@@ -44,6 +44,8 @@ export const logEvents = {
   'http.listening': 'An HTTP listener is open.',
   'connection.stalled':
     'Clients did not read what was sent to them and were disconnected: how many, and what is still unsent.',
+  'connection.refused':
+    'More clients connected by HTTP than file descriptors and limits allow; the others were closed at once.',
   'mqtt.listening': 'The MQTT listener is open.',
   'mqtt.client-error': 'A client broke the protocol or was refused.',
   'mqtt.session-evicted': 'Messages of an absent session were dropped at a ceiling.',

@@ -125,6 +125,10 @@ export const metricRegister = {
     'Bytes written to clients that they have not read, within the budget of all.',
   ],
   selvedge_clients_stalled_total: ['counter', 'Clients disconnected because they did not read.'],
+  selvedge_connections_refused_total: [
+    'counter',
+    'HTTP connections closed at once because there were too many.',
+  ],
   selvedge_http_requests_total: ['counter', 'HTTP requests answered.'],
   selvedge_http_errors_total: ['counter', 'HTTP requests answered with 5xx.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>

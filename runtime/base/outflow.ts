@@ -6,12 +6,13 @@
  */
 import type { Socket } from 'node:net'
 import type { Clock } from './clock.ts'
+import { connectionLimits } from './descriptors.ts'
 import { limits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface Outflow {
-  /** Accounts for everything that is written to a connection from now on. */
+  /** Accounts for everything that is written to a connection from now on; closes it where there are too many. */
   watch(socket: Socket): void
   /** Whether so many bytes may be written now; disconnects stalled clients where that makes the room. */
   hasRoom(bytes: number): boolean
@@ -51,10 +52,13 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
   const connections = new Map<Socket, Connection>()
   const waiting = new Set<Waiting>()
   const stalled = metrics.counter('selvedge_clients_stalled_total')
+  const refused = metrics.counter('selvedge_connections_refused_total')
+  const connectionsMax = connectionLimits().http
   let held = 0
   let isAdmitting = false
   /** Disconnected since the last log line. */
   let disconnected = 0
+  let refusedBefore = 0
   let quietUntil = Number.NEGATIVE_INFINITY
   metrics.gauge('selvedge_unsent_bytes', () => held)
 
@@ -129,15 +133,27 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
       one.settle(false)
     }
     admit()
-    if (disconnected === 0 || now < quietUntil) return
-    log.warn('connection.stalled', { clients: disconnected, unsentBytes: held })
+    if (now >= quietUntil) tell(now)
+  }
+
+  /** Of a flood one line in a while. */
+  function tell(now: number): void {
+    const turnedAway = refused.value - refusedBefore
+    if (disconnected > 0) log.warn('connection.stalled', { clients: disconnected, unsentBytes: held })
+    if (turnedAway > 0) log.warn('connection.refused', { connections: turnedAway, most: connectionsMax })
+    if (disconnected > 0 || turnedAway > 0) quietUntil = now + quietMs
     disconnected = 0
-    quietUntil = now + quietMs
+    refusedBefore = refused.value
   }
 
   const timer = setInterval(look, lookMs).unref()
   return Object.freeze({
     watch(socket) {
+      if (connections.size >= connectionsMax) {
+        refused.value++
+        socket.destroy()
+        return
+      }
       const connection = { held: 0, unsent: 0, written: 0, progressAt: clock.monotonic() }
       connections.set(socket, connection)
       const write = socket.write as (...args: unknown[]) => boolean

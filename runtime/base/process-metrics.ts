@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metrics } from './metrics.ts'
+import { residentBytes } from './process-memory.ts'
 import { version } from './version.ts'
 
 const loopResolutionMs = 20
@@ -13,7 +14,7 @@ export function watchProcess(metrics: Metrics): void {
   lag.enable()
   metrics.gauge('selvedge_build_info', () => 1, `{version="${version}"}`)
   metrics.gauge('selvedge_uptime_seconds', () => process.uptime())
-  metrics.gauge('selvedge_resident_memory_bytes', () => process.memoryUsage.rss())
+  metrics.gauge('selvedge_resident_memory_bytes', residentBytes)
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1000)
   metrics.gauge('selvedge_event_loop_lag_max_seconds', () => seconds(lag.max))
   // Gauges are read in the order in which they were added, and this one ends the interval of both.

@@ -35,7 +35,9 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
     process.exit(exitCodes.internal)
   }
   const onUncaught = (error: unknown): void =>
-    isDiskTrouble(error) ? log.error('gateway.fault', { error, during: 'a failing disk' }) : onFault(error)
+    isPassing(error)
+      ? log.error('gateway.fault', { error, during: 'a failing disk, or without file descriptors' })
+      : onFault(error)
   process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   const ending = endSignal(clock)
   tellSettings(loaded, log)
@@ -64,10 +66,16 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
   return exitCodes.ok
 }
 
-/** A disk that is full or fails ends nothing: what could not be read or written is tried again by whoever wants it. */
-function isDiskTrouble(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown }
-  return typeof code === 'string' && /^(SQLITE_(FULL|IOERR)|ENOSPC|EDQUOT|EIO|EROFS)/.test(code)
+/**
+ * A disk that is full or fails, or a process without a free file descriptor, ends nothing: what could not be read or written
+ * is tried again by whoever wants it.
+ */
+function isPassing(error: unknown): boolean {
+  const { code, info } = (error ?? {}) as { code?: unknown; info?: { code?: unknown } }
+  const codes = [code, info?.code].filter((one) => typeof one === 'string')
+  return codes.some((one) =>
+    /^(SQLITE_(FULL|IOERR|CANTOPEN)|ENOSPC|EDQUOT|EIO|EROFS|EMFILE|ENFILE)/.test(one),
+  )
 }
 
 function tellSettings({ settings, file, absent, warnings }: LoadedSettings, log: Log): void {

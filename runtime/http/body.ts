@@ -42,7 +42,7 @@ export function createBodies(): Bodies {
   /** Requests whose body counts as large already, whoever reads it once more. */
   const entered = new WeakSet<IncomingMessage>()
   const raw = (c: Pick<HttpContext, 'env'>, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
-    c.env.body === undefined ? readIncoming(c.env.incoming, state, most) : Promise.resolve(c.env.body)
+    c.env.body === undefined ? readIncoming(c.env, state, most) : Promise.resolve(c.env.body)
   /** A large body is in memory until it is answered. */
   const enter = ({ incoming, outgoing }: HttpEnv): void => {
     if (outgoing === undefined || outgoing.closed || entered.has(incoming)) return
@@ -99,8 +99,12 @@ function isShallow(value: Json, levels: number): boolean {
   return members.every((member) => isShallow(member, levels - 1))
 }
 
-/** `all.held` counts the bytes of bodies that are still arriving, as they are when they are unpacked. */
-function readIncoming(incoming: IncomingMessage, all: { held: number }, max: number): Promise<Buffer> {
+/** `all.held` counts the bytes of bodies that arrive or whose requests are not answered yet, as they are when they are unpacked. */
+function readIncoming(
+  { incoming, outgoing }: Pick<HttpEnv, 'incoming' | 'outgoing'>,
+  all: { held: number },
+  max: number,
+): Promise<Buffer> {
   const coding = incoming.headers['content-encoding']?.trim().toLowerCase() ?? ''
   const isPacked = coding === 'gzip' || coding === 'x-gzip'
   if (!isPacked && coding !== '' && coding !== 'identity') return Promise.reject(encoded(coding))
@@ -117,7 +121,16 @@ function readIncoming(incoming: IncomingMessage, all: { held: number }, max: num
       if (size > max) finish(() => reject(tooLarge(max)))
       else if (all.held > limits.bodiesBytesMax.value) finish(() => reject(tooMany()))
     }
-    const onEnd = (): void => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    const onEnd = (): void => {
+      const bytes = size
+      finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+      if (outgoing === undefined || outgoing.closed) return
+      // It is in memory until the request is answered, which may wait for a context or a source.
+      all.held += bytes
+      outgoing.once('close', () => {
+        all.held -= bytes
+      })
+    }
     const onClose = (): void => {
       // What arrived whole may still be unpacked.
       if (isPacked && incoming.complete) return
@@ -160,6 +173,6 @@ function tooLarge(max: number): GatewayError {
 function tooMany(): GatewayError {
   return new GatewayError(
     'http.busy',
-    `bodies of more than ${limits.bodiesBytesMax.value} bytes are arriving`,
+    `bodies of more than ${limits.bodiesBytesMax.value} bytes are arriving or wait for their answers`,
   )
 }

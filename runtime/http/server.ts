@@ -142,7 +142,6 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     }),
   )
   server.on('connection', ports.outflow.watch)
-  server.maxConnections = limits.httpConnectionsMax.value
   server.on('clientError', refuseMalformed)
   serveUpgrades(server, ports)
   // A body that is announced as too large is refused before it is sent.
@@ -227,7 +226,13 @@ function createListener(ports: HttpServerPorts): Listener {
       return
     }
     loading ??= load()
-    void loading.then((loaded) => loaded(incoming, outgoing))
+    void loading.then(
+      (loaded) => loaded(incoming, outgoing),
+      () => {
+        loading = undefined
+        outgoing.destroy()
+      },
+    )
   }
 }
 
@@ -252,6 +257,8 @@ function listen(server: Server, { host, port }: HttpAddress): Promise<number> {
         ),
       )
     })
+    // Whatever cannot be accepted later, for want of descriptors, is no reason to end.
+    server.on('error', () => undefined)
     server.listen({ host, port }, () => resolve((server.address() as AddressInfo).port))
   })
 }

@@ -1,9 +1,11 @@
 /** What the HTTP interface has beside the standard: SenML, health, metrics, the token, and how it behaves as a server. */
-import { connect } from 'node:net'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { version } from '#base/version.ts'
 import type { Frame } from '#contract'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, httpClient, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -225,6 +227,30 @@ describe('many bodies at once', () => {
     for (const socket of sockets) socket.destroy()
     const later = () => gateway.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:x:later', type: 'T' })
     await expect.poll(async () => (await later()).status).toBe(201)
+  })
+
+  it('shall count until their requests are answered, such as while a context is fetched', async () => {
+    const asked: ServerResponse[] = []
+    const slow = createServer((_, response) => void asked.push(response))
+    await new Promise<void>((resolve) => void slow.listen(0, '127.0.0.1', resolve))
+    const context = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/context`
+    const gateway = await start({})
+    setLimit('bodiesBytesMax', 1_000_000)
+    const text = 'x'.repeat(400_000)
+    let created = 0
+    const create = (more: object) =>
+      gateway.send('POST', '/ngsi-ld/v1/entities', {
+        ...{ ...more, id: `urn:x:${created++}`, type: 'T' },
+        text: { type: 'Property', value: text },
+      })
+    const waiting = [create({ '@context': context }), create({ '@context': context })]
+    await expect.poll(async () => (await create({})).status).toBe(503)
+    expect(asked).toHaveLength(1)
+    for (const response of asked) response.end('{"@context":{}}')
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([201, 201])
+    await expect.poll(async () => (await create({})).status).toBe(201)
+    restoreLimits()
+    slow.close()
   })
 })
 
