@@ -18,11 +18,14 @@ it('there are operations with a body', () => {
   expect(withBody.length).toBeGreaterThan(20)
 })
 
+/** A path with a secret of its own reads no body of anybody who does not know it. */
+const refusalOf = (path: string): number => (path.includes('/source-notifications/') ? 404 : 413)
+
 it.each(withBody)(
   '%s %s shall refuse 100 MB that are announced without a byte of them',
   async (method, path) => {
     const sent = await send(method, path, `Content-Length: ${100 * megabyte}`)
-    expect(sent.status).toBe(413)
+    expect(sent.status).toBe(refusalOf(path))
   },
 )
 
@@ -35,7 +38,7 @@ it.each(withBody)(
       Buffer.from('\r\n'),
     ])
     const sent = await send(method, path, 'Transfer-Encoding: chunked', chunk)
-    expect(sent.status).toBe(413)
+    expect(sent.status).toBe(refusalOf(path))
     // What the sockets hold on both sides comes on top.
     expect(sent.bytes).toBeLessThan(limits.batchBytesMax.value + 20 * megabyte)
   },
