@@ -42,7 +42,7 @@ export const json = defineBridge<JsonSettings>({
   propose: (frame) =>
     proposeSource(frame, (source) => {
       const { settings } = checkJsonSettings([source])
-      return settings === undefined ? [] : decode(frame, settings).readings
+      return settings === undefined ? undecodable('no such source') : decode(frame, settings)
     }),
 })
 

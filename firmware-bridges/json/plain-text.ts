@@ -17,7 +17,7 @@ export type Row = Readonly<Record<string, Scalar | null>>
 const number = String.raw`[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?`
 const unit = String.raw`[^\s\d=:,;]{1,16}`
 const measured = new RegExp(`^(${number})\\s{0,4}(${unit})$`, 'u')
-const word = /^[^\s,;=:{}[\]"]{1,64}$/u
+const word = /^[^\s\p{Cc}\p{Cf},;=:{}[\]"]{1,64}$/u
 const name = String.raw`[A-Za-z_][\w./-]{0,63}`
 const pair = new RegExp(
   `^(${name})\\s{0,4}[=:]\\s{0,4}(?:(${number})\\s{0,4}(${unit})?|([A-Za-z]{1,32}))$`,

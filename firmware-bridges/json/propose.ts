@@ -2,7 +2,7 @@
  * The source that would read a frame whose topic nobody maps: the topic pattern of a firmware that is recognised, else the
  * very topic, with the device named by its levels.
  */
-import type { Frame, Proposal, Reading } from '#contract'
+import type { Decoded, Frame, Proposal } from '#contract'
 
 interface Usual {
   /** Levels of the topic; undefined stands for any one, a last '#' for all that follow. */
@@ -27,21 +27,20 @@ const usualTopics: readonly Usual[] = [
 const plainWords =
   /^(?:state|status|telemetry|sensors?|data|values?|json|up|measurements?|readings?|attributes)$/i
 
-/** @param decode the readings that a source gives of the frame */
-export function proposeSource(
-  frame: Frame,
-  decode: (source: object) => readonly Reading[],
-): Proposal | undefined {
+/** @param decode what a source makes of the frame */
+export function proposeSource(frame: Frame, decode: (source: object) => Decoded): Proposal | undefined {
   const levels = frame.topic.split('/')
   const usual = usualTopics.find((one) => isLike(one, levels))
   if (usual !== undefined) {
     const proposal = { topic: usual.topic, source: { fields: 'auto' } }
-    if (decode({ ...proposal.source, topic: usual.topic }).length > 0) return proposal
+    const { readings, problems, skipped } = decode({ ...proposal.source, topic: usual.topic })
+    // A first frame of nothing but `nan` is read, too.
+    if (readings.length > 0 || (skipped !== undefined && problems.length === 0)) return proposal
   }
   const filled = levels.filter((level) => level !== '')
   const end = filled.at(-1)
   if (end === undefined) return undefined
-  const readings = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
+  const { readings } = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
   if (readings.length === 0) return undefined
   // The last level names the quantity where the payload is one value, or the kind of message.
   const isOneValue = readings.length === 1 && readings[0]!.field === end

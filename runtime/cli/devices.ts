@@ -179,7 +179,7 @@ const textOf = {
   show: shownText,
   accept: acceptedText,
   ignore: ({ kind, name, dropped }: { kind: string; name: string; dropped: number }): string =>
-    `ignored ${kind} ${printable(name)}; ${dropped} held frames dropped\n`,
+    `ignored ${kind} ${printable(name)}; ${heldFrames(dropped)} dropped\n`,
 }
 
 function listText({ waiting, undecoded, unclaimed, choices }: Lists): string {
@@ -279,8 +279,10 @@ function acceptedText({ kind, name, mapping, devices: names, released }: Accepte
     kind === 'device' ? `accepted device ${printable(name)}` : `mapped topic ${printable(name)}${how}`
   const also =
     kind === 'topic' && names.length > 0 ? `; accepted devices ${names.map(printable).join(', ')}` : ''
-  return `${first}${also}; ${released} held ${released === 1 ? 'frame' : 'frames'} stored\n`
+  return `${first}${also}; ${heldFrames(released)} stored\n`
 }
+
+const heldFrames = (count: number): string => `${count} held ${count === 1 ? 'frame' : 'frames'}`
 
 /** Text of devices, with what would move the cursor of a terminal or reorder its line escaped. */
 const printable = (text: string): string =>

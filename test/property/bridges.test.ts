@@ -123,6 +123,13 @@ describe.each(bridges)('the bridge $name', (bridge) => {
         fc.dictionary(key, tie('tree'), { maxKeys: 6 }),
       ),
     }))
+    const proposed = fc.property(fc.string({ maxLength: 40 }), tree, (where, value) => {
+      const frame = frameOf(where, Buffer.from(JSON.stringify(value) ?? ''))
+      const proposal = bridge.propose?.(frame)
+      if (proposal?.source !== undefined)
+        expect(bridge.check?.([{ ...proposal.source, topic: proposal.topic }]).problems).toEqual([])
+    })
+    fc.assert(proposed, { numRuns: 500 })
     const topic = fc.oneof(
       anyExample.map((one) => one.topic),
       fc.string({ maxLength: 40 }),
@@ -160,6 +167,13 @@ describe('a frame of the greatest size', () => {
     'one long name': fill('a', (text) => `[{"n":"d:${text}","v":1}]`),
     'one long number': fill('9', (text) => `[{"n":"d:f","v":${text}}]`),
     'one long text': fill('f', (text) => `{"a":"${text}"}`),
+    'lines of numbers': fill('21.5;40\n', (text) => text),
+    'named values': fill('t=21.5;', (text) => text),
+    'names without values': fill('a=', (text) => text),
+    commas: fill(',', (text) => `1${text}`),
+    spaces: fill(' ', (text) => `t${text}1`),
+    'members in members': fill('{"a":', (text) => `${text}1${'}'.repeat(text.length / 5)}`),
+    'local times': fill('2026-10-25 02:30:00;1\n', (text) => text),
     separators: fill(':', (text) => `[{"n":"d${text}","v":1}]`),
     'CBOR arrays in arrays': new Uint8Array(size).fill(0x81),
     'CBOR tags in tags': new Uint8Array(size).fill(0xc4),
@@ -171,7 +185,8 @@ describe('a frame of the greatest size', () => {
   }
   it.each(Object.keys(hostile))('%s', (name) => {
     for (const bridge of bridges) {
-      for (const { settings, frame } of examplesOf(bridge.name).slice(0, 8))
+      const examples = examplesOf(bridge.name)
+      for (const { settings, frame } of [...examples.slice(0, 8), ...examples.slice(-12)])
         expectSound(bridge, bridge.check?.(settings ?? []).settings, frameOf(frame.topic, hostile[name]!))
     }
   })

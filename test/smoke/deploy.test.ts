@@ -35,10 +35,18 @@ describe('install.sh', () => {
   it('lays out the program with its Node and only this board’s binary', () => {
     expect(readdirSync(program).toSorted()).toEqual(
       [
-        ...['LICENSE', 'THIRD-PARTY-NOTICES.txt', 'bin', 'dist', 'node', 'node_modules'],
+        ...['LICENSE', 'README.md', 'THIRD-PARTY-NOTICES.txt', 'bin', 'dist', 'docs', 'firmware-bridges'],
+        ...['node', 'node_modules'],
         ...['package.json', 'selvedge.example.yaml'],
       ].toSorted(),
     )
+    // Settings and guides name these pages.
+    for (const page of [
+      'firmware-bridges/json/README.md',
+      'docs/guides/devices.md',
+      'docs/reference/limits.md',
+    ])
+      expect(existsSync(join(program, page))).toBe(true)
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
       'backup-thread.js',
       'ide',
