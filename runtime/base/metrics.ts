@@ -56,6 +56,10 @@ export const metricRegister = {
     'counter',
     'QoS 0 messages not sent to a subscriber that does not keep up.',
   ],
+  selvedge_mqtt_unsent_total: [
+    'counter',
+    'Messages not sent to an MQTT 5 subscriber: they had expired, or were larger than it takes.',
+  ],
   selvedge_mqtt_client_errors_total: ['counter', 'Connections closed for a fault of the client.'],
   selvedge_mqtt_sessions: ['gauge', 'Persistent sessions, present or absent.'],
   selvedge_mqtt_offline_messages: ['gauge', 'Messages kept for absent persistent sessions.'],

@@ -110,9 +110,9 @@ export function createConnections(ports: ConnectionsPorts) {
     if (session !== undefined) sessions.open(session, presence)
   }
 
-  function refuse({ terms }: ConnectRequest, link: Link, { code, reason, returnCode }: Refusal): void {
+  function refuse(link: Link, { code, reason, returnCode }: Refusal, isFive: boolean): void {
     const packet = { cmd: 'connack', sessionPresent: false } as const
-    if (terms.isFive) link.write(generate({ ...packet, reasonCode: code }, { protocolVersion: 5 }))
+    if (isFive) link.write(generate({ ...packet, reasonCode: code }, { protocolVersion: 5 }))
     else if (returnCode !== undefined) link.write(generate({ ...packet, returnCode }))
     link.fail(reason)
   }
@@ -122,13 +122,13 @@ export function createConnections(ports: ConnectionsPorts) {
     async connect(link: Link, bytes: Buffer): Promise<void> {
       const request = readConnect(bytes)
       if ('reason' in request) {
-        link.fail(request.reason)
+        refuse(link, request, speaksFive(bytes))
         return
       }
       link.greet(request.terms)
       const refusal = await judge(request, link)
       if (link.isClosed()) return
-      if (refusal !== undefined) refuse(request, link, refusal)
+      if (refusal !== undefined) refuse(link, refusal, request.terms.isFive)
       else await admit(request, link)
     },
     /** From now on nobody comes in. */
@@ -137,6 +137,9 @@ export function createConnections(ports: ConnectionsPorts) {
     },
   })
 }
+
+/** Whether a CONNECT that could not be read is of MQTT 5: its protocol name and level stand behind the fixed header. */
+const speaksFive = (bytes: Buffer): boolean => bytes.subarray(2, 12).includes('MQTT\u0005')
 
 /** Whether a session is kept beyond the connection. */
 const keepsSession = ({ clean, expirySeconds }: ConnectRequest): boolean =>

@@ -10,6 +10,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import type { Counter } from '#base/metrics.ts'
 import type { Flow, ReadingTurn } from './flow.ts'
 import {
   type Answer,
@@ -53,6 +54,8 @@ export interface Link
 export interface LinkPorts {
   readonly clock: Clock
   readonly flow: Flow
+  /** Messages not sent for what the client states or for their age. */
+  readonly unsent: Counter
   /** Bytes of packets, of all links, that have not wholly come. */
   readonly partials: Flow
   readonly turn: ReadingTurn
@@ -92,7 +95,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   let halted = false
 
   const outlet = createOutlet(socket, ports.atTurnEnd)
-  const traffic = createTraffic(outlet, clock)
+  const traffic = createTraffic({ outlet, clock, unsent: ports.unsent })
   const { isFive } = traffic
   const order = createOrder(flow, (isRefused) => {
     if (isRefused) fail('a message could not be stored', reasons.quotaExceeded)
@@ -217,7 +220,10 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   }
 
   function farewell(code: number): void {
-    if (isFive() && stage === 'open') outlet.write(disconnectBytes(code))
+    if (!isFive() || stage !== 'open') return
+    // Nothing may follow it, so acknowledgements that are due go first.
+    outlet.flush()
+    outlet.write(disconnectBytes(code))
   }
 
   function shut(): void {

@@ -147,7 +147,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
 
 /** What takes new connections. */
 function createAcceptor(
-  { clock }: MqttPorts,
+  { clock, metrics }: MqttPorts,
   settings: MqttSettings,
   parts: ReturnType<typeof createParts> & { readonly faults: ReturnType<typeof createFaults> },
 ): (socket: Socket) => void {
@@ -155,6 +155,7 @@ function createAcceptor(
   const partials = createFlow(limits.mqttPartialBytesMax.value)
   const atTurnEnd = createTurnEnd()
   const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
+  const unsent = metrics.counter('selvedge_mqtt_unsent_total')
   const answered = createAnswers(parts)
 
   function left(link: Link, { keepsWill, expirySeconds }: Leaving): Fault | undefined {
@@ -183,6 +184,7 @@ function createAcceptor(
     const link = createLink(socket, {
       clock,
       flow,
+      unsent,
       partials,
       turn,
       atTurnEnd,

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import type { Counter } from '#base/metrics.ts'
 import { type Answer, createAliases, type Incoming } from './incoming.ts'
 import type { Outlet } from './outlet.ts'
 import { type Fault, fault, isFailure, reasons } from './reasons.ts'
@@ -37,7 +38,14 @@ export interface OwnTraffic extends Traffic {
   check(read: Incoming | Fault): Incoming | Fault
 }
 
-export function createTraffic(outlet: Outlet, clock: Clock): OwnTraffic {
+export interface TrafficPorts {
+  readonly outlet: Outlet
+  readonly clock: Clock
+  /** Messages that had lapsed or were too large. */
+  readonly unsent: Counter
+}
+
+export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraffic {
   const window = createWindow()
   const aliases = createAliases(limits.topicAliasesMax.value)
   let terms = silentTerms
@@ -62,9 +70,12 @@ export function createTraffic(outlet: Outlet, clock: Clock): OwnTraffic {
     },
     send(message, flags, subscriptions) {
       const expirySeconds = remaining(message, clock)
-      if (expirySeconds !== undefined && expirySeconds <= 0) return false
-      const bytes = publishBytes(message, flags, terms.isFive ? { subscriptions, expirySeconds } : undefined)
-      if (bytes.length > terms.packetBytesMax) return false
+      const extras = terms.isFive ? { subscriptions, expirySeconds } : undefined
+      const bytes = publishBytes(message, flags, extras)
+      if (bytes.length > terms.packetBytesMax || (expirySeconds !== undefined && expirySeconds <= 0)) {
+        unsent.value++
+        return false
+      }
       outlet.write(bytes)
       return true
     },

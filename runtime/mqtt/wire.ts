@@ -121,5 +121,5 @@ export const pubackBytes = (acknowledged: readonly number[]): Buffer =>
 
 export const pingrespBytes: Uint8Array = Buffer.from([0xd0, 0])
 
-/** A DISCONNECT of MQTT 5 (section 3.14). */
-export const disconnectBytes = (code: number): Buffer => Buffer.from([0xe0, 1, code])
+/** A DISCONNECT of MQTT 5 (section 3.14), without properties. */
+export const disconnectBytes = (code: number): Buffer => Buffer.from([0xe0, 2, code, 0])

@@ -34,9 +34,14 @@ const topic = fc.oneof(
 const qos = fc.constantFrom(0 as const, 1 as const, 2 as const)
 
 /** Well-formed packets in any order, with identifiers that collide. */
+const properties = fc.constantFrom(
+  undefined,
+  { topicAlias: 2 },
+  { messageExpiryInterval: 1, contentType: 'a/b', userProperties: { a: ['b', 'c'] } },
+)
 const packet: fc.Arbitrary<Packet> = fc.oneof(
   fc
-    .record({ topic, payload: bytes(40), qos, id, retain: fc.boolean(), dup: fc.boolean() })
+    .record({ topic, payload: bytes(40), qos, id, retain: fc.boolean(), dup: fc.boolean(), properties })
     .map((one) => publishPacket(one.topic, one.payload, { ...one, messageId: one.id })),
   fc.record({ topic, qos, id }).map((one) => subscribePacket(one.id, [one.topic, one.qos])),
   fc
@@ -51,27 +56,31 @@ const packet: fc.Arbitrary<Packet> = fc.oneof(
 /** Bytes of a packet, or arbitrary ones where the library refuses to write it, sometimes with one byte changed. */
 const chunk = fc.oneof(
   bytes(60),
-  fc.tuple(packet, fc.option(fc.tuple(fc.nat(30), fc.nat(255)))).map(([one, change]) => {
-    let whole: Buffer
-    try {
-      whole = generate(one)
-    } catch {
-      whole = Buffer.from([0x30, 4, 0, 1, 97, 98])
-    }
-    if (change !== null && change[0] < whole.length) whole[change[0]] = change[1]
-    return whole
-  }),
+  fc
+    .tuple(packet, fc.option(fc.tuple(fc.nat(30), fc.nat(255))), fc.constantFrom(4, 5))
+    .map(([one, change, version]) => {
+      let whole: Buffer
+      try {
+        whole = generate(one, { protocolVersion: version })
+      } catch {
+        whole = Buffer.from([0x30, 4, 0, 1, 97, 98])
+      }
+      if (change !== null && change[0] < whole.length) whole[change[0]] = change[1]
+      return whole
+    }),
 )
 
 it('survives any sequence of packets and bytes', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.boolean(),
+      fc.constantFrom(undefined, 4 as const, 5 as const),
       fc.boolean(),
       fc.array(chunk, { maxLength: 12 }),
-      async (greets, clean, chunks) => {
+      async (version, clean, chunks) => {
         const client = openRaw(broker.port)
-        if (greets) client.send(connectPacket('fuzz', { clean }))
+        const protocolVersion = version ?? 4
+        const connect = { ...connectPacket('fuzz', { clean }), protocolVersion } as Packet
+        if (version !== undefined) client.send(generate(connect, { protocolVersion }))
         for (const piece of chunks) client.send(piece)
         client.socket.end()
         await client.ended

@@ -1,4 +1,4 @@
-/** MQTT 5 with clients that others wrote: Mosquitto's command line clients, the mqtt library and Eclipse Paho. */
+/** MQTT 5 with clients that others wrote: Mosquitto's command line clients and the mqtt library. */
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'

@@ -95,6 +95,7 @@ describe('CONNACK', () => {
     ['a wrong password', 0x86, { username: 'intruder', password: Buffer.from('x') }],
     ['an authentication method', 0x8c, { properties: { authenticationMethod: 'SCRAM' } }],
     ['an identifier that is too long', 0x85, { clientId: 'x'.repeat(300) }],
+    ['a Receive Maximum of 0', 0x82, { properties: { receiveMaximum: 0 } }],
     ['a will that cannot be published', 0x90, { will: { topic: 'a/#', payload: Buffer.from('x') } }],
   ])('refuses %s with its reason code', async (_title, reasonCode, more) => {
     const client = openRaw(broker.port, 5)
