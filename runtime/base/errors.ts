@@ -56,7 +56,12 @@ export const errorRegister = {
   // HTTP binding
   'http.method-not-allowed': entry('caller', 'never', 405, 'See the Allow header.'),
   'http.not-acceptable': entry('caller', 'never', 406, 'Ask for one of the listed media types.'),
-  'http.length-required': entry('caller', 'never', 411, 'Send Content-Length, or chunks.'),
+  'http.length-required': entry(
+    'caller',
+    'never',
+    411,
+    'Send Content-Length; NGSI-LD takes no chunks without it.',
+  ),
   'http.unsupported-media-type': entry(
     'caller',
     'never',

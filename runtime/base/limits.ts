@@ -172,7 +172,7 @@ export const limits = underTrial({
   ),
   patternQuerySteps: limit(200_000_000, 'steps', 'The same of one query: 0.3 s, and 3 s at worst', '403'),
   queryNestingMax: limit(32, 'levels', 'Parentheses within a query; recursion stays within the stack', '403'),
-  joinLevelsMax: limit(8, 'levels', 'Each multiplies the entities that are read', '403'),
+  joinLevelsMax: limit(10, 'levels', 'Each multiplies the entities that are read', '403'),
   joinedEntitiesMax: limit(10_000, 'entities', 'Linked entities in one answer', '403'),
   orderedEntitiesMax: limit(100_000, 'entities', 'All that match are sorted by keys of the index', '403'),
   orderedDocumentsMax: limit(10_000, 'entities', 'Read to be sorted, where the index has no keys', '403'),

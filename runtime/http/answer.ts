@@ -48,7 +48,11 @@ export interface Answers {
   created(ask: AskHead, location: string, text?: string): Response
   noContent(ask: AskHead): Response
   /** JSON that has no @context, in an answer to a tenant: id lists, results of batches and updates. */
-  data(ask: Pick<AskHead, 'tenant'>, value: unknown, how?: { status?: number; headers?: Headers }): Response
+  data(
+    ask: Pick<AskHead, 'tenant' | 'amendment'>,
+    value: unknown,
+    how?: { status?: number; headers?: Headers },
+  ): Response
   /** JSON that has no @context: information about the gateway. */
   json(value: unknown, status?: number, headers?: Headers): Response
 }
@@ -72,8 +76,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
   const head = (ask: Ask, context: Context): Headers => {
     const headers = plainHead(ask, context)
-    if (ask.amendment === undefined) return headers
-    return { ...headers, 'Preference-Applied': `ngsi-ld=${ask.amendment.version}` }
+    return ask.amendment === undefined ? headers : { ...headers, ...applied(ask) }
   }
   const plainHead = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
     if (isGeoJson === true) {
@@ -86,6 +89,9 @@ export function createAnswers({ core }: { core: Context }): Answers {
   }
   const plain = ({ tenant }: Pick<AskHead, 'tenant'>): Headers =>
     tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
+
+  const applied = ({ amendment }: Pick<AskHead, 'amendment'>): Headers =>
+    amendment === undefined ? {} : { 'Preference-Applied': `ngsi-ld=${amendment.version}` }
 
   const wholeOf = (ask: Ask, text: string, context: Context): Reply => {
     const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
@@ -139,7 +145,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     data: (ask, value, { status = 200, headers = {} } = {}) =>
       new Response(JSON.stringify(value), {
         status,
-        headers: { 'Content-Type': 'application/json', ...plain(ask), ...headers },
+        headers: { 'Content-Type': 'application/json', ...plain(ask), ...applied(ask), ...headers },
       }),
 
     json: (value, status = 200, headers = {}) =>
@@ -197,7 +203,8 @@ function pageHeaders(headers: Headers, type: string, page: Page): Headers {
     const target = page.links[relation]
     return target === undefined ? [] : [`<${target}>;rel="${relation}";type="${type}"`]
   })
-  const all = headers['Link'] === undefined ? links : [headers['Link'], ...links]
+  // Many clients look at the first link alone, and need the next page more than the context.
+  const all = headers['Link'] === undefined ? links : [...links, headers['Link']]
   return {
     ...(all.length === 0 ? {} : { Link: all.join(', ') }),
     ...(page.count === undefined ? {} : { 'NGSILD-Results-Count': String(page.count) }),

@@ -34,6 +34,8 @@ export interface AskHead {
   readonly tenant: string
   readonly context: Context
   readonly parameters: Parameters
+  /** Given where the client prefers an earlier version of the standard. */
+  readonly amendment?: Amendment
 }
 
 export interface Ask extends AskHead {
@@ -41,8 +43,6 @@ export interface Ask extends AskHead {
   /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
   readonly type: AnswerType
   readonly isGeoJson?: boolean
-  /** Given where the client prefers an earlier version of the standard. */
-  readonly amendment?: Amendment
 }
 
 /** A request that asks by its body. */
@@ -79,6 +79,8 @@ export interface BodyOptions {
   readonly creates?: boolean
   /** The body may call itself a patch, as that of PATCH may: what it says of an entity comes to what is there. */
   readonly patches?: boolean
+  /** The body may come in chunks without a length: the route is none of NGSI-LD. */
+  readonly chunks?: boolean
 }
 
 export interface Asks {
@@ -88,8 +90,6 @@ export interface Asks {
   read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body for entities, which may be answered in GeoJSON. */
   readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
-  /** A request without a body for histories of entities. */
-  readHistories(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body whose answer is no NGSI-LD document. */
   stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request for entities whose body says which. */
@@ -150,7 +150,7 @@ export function createAsks(
   }
   const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
     const address = linkedContext(headerOf(c, 'link'))
-    return address === undefined ? contexts.core : contexts.resolve(address, tenant)
+    return address === undefined ? contexts.core : contexts.resolve(withOrigin(c, address), tenant)
   }
   const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
     const local = json['@context']
@@ -175,7 +175,7 @@ export function createAsks(
     const json = await read(c)
     const context = isLinked ? await linked(c, tenant) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
-    return { tenant, parameters, json, context, isLinked, enter }
+    return { tenant, parameters, json, context, isLinked, enter, ...amendingFor(headerOf(c, 'prefer')) }
   }
 
   const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
@@ -204,14 +204,9 @@ export function createAsks(
     read(c, known) {
       // An answer without a body has no media type that a client could refuse.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
-      return readAs(c, known, { type: answerType(accept, settings.defaultType) })
+      const type = answerType(accept, settings.defaultType)
+      return readAs(c, known, { type, ...amendingFor(headerOf(c, 'prefer')) })
     },
-
-    readHistories: (c, known) =>
-      readAs(c, known, {
-        type: answerType(headerOf(c, 'accept'), settings.defaultType),
-        ...amendingFor(headerOf(c, 'prefer')),
-      }),
 
     stream: (c, known) => readAs(c, known, { type: settings.defaultType }),
 
@@ -235,7 +230,9 @@ export function createAsks(
         return { ...ask, body: json, context }
       }
       if (isLinked) refuseEmbedded(json)
-      return { ...ask, body: json, context: isLinked ? context : await embedded(c, json, ask.tenant) }
+      const { jsonldContext: named } = json
+      const body = named === undefined ? json : { ...json, jsonldContext: withOrigin(c, named) }
+      return { ...ask, body, context: isLinked ? context : await embedded(c, json, ask.tenant) }
     },
 
     async batch(c, options = {}) {
@@ -249,10 +246,10 @@ export function createAsks(
       return { ...ask, items, context }
     },
 
-    async document(c, { known = nothing, creates = false } = {}) {
+    async document(c, { known = nothing, creates = false, chunks = false } = {}) {
       const tenant = tenantOf(c)
       const parameters = parametersOf(c.req.url, known)
-      requireLength(c)
+      if (!chunks) requireLength(c)
       bodyType(headerOf(c, 'content-type'), bodyTypes)
       const body = await bodies.json(c)
       const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
@@ -280,10 +277,13 @@ function refuseUnbuilt(c: HttpContext): void {
   }
 }
 
-/** A request that needs a body says how it ends [RFC 9110 15.5.12]. @throws http.length-required */
+/**
+ * A request that needs a body announces its length; chunks without one are refused as well [NGSI-LD 6.3.4].
+ * @throws http.length-required
+ */
 function requireLength(c: HttpContext): void {
-  if (headerOf(c, 'content-length') !== undefined || headerOf(c, 'transfer-encoding') !== undefined) return
-  throw new GatewayError('http.length-required', 'the request has neither a body nor the length of one')
+  if (headerOf(c, 'content-length') !== undefined) return
+  throw new GatewayError('http.length-required', 'the request has no Content-Length')
 }
 
 /** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */

@@ -5,7 +5,7 @@
 import type { PassingOn } from '#federation/passing-on.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkLanguages } from '#ngsi-ld/language.ts'
-import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { checkListedName, checkName, checkUri } from '#ngsi-ld/name.ts'
 import { compileIdPattern } from '#ngsi-ld/pattern.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
@@ -119,7 +119,7 @@ function discoveryOf({ parameters, context }: Ask): Discovery {
   const namesIn = (name: string): string[] | undefined =>
     listOf(parameters, name)
       ?.filter((term) => name === 'attrs' || !entityMembers.has(term))
-      .map((term) => checkName(context.expand(term), name))
+      .map((term) => (name === 'attrs' ? checkListedName : checkName)(context.expand(term), name))
   if (given('attrs') !== undefined && given('pick') !== undefined)
     throw badRequestData('says the same as attrs; one of them is enough', 'pick')
   const picked = namesIn('pick')

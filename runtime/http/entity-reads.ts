@@ -9,7 +9,7 @@ import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers, Reply } from './answer.ts'
 import type { Ask } from './ask.ts'
-import { entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
+import { conditionsOrIds, entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
 import { wholeNumber } from './negotiate.ts'
 import { type PageLinker, pageLinker } from './paging.ts'
 import { type Rendering, renderingOf, renderingParameters } from './rendering.ts'
@@ -76,7 +76,7 @@ export function createEntityReads(answers: Answers) {
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
     queryWish(ask: Ask, { url, chosen, isWithin = false }: QueryOrigin): QueryWish {
       const rendering = renderingFor(ask)
-      const query = entityQueryOf(ask, rendering.attrs, chosen)
+      const query = entityQueryOf(ask, rendering.attrs, chosen, conditionsOrIds)
       // Components find by what entities are linked to, and have no use for those.
       if (!isWithin) checkLinks(query, ask)
       return { rendering, query, links: pageLinker(url, query) }

@@ -41,8 +41,10 @@ export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
 
 /** Every entity has system members, so that these select nothing (5.7.2.4). */
-/** Parameters of which one is enough not to mean every entity. */
-const sufficient = ['type', 'attrs', 'q', 'georel']
+/** Parameters of which one is enough not to mean every entity (5.7.2.4). */
+const conditions: readonly string[] = ['type', 'attrs', 'q', 'georel']
+/** The same for queries of entities, which are also answered by ids alone. */
+export const conditionsOrIds: readonly string[] = ['type', 'id', 'attrs', 'q', 'georel']
 
 const isNoSystemName = (name: string): boolean => !systemMembers.has(name)
 
@@ -56,12 +58,14 @@ export function typesOf({ parameters, context }: Ask): TypeSelection | undefined
  * The query of a request (5.7.2).
  * @param attrs canonical names that `attrs` lists.
  * @param chosen selectors that a body brought.
+ * @param sufficient parameters of which one is enough.
  * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
  */
 export function entityQueryOf(
   ask: Ask,
   attrs: ReadonlySet<string> | undefined,
   chosen: readonly EntitySelector[] | undefined,
+  sufficient = conditions,
 ): EntityQuery {
   const { parameters, context } = ask
   const given = (name: string): string | undefined => parameters.get(name)

@@ -10,7 +10,7 @@ import type { TenantBroker } from '#broker/types.ts'
 import { isCoreContextUrl } from '#ngsi-ld/core-context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { isObject, own } from '#ngsi-ld/json.ts'
-import { badRequestData, invalidRequest, notFound, notSupported } from '#ngsi-ld/problem.ts'
+import { badRequestData, notFound, notSupported } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import { type Ask, type Asks, originOf } from './ask.ts'
 import type { HttpContext } from './body.ts'
@@ -87,7 +87,7 @@ export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }
       const ask = await asks.read(c, listParameters)
       const kind = ask.parameters.get('kind')
       if (kind !== undefined && !kinds.includes(kind)) {
-        throw invalidRequest(`kind ${kind} is none of ${kinds.join(', ')}`)
+        throw badRequestData(`must be one of ${kinds.join(', ')}`, 'kind')
       }
       const wantsDetails = truthOf(ask.parameters, 'details') === true
       const found = allOf(c, ask.broker).filter((stored) => kind === undefined || stored.kind === kind)

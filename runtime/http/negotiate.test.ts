@@ -133,7 +133,7 @@ describe('query parameters', () => {
     ['offset=x', 'ngsi-ld.bad-request-data'],
     ['limit=1001', 'ngsi-ld.too-many-results'],
     ['limit=99999999999999999999', 'ngsi-ld.bad-request-data'],
-    ['count=1', 'ngsi-ld.invalid-request'],
+    ['count=1', 'ngsi-ld.bad-request-data'],
   ])('%s raises %s', (query, code) => {
     try {
       pagingOf(parameters(query))
@@ -152,7 +152,7 @@ describe('query parameters', () => {
     expect(() => optionsOf(parameters('options=keyvalues'), ['keyValues'])).toThrow(
       /unsupported option keyvalues/,
     )
-    expect(() => optionsOf(parameters('format=x'), ['keyValues'])).toThrow(/unsupported format x/)
+    expect(() => optionsOf(parameters('format=x'), ['keyValues'])).toThrow(/format must be one of/)
   })
 })
 

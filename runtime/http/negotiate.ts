@@ -6,6 +6,7 @@
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { isLoose, qualitiesOf } from '#base/media-range.ts'
+import { hostedContextsPath } from '#broker/contexts.ts'
 
 /** Media types of answers, in the order of preference that the specification gives (6.3.4). */
 export const answerTypes = ['application/json', 'application/ld+json'] as const
@@ -72,7 +73,8 @@ export function bodyType<const T extends string>(contentType: string | undefined
 const linkToken = /<[^<>]*>|"(?:[^"\\]|\\.)*"|[,;=]|[^\s<>",;=]+|[<>"]/g
 
 /**
- * Address of the @context that a Link header names, if it names one; links of other relations are ignored.
+ * Address of the @context that a Link header names, if it names one; links of other relations are ignored. That of a
+ * hosted context may be the path that its Location header had.
  * @throws GatewayError ngsi-ld.bad-request-data when it names several, or something that is no absolute URL;
  *   ngsi-ld.invalid-request when the header cannot be read.
  */
@@ -84,6 +86,7 @@ export function linkedContext(link: string | undefined): string | undefined {
   }
   if (found[0] === undefined) return undefined
   const { address } = found[0]
+  if (address.startsWith(`${hostedContextsPath}/`)) return address
   const url = URL.parse(address)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new GatewayError(
@@ -136,10 +139,15 @@ export function parametersOf(url: string, known: ReadonlySet<string>): Parameter
     if (parameters.has(name)) throw invalid(`query parameter ${name} is given twice`, { parameter: name })
     parameters.set(name, value)
   }
+  const scopeQ = parameters.get('scopeQ')
+  if (scopeQ !== undefined) parameters.set('scopeQ', withPluses(scopeQ))
   // Where it stands, it is for all routes the same.
   truthOf(parameters, 'local')
   return known.has('count') ? countAsParameter(parameters) : parameters
 }
+
+/** A `+` that was not percent-encoded arrives as a space; in a scope query it is a level, which is never empty. */
+const withPluses = (scopeQ: string): string => scopeQ.replaceAll(/(?<=\/) (?=[/;,|)]|$)/g, '+')
 
 /** Among the options, count says what `count=true` says: so it was before V1.3.1, and clients still send it. */
 function countAsParameter(parameters: Map<string, string>): Parameters {
@@ -193,12 +201,11 @@ export function wholeNumber(parameters: Parameters, name: string): number | unde
   return Number(text)
 }
 
-/** A parameter that is `true` or `false`. @throws GatewayError ngsi-ld.invalid-request */
+/** A parameter that is `true` or `false`. @throws GatewayError ngsi-ld.bad-request-data */
 export function truthOf(parameters: Parameters, name: string): boolean | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  if (text !== 'true' && text !== 'false')
-    throw invalid(`${name} is neither true nor false`, { parameter: name })
+  if (text !== 'true' && text !== 'false') throw badData(`${name} must be true or false`, { parameter: name })
   return text === 'true'
 }
 
@@ -211,14 +218,18 @@ export function listOf(parameters: Parameters, name: string): readonly string[] 
   return items
 }
 
-/** Values of `options` and `format` (6.3.7, 6.3.11). @throws GatewayError ngsi-ld.invalid-request */
+/**
+ * Values of `options` and `format` (6.3.7, 6.3.11).
+ * @throws GatewayError ngsi-ld.invalid-request for an option that is not supported, ngsi-ld.bad-request-data for a format.
+ */
 export function optionsOf(parameters: Parameters, known: readonly string[]): ReadonlySet<string> {
   const options = new Set(listOf(parameters, 'options'))
   const format = parameters.get('format')
   for (const option of format === undefined ? options : [...options, format]) {
     if (!known.includes(option)) {
-      const what = options.has(option) ? 'option' : 'format'
-      throw invalid(`unsupported ${what} ${option}; supported are ${known.join(', ')}`, { option })
+      const supported = known.join(', ')
+      if (!options.has(option)) throw badData(`format must be one of ${supported}`, { parameter: 'format' })
+      throw invalid(`unsupported option ${option}; supported are ${supported}`, { option })
     }
   }
   return options

@@ -9,7 +9,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { type FeatureOptions, toFeature } from '#ngsi-ld/geojson.ts'
 import { type Joining, linkedOf, type Projections, projected, renderInline } from '#ngsi-ld/join.ts'
 import { checkLanguages, languageRanges } from '#ngsi-ld/language.ts'
-import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { checkListedName, checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/problem.ts'
 import { depthOf, type Projection, parseProjection } from '#ngsi-ld/projection.ts'
 import type { FollowedEntity } from '#ngsi-ld/query-match.ts'
@@ -63,12 +63,23 @@ export interface RenderingPorts {
   readonly amendment?: Amendment | undefined
 }
 
-const asStored: Rendering = { attrs: undefined, text: (view) => view.text() }
+/** The stored text, unless something in it has an end: that is a system attribute, and not shown unasked (4.22). */
+function storedText(view: EntityView, context: Context): string {
+  const text = view.text()
+  if (!text.includes('"expiresAt"')) return text
+  return JSON.stringify(renderEntity(view.entity(), undefined, { context, format: 'normalized' }))
+}
+
+const asStored = (context: Context): Rendering => ({
+  attrs: undefined,
+  text: (view) => storedText(view, context),
+})
 
 /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
 export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rendering {
   const { context, shown, isGeoJson, amendment } = ports
-  if (parameters.size === 0 && shown.isCore && isGeoJson !== true && amendment === undefined) return asStored
+  if (parameters.size === 0 && shown.isCore && isGeoJson !== true && amendment === undefined)
+    return asStored(shown)
   const { projections, ...wishes } = wishesOf(parameters, context)
   const options = projected({ context: shown, ...wishes, projections }, projections)
   const { attrs } = options
@@ -107,7 +118,7 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
     return JSON.stringify(feature === undefined ? rendered : toFeature(entity, rendered, feature))
   }
   const text = (view: EntityView): string | undefined =>
-    isStored ? view.text() : textOf(view, options, join?.mode === 'inline' ? join : undefined)
+    isStored ? storedText(view, shown) : textOf(view, options, join?.mode === 'inline' ? join : undefined)
   if (join?.mode !== 'flat') return { attrs, text, joins: join !== undefined }
   return {
     attrs,
@@ -170,7 +181,8 @@ function joiningOf(
     return undefined
   }
   if (levels === 0) throw badRequestData('must be above 0', 'joinLevel')
-  if (depth > (levels ?? 1)) throw badRequestData('is less than pick or omit reach into', 'joinLevel')
+  if (depth > (levels ?? 1))
+    throw badRequestData('must be at least the depth used in pick or omit', 'joinLevel')
   if ((levels ?? 1) > limits.joinLevelsMax.value)
     throw tooComplex(`joinLevel is above ${limits.joinLevelsMax.value}`)
   return { mode, levels: levels ?? 1, containedBy: new Set(containedBy), follow }
@@ -188,7 +200,9 @@ function wishesOf(
   }
   const pick = projection('pick')
   const omit = projection('omit')
-  const attrs = setOf(listOf(parameters, 'attrs')?.map((term) => checkName(context.expand(term), 'attrs')))
+  const attrs = setOf(
+    listOf(parameters, 'attrs')?.map((term) => checkListedName(context.expand(term), 'attrs')),
+  )
   if (attrs !== undefined && (pick !== undefined || omit !== undefined))
     throw badRequestData('goes with neither pick nor omit', 'attrs')
   const both = [...(pick?.names ?? [])].find((name) => omit?.names.has(name) && !omit.linked.has(name))
@@ -213,7 +227,7 @@ function formatOf(options: ReadonlySet<string>, format: string | undefined): For
   if (format !== undefined) {
     const found = formats[format]
     if (found === undefined)
-      throw invalidRequest(`format ${format} is none of ${Object.keys(formats).join(', ')}`)
+      throw badRequestData(`must be one of ${Object.keys(formats).join(', ')}`, 'format')
     return found
   }
   const asked = new Set([...options].flatMap((option) => formats[option] ?? []))

@@ -82,7 +82,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         const token = c.req.param('token') ?? ''
         const isKnown = broker.tenant(c.req.query('tenant') ?? '')?.passedOn.byToken(token) !== undefined
         if (!isKnown) throw notFound('no subscription was passed on by this')
-        const ask = await asks.document(c, { known: parameters })
+        const ask = await asks.document(c, { known: parameters, chunks: true })
         const tenant = ask.parameters.get('tenant') ?? ''
         const at = broker.tenant(tenant)
         const passed = at?.passedOn.byToken(token)

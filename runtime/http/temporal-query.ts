@@ -7,7 +7,7 @@ import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/aggregate.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { parseDuration } from '#ngsi-ld/duration.ts'
 import { checkLanguages, languageRanges } from '#ngsi-ld/language.ts'
-import { checkName, checkUri } from '#ngsi-ld/name.ts'
+import { checkListedName, checkName, checkUri } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { parseTemporalSelection, type TemporalRendering } from '#ngsi-ld/temporal.ts'
 import { listOf, optionsOf, type Parameters, wholeNumber } from './negotiate.ts'
@@ -97,7 +97,8 @@ function projectionOf(parameters: Parameters, context: Context): Projection {
     if (text === undefined) return undefined
     const terms = text.split(name === 'attrs' ? ',' : /[,|]/).map((term) => term.trim())
     if (terms.includes('')) throw badRequestData('has an empty name', name)
-    return new Set(terms.map((term) => checkName(context.expand(term), name)))
+    const check = name === 'attrs' ? checkListedName : checkName
+    return new Set(terms.map((term) => check(context.expand(term), name)))
   }
   const [attrs, pick, omit] = [namesOf('attrs'), namesOf('pick'), namesOf('omit')]
   if (attrs !== undefined && (pick !== undefined || omit !== undefined)) {

@@ -141,8 +141,8 @@ export function createTemporalRoutes(
 
   return Object.freeze({
     retrieve: async (c: HttpContext): Promise<Response> =>
-      retrieve(c, await asks.readHistories(c, retrieveParameters)),
-    query: async (c: HttpContext): Promise<Response> => list(c, await asks.readHistories(c, queryParameters)),
+      retrieve(c, await asks.read(c, retrieveParameters)),
+    query: async (c: HttpContext): Promise<Response> => list(c, await asks.read(c, queryParameters)),
 
     /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {

@@ -71,6 +71,13 @@ export function checkAttributeName(name: string, field: string): string {
   return checkName(name, field)
 }
 
+/** @throws ngsi-ld.bad-request-data where `attrs` lists what is no attribute; `pick` may name these. */
+export function checkListedName(name: string, field: string): string {
+  if (name === 'id' || name === 'type')
+    throw badRequestData(`${name} is no attribute; pick selects members of entities`, field)
+  return checkName(name, field)
+}
+
 /**
  * A scope or several; the slash in front may be left out (4.18) and is kept with it.
  * @throws ngsi-ld.bad-request-data unless `value` is a path such as `/building/floor`, or a list of them.

@@ -106,8 +106,8 @@ describe('simplified', () => {
       greeting: { languageMap: { en: 'hello', 'de-AT': 'servus' } },
       state: { vocab: ['sosa:Sample', 'other'] },
       data: { json: { a: 1 } },
-      steps: { valueList: [1, 2] },
-      route: { objectList: ['urn:t'] },
+      steps: [1, 2],
+      route: ['urn:t'],
       speed: { dataset: { '@none': 1, 'urn:d': 2 } },
     })
   })

@@ -9,7 +9,7 @@ import { systemMembers } from './attribute.ts'
 import { isSubAttribute, kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { inLanguage } from './language.ts'
@@ -33,11 +33,11 @@ export interface AttributeOptions {
   readonly format: Format
   /** From `languageRanges`: reduces language maps to one text. */
   readonly lang?: readonly string[] | undefined
+  /** With system attributes: createdAt and modifiedAt where times are given, and expiresAt (4.22). */
+  readonly sysAttrs?: boolean | undefined
 }
 
 export interface RenderOptions extends AttributeOptions {
-  /** With createdAt and modifiedAt, where times are given. */
-  readonly sysAttrs?: boolean | undefined
   /** Canonical names of attributes to show; id, type and scope stay. */
   readonly attrs?: ReadonlySet<string> | undefined
   /** Canonical names of the only members to show, and of those to leave out (since 1.8). */
@@ -70,7 +70,8 @@ export function renderEntity(
   if (shown('id')) rendered['id'] = entity.id
   if (shown('type')) rendered['type'] = compactNames(entity.type, context)
   if (entity.scope !== undefined && shown('scope')) rendered['scope'] = entity.scope
-  if (entity.expiresAt !== undefined && shown('expiresAt')) rendered['expiresAt'] = entity.expiresAt
+  if (options.sysAttrs === true && entity.expiresAt !== undefined && shown('expiresAt'))
+    rendered['expiresAt'] = entity.expiresAt
   if (stamps !== undefined) Object.assign(rendered, stampsOf([stamps.created, stamps.modified]))
   for (const name of attributeNames(entity)) {
     if (!shown(name) || attrs?.has(name) === false) continue
@@ -168,23 +169,36 @@ function nested(value: Json, { found }: Joined): Json {
   if (typeof value === 'string') return found.get(value) ?? value
   if (Array.isArray(value)) return value.map((item: Json) => nested(item, { found }))
   if (!isObject(value)) return value
-  const { object, objectList } = value
-  if (objectList !== undefined) return { objectList: nested(objectList, { found }) }
-  return object === undefined ? value : nested(object, { found })
+  return value['object'] === undefined ? value : nested(value['object'], { found })
 }
 
 /** All members under the names of the context; the instance itself where they are the stored ones. */
 function renderMembers(instance: AttributeInstance, options: AttributeOptions): JsonObject {
-  const { context, format, lang } = options
-  if (context.isCore && format === 'normalized' && lang === undefined) return instance as JsonObject
+  const { context, format, lang, sysAttrs } = options
+  if (
+    context.isCore &&
+    format === 'normalized' &&
+    lang === undefined &&
+    (sysAttrs === true || !expires(instance))
+  )
+    return instance as JsonObject
   const members: Record<string, Json> = {}
   for (const member of Object.keys(instance)) {
     const value = instance[member]!
+    if (member === 'expiresAt' && sysAttrs !== true) continue
     if (isSubAttribute(member)) members[context.compact(member)] = renderSubAttribute(value, options)
     else members[member] = namesMembers.has(member) ? compactNames(value, context) : value
   }
   return members
 }
+
+/** Whether an instance, or an attribute of it, has an end. */
+const expires = (instance: AttributeInstance): boolean =>
+  Object.keys(instance).some(
+    (member) =>
+      member === 'expiresAt' ||
+      (isSubAttribute(member) && listOf(instance[member] as unknown as Attribute).some(expires)),
+  )
 
 function renderSubAttribute(value: Json, options: AttributeOptions): Json {
   return Array.isArray(value)
@@ -217,8 +231,8 @@ function concise(whole: JsonObject, bare: boolean): Json {
 function simplified(instance: AttributeInstance, context: Context): Json {
   const { member } = kindOf(instance)
   const value = instance[member]!
-  if (member === 'value' || member === 'object') return value
-  if (member === 'objectList') return { objectList: urisIn(value) }
+  if (member === 'value' || member === 'object' || member === 'valueList') return value
+  if (member === 'objectList') return urisIn(value)
   return { [member]: member === 'vocab' ? compactNames(value, context) : value }
 }
 

@@ -128,7 +128,12 @@ export const isShown = (name: string, { pick, omit }: Pick<TemporalRendering, 'p
 
 function renderTimed(one: TimedInstance, options: TemporalRendering): Json {
   const { context, lang, sysAttrs } = options
-  const members = renderInstance(one.instance, { context, format: 'normalized', lang }) as JsonObject
+  const members = renderInstance(one.instance, {
+    context,
+    format: 'normalized',
+    lang,
+    sysAttrs,
+  }) as JsonObject
   const stamps = sysAttrs
     ? { createdAt: msToDateTime(one.createdAt), modifiedAt: msToDateTime(one.modifiedAt) }
     : {}

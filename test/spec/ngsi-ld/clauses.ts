@@ -273,13 +273,19 @@ export const clauses: readonly Clause[] = [
     ],
     'Sources are asked within the time that their registrations allow; the end of a lifetime alone is not told.',
   ),
-  done('6.2 to 6.3', 'Paths, methods, media types, where a @context stands', [
-    binding('03-02-errors'),
-    binding('03-04-negotiation'),
-    binding('openapi'),
-    binding('parameters'),
-    property('http'),
-  ]),
+  done(
+    '6.2 to 6.3',
+    'Paths, methods, media types, where a @context stands',
+    [
+      binding('03-02-errors'),
+      binding('03-04-negotiation'),
+      binding('openapi'),
+      binding('parameters'),
+      binding('lenient'),
+      property('http'),
+    ],
+    'A body without Content-Length is 411, also one in chunks (6.3.4). A query by id alone is answered (5.7.2.4 wants type, attrs, q or a geo-query). The link to the next page stands before that of the @context.',
+  ),
   done('7', 'Notifications over MQTT', ['spec/mqtt/notifications.test.ts', 'spec/mqtt/publisher.test.ts']),
   done(
     'none',

@@ -98,7 +98,10 @@ describe('an uplink', () => {
     await subscribe()
     await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', expiresAt: far, name: name(far) })
     await vi.waitFor(
-      async () => expect(await tanks(centre)).toEqual([{ id: 'urn:tank:1', type: 'Tank', name: name(far) }]),
+      async () => {
+        const path = `${entities}/urn:tank:1?options=sysAttrs`
+        expect((await client(centre).get(path)).json()).toMatchObject({ name: name(far) })
+      },
       withinMs,
     )
     const soon = new Date(Date.now() + 300).toISOString()

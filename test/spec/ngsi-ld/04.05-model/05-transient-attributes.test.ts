@@ -29,7 +29,7 @@ it.each([
   const one = `${path}/${id}${rest}`
   const written = body === undefined ? await gateway.ask(method, one) : await gateway.send(method, one, body)
   expect([written.status, written.text]).toEqual([204, ''])
-  const found = (await gateway.get(`${path}/${id}`)).json() as {
+  const found = (await gateway.get(`${path}/${id}?options=sysAttrs`)).json() as {
     expiresAt?: string
     a: { expiresAt?: string }
   }
@@ -51,13 +51,26 @@ it.each([
     expect((await gateway.send('POST', `${batches}/create`, [entity])).status).toBe(201)
     const written = await gateway.send('POST', `${batches}/${operation}`, [{ id, type: 'Alert', ...members }])
     expect([written.status, written.text]).toEqual([204, ''])
-    const found = (await gateway.get(`${path}/${id}`)).json() as {
+    const found = (await gateway.get(`${path}/${id}?options=sysAttrs`)).json() as {
       expiresAt?: string
       a: { expiresAt?: string }
     }
     expect([found.expiresAt, found.a.expiresAt]).toEqual([whole, part])
   },
 )
+
+it('an end is a system attribute: shown with sysAttrs alone, in every format', async () => {
+  const id = freshId('Alert')
+  const inner = { type: 'Property', value: 3, expiresAt: soon }
+  const a = property(1, { expiresAt: soon, inner })
+  await gateway.send('POST', path, { id, type: 'Alert', expiresAt: soon, a })
+  for (const query of ['', '?format=concise', '?pick=id,a', '?attrs=a', '?format=simplified'])
+    expect((await gateway.get(`${path}/${id}${query}`)).text).not.toContain('expiresAt')
+  for (const query of ['?type=Alert', `?id=${id}`, '?type=Alert&format=concise'])
+    expect((await gateway.get(`${path}${query}`)).text).not.toContain('expiresAt')
+  const whole = (await gateway.get(`${path}/${id}?options=sysAttrs`)).json()
+  expect(whole).toMatchObject({ expiresAt: soon, a: { expiresAt: soon, inner: { expiresAt: soon } } })
+})
 
 it.each(['soon', '2098-01-01', 7, never])('%j is no time to expire at: 400', async (expiresAt) => {
   const type = 'Alert'

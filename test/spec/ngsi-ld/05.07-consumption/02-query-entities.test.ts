@@ -145,7 +145,7 @@ describe('pages', () => {
     ['limit=-1', 400, 'BadRequestData'],
     ['limit=many', 400, 'BadRequestData'],
     ['offset=-1', 400, 'BadRequestData'],
-    ['count=1', 400, 'InvalidRequest'],
+    ['count=1', 400, 'BadRequestData'],
   ])('shall be refused with %s', async (query, status, name) => {
     const answer = await gateway.get(`${path}?type=Car&${query}`)
     expect(answer.status).toBe(status)
@@ -155,10 +155,10 @@ describe('pages', () => {
 
 describe('a query that is refused', () => {
   it.each([
-    ['', /type, attrs, q/],
-    ['idPattern=x', /type, attrs, q/],
-    ['attrs=createdAt,modifiedAt', /type, attrs, q/],
-    ['q=modifiedAt>2020-01-01T00:00:00Z', /type, attrs, q/],
+    ['', /type, id, attrs, q/],
+    ['idPattern=x', /type, id, attrs, q/],
+    ['attrs=createdAt,modifiedAt', /type, id, attrs, q/],
+    ['q=modifiedAt>2020-01-01T00:00:00Z', /type, id, attrs, q/],
     ['colour=red', /colour/],
     ['type=Car&type=Plane', /type is given twice/],
     ['type=', /type/],
@@ -166,7 +166,7 @@ describe('a query that is refused', () => {
     ['type=!A', /type/],
     ['type=Car&orderBy=', /^orderBy/],
     ['type=Car&orderBy=(', /^orderBy/],
-    ['type=Car&format=xml', /format xml/],
+    ['type=Car&format=xml', /^format/],
     ['type=Car&id=car1', /^id/],
     ['type=Car&idPattern=(', /^idPattern: missing \)/],
     ['type=Car&q=', /q/],

@@ -102,7 +102,7 @@ it.each([
   [since, /type/, 'BadRequestData'],
   [`type=V&${since}&pick=a&omit=a`, /omit/, 'BadRequestData'],
   [`type=V&${since}&attrs=a&omit=b`, /attrs/, 'BadRequestData'],
-  [`type=V&${since}&format=other`, /other/, 'InvalidRequest'],
+  [`type=V&${since}&format=other`, /format/, 'BadRequestData'],
   [`type=V&${since}&options=temporalValues,aggregatedValues`, /exclude/, 'InvalidRequest'],
   [`type=V&${since}&options=aggregatedValues`, /aggrMethods/, 'BadRequestData'],
   [`type=V&${since}&q=driver{age}>17`, /linked/, 'BadRequestData'],

@@ -70,7 +70,7 @@ describe('a Query in a body', () => {
 
   it.each([
     [{ type: 'Wish' }, /^type/],
-    [{}, /type, attrs, q/],
+    [{}, /type, id, attrs, q/],
     [{ csf: 'a==', q: 'a' }, /^csf/],
     [{ entities: [] }, /^entities/],
     [{ entities: [{ id: lamp(1) }] }, /^entities\[0\]\.type/],

@@ -221,8 +221,12 @@ describe('the list', () => {
     expect((await gateway.get(`${contextsPath}?kind=ImplicitlyCreated`)).json()).toEqual([])
   })
 
-  it.each(['kind=hosted', 'details=yes', 'limit=3'])('shall refuse %s', async (query) => {
-    expect(problem(await gateway.get(`${contextsPath}?${query}`))).toBe('400 InvalidRequest')
+  it.each([
+    ['kind=hosted', 'BadRequestData'],
+    ['details=yes', 'BadRequestData'],
+    ['limit=3', 'InvalidRequest'],
+  ])('shall refuse %s', async (query, type) => {
+    expect(problem(await gateway.get(`${contextsPath}?${query}`))).toBe(`400 ${type}`)
   })
 })
 
