@@ -46,7 +46,7 @@ export default defineConfig({
       ),
       project('spec', ['test/spec/**/*.test.ts'], 30_000),
       project('property', ['test/property/**/*.test.ts'], 60_000),
-      project('tidy', ['test/tidy/**/*.test.ts', 'test/{kit,power-cut,interop}/**/*.test.ts'], 30_000),
+      project('tidy', ['test/tidy/**/*.test.ts', 'test/{kit,power-cut,interop}/**/*.test.ts'], 180_000),
       project('smoke', ['test/smoke/**/*.test.ts'], 120_000),
       project('crash', ['test/crash/**/*.test.ts', 'test/judge/**/*.test.ts'], 300_000),
     ],

@@ -49,7 +49,7 @@ export interface Answers {
   noContent(ask: AskHead): Response
   /** JSON that has no @context, in an answer to a tenant: id lists, results of batches and updates. */
   data(
-    ask: Pick<AskHead, 'tenant' | 'amendment'>,
+    ask: Pick<AskHead, 'tenant' | 'amendment' | 'warning'>,
     value: unknown,
     how?: { status?: number; headers?: Headers },
   ): Response
@@ -87,8 +87,11 @@ export function createAnswers({ core }: { core: Context }): Answers {
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
   }
-  const plain = ({ tenant }: Pick<AskHead, 'tenant'>): Headers =>
-    tenant === '' ? { Server: productToken } : { Server: productToken, 'NGSILD-Tenant': tenant }
+  const plain = ({ tenant, warning }: Pick<AskHead, 'tenant' | 'warning'>): Headers => ({
+    Server: productToken,
+    ...(tenant === '' ? {} : { 'NGSILD-Tenant': tenant }),
+    ...(warning === undefined ? {} : { 'NGSILD-Warning': warning }),
+  })
 
   const applied = ({ amendment }: Pick<AskHead, 'amendment'>): Headers =>
     amendment === undefined ? {} : { 'Preference-Applied': `ngsi-ld=${amendment.version}` }

@@ -13,6 +13,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
 import { viaOrigin } from '#ngsi-ld/via.ts'
+import { warningLine } from '#ngsi-ld/warning-lines.ts'
 import { type BatchItems, readItems } from './batch-items.ts'
 import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { refuseLoop } from './distributed.ts'
@@ -36,6 +37,8 @@ export interface AskHead {
   readonly parameters: Parameters
   /** Given where the client prefers an earlier version of the standard. */
   readonly amendment?: Amendment
+  /** Value of NGSILD-Warning: what of the body is not kept as it was sent. */
+  readonly warning?: string
 }
 
 export interface Ask extends AskHead {
@@ -131,6 +134,7 @@ type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
 const nothing: ReadonlySet<string> = new Set()
+const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
 
 export function createAsks(
   { broker, contexts, bodies, alias }: AskPorts,
@@ -175,7 +179,11 @@ export function createAsks(
     const json = await read(c)
     const context = isLinked ? await linked(c, tenant) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
-    return { tenant, parameters, json, context, isLinked, enter, ...amendingFor(headerOf(c, 'prefer')) }
+    const more = {
+      ...amendingFor(headerOf(c, 'prefer')),
+      ...(bodies.hasFinerTimes(c) ? { warning: timesAreCut } : {}),
+    }
+    return { tenant, parameters, json, context, isLinked, enter, ...more }
   }
 
   const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {

@@ -12,6 +12,7 @@ import type { Context } from 'hono'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
+import { finerTime } from '#ngsi-ld/datetime.ts'
 import { type ItemTexts, splitList } from './item-texts.ts'
 import type { HttpEnv } from './server.ts'
 
@@ -30,6 +31,8 @@ export interface Bodies {
   raw(c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer>
   /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
   json(c: HttpContext): Promise<Json>
+  /** Whether a body that was read as JSON has times finer than those that are kept. */
+  hasFinerTimes(c: Pick<HttpContext, 'env'>): boolean
   /** The body of a batch: as `json`, but as texts of its items where it is larger than other bodies may be. */
   batch(c: HttpContext): Promise<BatchBody>
 }
@@ -51,12 +54,18 @@ export function createBodies(): Bodies {
     entered.add(incoming)
     outgoing.once('close', () => state.large--)
   }
+  const finer = new WeakSet<IncomingMessage>()
+  const parse = (c: Pick<HttpContext, 'env'>, body: Buffer): Json =>
+    parseJson(body, (text) => {
+      if (finerTime.test(text)) finer.add(c.env.incoming)
+    })
   return Object.freeze({
     raw,
-    json: async (c) => parseJson(await raw(c)),
+    json: async (c) => parse(c, await raw(c)),
+    hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
       const body = await raw(c, limits.batchBytesMax.value)
-      if (body.length <= limits.bodyBytesMax.value) return { json: parseJson(body) }
+      if (body.length <= limits.bodyBytesMax.value) return { json: parse(c, body) }
       enter(c.env)
       if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
       return { texts: splitList(body, limits.batchEntitiesMax.value) }
@@ -67,14 +76,19 @@ export function createBodies(): Bodies {
 /** Some programs write it before every text; it may be ignored [RFC 8259 8.1]. */
 const byteOrderMark = 0xfeff
 
-/** Bytes as JSON of bounded depth. @throws GatewayError ngsi-ld.invalid-request */
-export function parseJson(body: Buffer): Json {
+/**
+ * Bytes as JSON of bounded depth.
+ * @param look sees the text, where it is JSON.
+ * @throws GatewayError ngsi-ld.invalid-request
+ */
+export function parseJson(body: Buffer, look?: (text: string) => void): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
   let value: Json
   try {
     const text = body.toString('utf8')
     value = JSON.parse(text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text) as Json
+    look?.(text)
   } catch (cause) {
     throw new GatewayError(
       'ngsi-ld.invalid-request',

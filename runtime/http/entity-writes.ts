@@ -5,7 +5,7 @@
 import type { TenantBroker, UpdateResult, WriteOptions } from '#broker/types.ts'
 import { isLanguageTag } from '#ngsi-ld/attribute-kind.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
-import { canonicalDateTime } from '#ngsi-ld/datetime.ts'
+import { canonicalDateTime, toleratedDateTime } from '#ngsi-ld/datetime.ts'
 import { parseAttribute, parseEntity, parseFragment, parsePartial, withoutContext } from '#ngsi-ld/entity.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
@@ -130,7 +130,7 @@ function mergeOptionsOf(parameters: Parameters): MergeOptions {
   const lang = parameters.get('lang')
   if (lang !== undefined && !isLanguageTag(lang)) throw badRequestData('is no language tag', 'lang')
   const time = parameters.get('observedAt')
-  const observedAt = time === undefined ? undefined : canonicalDateTime(time)
+  const observedAt = time === undefined ? undefined : canonicalDateTime(toleratedDateTime(time))
   if (time !== undefined && observedAt === undefined) throw badRequestData('is no DateTime', 'observedAt')
   const options = optionsOf(parameters, representations)
   const format = parameters.get('format')

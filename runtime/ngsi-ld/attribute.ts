@@ -21,7 +21,7 @@ import {
   property,
   type Reading,
 } from './attribute-kind.ts'
-import { canonicalDateTime } from './datetime.ts'
+import { canonicalDateTime, toleratedDateTime } from './datetime.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isList, isObject, type JsonObject, keyword, listOf, own, sameJson } from './json.ts'
@@ -235,7 +235,7 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
 
 /** Canonical text of a DateTime. @throws ngsi-ld.bad-request-data naming `field`. */
 export function checkDateTime(value: Json, field: string): string {
-  const text = typeof value === 'string' ? canonicalDateTime(value) : undefined
+  const text = typeof value === 'string' ? canonicalDateTime(toleratedDateTime(value)) : undefined
   if (text === undefined) throw badRequestData('must be a DateTime such as 2024-12-31T23:59:59.999Z', field)
   return text
 }

@@ -40,6 +40,22 @@ export function canonicalDateTime(text: string): string | undefined {
     : `${text.slice(0, -1).replace(',', '.').replace(/0+$/, '')}Z`
 }
 
+/**
+ * A DateTime as clients write it whose clocks are finer, or whose libraries name the offset of UTC: seven to nine digits
+ * of a second are cut to six, and `+00:00` is read as `Z`. Any other text is returned as it is.
+ */
+export function toleratedDateTime(text: string): string {
+  const [, start, digits] = tolerated.exec(text) ?? []
+  if (start === undefined) return text
+  return digits === undefined ? `${start}Z` : `${start}.${digits}Z`
+}
+
+/** What parameters carry as `+` arrives as a space where it was not percent-encoded. */
+const tolerated = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d{0,3})?(?:Z|[+ ]00:00)$/
+
+/** A member of JSON text that is such a time with more than six digits of a second. */
+export const finerTime = /"(?:observedAt|expiresAt)"\s*:\s*"[^"]{19}[.,]\d{7,9}(?:Z|\+00:00)"/
+
 /** No fraction, or three digits that are not all zero. */
 const canonicalForm = /:\d\dZ$|\.(?!000)\d{3}Z$/
 

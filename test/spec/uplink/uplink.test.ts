@@ -97,13 +97,10 @@ describe('an uplink', () => {
     const name = (expiresAt: string) => ({ type: 'Property', value: 'n', expiresAt })
     await subscribe()
     await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', expiresAt: far, name: name(far) })
-    await vi.waitFor(
-      async () => {
-        const path = `${entities}/urn:tank:1?options=sysAttrs`
-        expect((await client(centre).get(path)).json()).toMatchObject({ name: name(far) })
-      },
-      withinMs,
-    )
+    await vi.waitFor(async () => {
+      const path = `${entities}/urn:tank:1?options=sysAttrs`
+      expect((await client(centre).get(path)).json()).toMatchObject({ name: name(far) })
+    }, withinMs)
     const soon = new Date(Date.now() + 300).toISOString()
     await send('PATCH', `${entities}/urn:tank:1`, { expiresAt: soon })
     await vi.waitFor(async () => expect(await tanks(centre)).toEqual([]), withinMs)

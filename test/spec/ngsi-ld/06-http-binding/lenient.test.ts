@@ -149,3 +149,35 @@ it.each(['count=yes', 'local=1', 'limit=x', 'offset=-1', 'format=odd', 'join=odd
     ])
   },
 )
+
+it.each([
+  ['2025-01-01T00:00:00.1234567Z', '2025-01-01T00:00:00.123456Z', true],
+  ['2025-01-01T00:00:00.123000999+00:00', '2025-01-01T00:00:00.123Z', true],
+  ['2025-01-01T00:00:00+00:00', '2025-01-01T00:00:00Z', false],
+  ['2025-01-01T00:00:00.5+00:00', '2025-01-01T00:00:00.500Z', false],
+])('observedAt %s is kept as %s, cut digits with a warning: %s', async (observedAt, kept, isCut) => {
+  const id = freshId('Fine')
+  const a = property(1, { observedAt })
+  const batch = [{ id: `${id}:b`, type: 'Fine', a }]
+  const answers = [
+    await gateway.send('POST', entities, { id, type: 'Fine', a }),
+    await gateway.send('PATCH', `${entities}/${id}`, { a }),
+    await gateway.send('PATCH', `${entities}/${id}/attrs/a`, { value: 2, observedAt }),
+    await gateway.send('POST', `${root}/entityOperations/upsert`, batch),
+    await gateway.send('POST', `${root}/temporal/entities`, { id: `${id}:t`, type: 'Fine', a: [a] }),
+  ]
+  for (const { status, headers } of answers) {
+    expect([201, 204]).toContain(status)
+    expect(headers['ngsild-warning']).toEqual(isCut ? expect.stringMatching(/^299 - "/) : undefined)
+  }
+  for (const each of [id, `${id}:b`, `${id}:t`])
+    expect((await gateway.get(`${entities}/${each}`)).json()).toMatchObject({ a: { observedAt: kept } })
+})
+
+it.each(['2025-01-01T00:00:00.1234567890Z', '2025-01-01T00:00:00+01:00', '2025-01-01 00:00:00Z'])(
+  'observedAt %s is refused',
+  async (observedAt) => {
+    const body = { id: freshId('Odd'), type: 'Odd', a: property(1, { observedAt }) }
+    expect((await gateway.send('POST', entities, body)).status).toBe(400)
+  },
+)
