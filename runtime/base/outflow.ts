@@ -112,7 +112,9 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
   function note(socket: Socket, connection: Connection): void {
     if (connection.held === 0) connection.progressAt = clock.monotonic()
     hold(connection, socket.writableLength)
-    if (held > limits.outflowBytesMax.value && held > connection.held && !makeRoom(0))
+    // A small answer with its headers may reach the mark: the number of clients bounds these.
+    const isLarge = connection.held > 2 * limits.outflowSmallBytes.value
+    if (isLarge && held > limits.outflowBytesMax.value && held > connection.held && !makeRoom(0))
       disconnect(socket, connection)
   }
 
