@@ -16,6 +16,7 @@ export const sourceLimits = {
   sourceTimeoutMs: limit(5000, 'ms', 'A client waits meanwhile', 'the source counts as failed'),
   sourceTimeoutMsMax: limit(60_000, 'ms', 'What a registration may ask for at most', 'this one is taken'),
   sourceAnswerBytesMax: limit(8 * 1024 * 1024, 'bytes', 'Held in memory', 'the source counts as failed'),
+  sourceItemsAtOnce: limit(4, 'requests', 'Items of a batch for a source without batches', 'waits'),
   sourceEntitiesMax: limit(1000, 'entities', 'Of one source, for one query', 'a warning'),
   linkedCandidatesMax: limit(
     10_000,

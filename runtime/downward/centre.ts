@@ -42,7 +42,7 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
   function headers(): Record<string, string> {
     const token = tokenFile === undefined ? undefined : requireSecretFile(tokenFile)
     return {
-      via: `HTTP/1.1 ${alias}`,
+      Via: `HTTP/1.1 ${alias}`,
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
     }

@@ -9,7 +9,7 @@ import type { Registration } from '#ngsi-ld/registration.ts'
 import { offers } from '#ngsi-ld/registration-operations.ts'
 import { nextPage, type ReadRequest } from './requests.ts'
 import { agentOf, type SourceAnswer, type SourceRequest, type Sources, type Warning } from './sources.ts'
-import { warningsOf } from './warnings.ts'
+import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** Finds the context that an answer brings along; a tenant may host it. */
 export type ResolveContext = (local: Json, tenant: string) => Context | Promise<Context>
@@ -63,7 +63,7 @@ export async function entitiesOf(
       context = brought === undefined ? answer.context : await resolve(brought, read.asker.tenant)
       entities.push(...page)
     } catch (error) {
-      warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+      warnings.push(invalidAnswer(registration, error))
       break
     }
     if (entities.length >= limits.sourceEntitiesMax.value) {

@@ -28,7 +28,8 @@ import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedMaps } from './reading.ts'
 import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
-import { agentOf, type Warning } from './sources.ts'
+import type { Warning } from './sources.ts'
+import { invalidAnswer } from './warnings.ts'
 
 /** What is wanted of which time. */
 export interface HistoryQuestion extends Question {
@@ -106,7 +107,7 @@ async function historiesOf(
         parts.set(copy.history.id, [...(parts.get(copy.history.id) ?? []), copy])
         for (const list of copy.history.attributes.values()) instances += list.length
       } catch (error) {
-        warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+        warnings.push(invalidAnswer(registration, error))
       }
     }
     const before = end

@@ -10,8 +10,8 @@ import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
-import { type Asker, agentOf, type Sources, type Warning } from './sources.ts'
-import { warningsOf } from './warnings.ts'
+import type { Asker, Sources, Warning } from './sources.ts'
+import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** Which of the six questions is asked; names are canonical. */
 export interface InventoryQuestion {
@@ -52,7 +52,7 @@ export async function gatherInventory(
       try {
         return claimed(registration, readTold(JSON.parse(answer.text) as Json, answer.context))
       } catch (error) {
-        warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+        warnings.push(invalidAnswer(registration, error))
         return { types: [], attributes: [] }
       }
     }),

@@ -19,7 +19,8 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedPage } from './linked-conditions.ts'
 import { judges, type Question, type ReadRequest, requestFor } from './requests.ts'
-import { agentOf, type SourceRequest, type Warning } from './sources.ts'
+import type { SourceRequest, Warning } from './sources.ts'
+import { invalidAnswer } from './warnings.ts'
 
 /** A copy and whose it is. */
 export interface SourcedCopy extends EntityCopy {
@@ -81,7 +82,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
         const source = registration.id
         return [{ source, mode: modeOf(registration), claim, entity, times: timesIn(body, context) }]
       } catch (error) {
-        warnings.push({ code: 199, agent: agentOf(registration), text: (error as Error).message })
+        warnings.push(invalidAnswer(registration, error))
         return []
       }
     })

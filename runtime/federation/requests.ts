@@ -5,8 +5,16 @@
 import { limits } from '#base/limits.ts'
 import type { TenantBroker } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
-import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
+import type { GeoQuery } from '#ngsi-ld/geo.ts'
+import { compilePattern } from '#ngsi-ld/pattern.ts'
+import { baseOf, type EntityInfo, modeOf, type Registration } from '#ngsi-ld/registration.ts'
+import {
+  holdsId,
+  type Interest,
+  isOfInterest,
+  mayHoldGeometry,
+  namesOf,
+} from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
 import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { Asker, SourceRequest } from './sources.ts'
@@ -18,6 +26,8 @@ export interface Question {
   readonly parameters: Readonly<Record<string, string>>
   /** Datasets that are to be shown, `@none` that of default instances; left out, all. */
   readonly datasets?: readonly string[] | undefined
+  /** The geo-query, for registrations that state the location of their entities. */
+  readonly geo?: GeoQuery | undefined
   /** Attributes that q and the geo-query look at, canonical. */
   readonly looksAt: readonly string[]
   /**
@@ -145,6 +155,8 @@ function narrowed(
   const { datasets } = question
   if (datasets !== undefined && registration.datasetId?.some((one) => datasets.includes(one)) === false)
     return undefined
+  if (question.geo !== undefined && question.splits !== true && !mayHoldGeometry(registration, question.geo))
+    return undefined
   const infos = concerned(registration, question)
   if (infos.length === 0) return undefined
   const wanted = question.interests[0]?.attrs
@@ -156,14 +168,38 @@ function narrowed(
     question.splits === true ? conditions.has(name) || name === 'scopeQ' : isUnseen && conditions.has(name)
   const entities = infos.flatMap((info) => info.entities ?? [])
   const types = [...new Set(entities.flatMap((entity) => entity.types))]
-  const ids = entities.flatMap(({ id }) => id ?? [])
   const given: Record<string, string> = {}
   for (const [name, value] of Object.entries(question.parameters)) if (!isUnfit(name)) given[name] = value
   if (given['type'] === undefined && types.length > 0) given['type'] = types.map(context.compact).join(',')
-  if (given['id'] === undefined && entities.length > 0 && ids.length === entities.length)
-    given['id'] = [...new Set(ids)].join(',')
+  if (infos.every((info) => info.entities !== undefined)) {
+    const restricted = restrictedIds(entities, question.interests[0]?.ids, given['idPattern'])
+    if (restricted === undefined) return undefined
+    Object.assign(given, restricted)
+  }
   if (attrs !== undefined) given['attrs'] = attrs.map(context.compact).join(',')
   return given
+}
+
+/** The ids, or the pattern of ids, that both the request and a registration name; undefined when they have none in common. */
+function restrictedIds(
+  entities: readonly EntityInfo[],
+  wanted: readonly string[] | undefined,
+  idPattern: string | undefined,
+): Readonly<Record<string, string>> | undefined {
+  if (wanted !== undefined) {
+    const common = wanted.filter((one) => entities.some((entity) => holdsId(entity, one)))
+    return common.length === 0 ? undefined : { id: common.join(',') }
+  }
+  const ids = entities.flatMap((entity) => entity.id ?? [])
+  if (ids.length === entities.length) {
+    const pattern = idPattern === undefined ? undefined : compilePattern(idPattern)
+    const common = [...new Set(ids)].filter((one) => pattern?.test(one) ?? true)
+    return common.length === 0 ? undefined : { id: common.join(',') }
+  }
+  const patterns = new Set(entities.map((entity) => entity.idPattern))
+  const [only] = patterns
+  const isOne = idPattern === undefined && patterns.size === 1 && only !== undefined
+  return isOne && entities.every((entity) => entity.id === undefined) ? { idPattern: only } : {}
 }
 
 const basePath = '/ngsi-ld/v1'
@@ -213,7 +249,7 @@ export function nextPage(
   const found = /<([^<>]*)>\s*;[^<]*rel="?next"?/i.exec(text)
   if (found === null) return undefined
   // Whoever answers through a tunnel has no address of its own.
-  const base = isTunnelled(endpoint) ? 'http://localhost' : endpoint.replace(/\/+$/, '')
+  const base = isTunnelled(endpoint) ? 'http://localhost' : baseOf(endpoint)
   const url = URL.parse(found[1]!, base + request.path)
   if (url === null || url.origin !== new URL(base).origin) return undefined
   const at = url.pathname.indexOf(`${basePath}/`)

@@ -9,7 +9,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { RegistrationBroker } from '#broker/types.ts'
 import type { Context } from '#ngsi-ld/context.ts'
-import type { Registration } from '#ngsi-ld/registration.ts'
+import { baseOf, type Registration } from '#ngsi-ld/registration.ts'
 import { partsOf } from '#ngsi-ld/request-target.ts'
 import { wishesOf } from '#ngsi-ld/source-info.ts'
 import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
@@ -122,7 +122,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       const { cacheDuration, localOnly } = management
       const isKept = cacheDuration !== undefined && isRead(request)
       // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
-      const { via: _, ...named } = headers
+      const { Via: _, ...named } = headers
       const copiesOf = `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `
       const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
       const store = asker.registrations.copies
@@ -145,7 +145,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       if (!isRead(request)) copies.outdate(key)
       const answer = await exchange(asker, registration, {
         method: formed.method,
-        url: endpoint.replace(/\/+$/, '') + (localOnly === true ? localised(formed.path) : formed.path),
+        url: baseOf(endpoint) + (localOnly === true ? localised(formed.path) : formed.path),
         headers,
         body: formed.body,
         timeoutMs: Math.min(
@@ -193,6 +193,6 @@ function headersFor(
   return {
     ...headers,
     ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
-    via: `${before}HTTP/1.1 ${alias}`,
+    Via: `${before}HTTP/1.1 ${alias}`,
   }
 }

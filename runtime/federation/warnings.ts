@@ -1,6 +1,7 @@
 /**
- * What went wrong with a source, as whoever asks is warned of it (GS CIM 009, 6.3.17). A source that asked others itself
- * warns of these; that is passed on, up to a bound, since what they have is missing here as well.
+ * Warnings about context sources in NGSILD-Warning (GS CIM 009, 6.3.17): 110 for a copy that stands in, 111 for an invalid
+ * answer, 199 for no answer in time or a loop, 299 for an error. Warnings of a source about sources of its own are passed
+ * on, up to a bound, since their entities are missing here as well.
  */
 import { limits } from '#base/limits.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
@@ -15,18 +16,23 @@ export function warningsOf(registration: Registration, answer: SourceAnswer): re
 
 function warningOf(registration: Registration, answer: SourceAnswer): Warning | undefined {
   const agent = agentOf(registration)
-  if ('failure' in answer) {
-    const code = answer.failure === 'resting' ? 199 : 111
-    return { code, agent, text: `${registration.id}: ${answer.reason}` }
-  }
+  if ('failure' in answer) return { code: 199, agent, text: `${registration.id}: ${answer.reason}` }
   if (answer.age !== undefined) {
     const why = answer.isLastKnown === true ? 'cannot be reached' : 'was not asked again yet'
     const text = `${registration.id} ${why}; this is what it told ${answer.age} s ago`
     return { code: 110, agent, text, age: answer.age }
   }
   if (isFine.has(answer.status)) return undefined
-  return { code: 199, agent, text: `${registration.id} answered ${answer.status}` }
+  const isLoop = answer.status === 508
+  return { code: isLoop ? 199 : 299, agent, text: `${registration.id} answered ${answer.status}` }
 }
+
+/** The warning about an answer that is no valid JSON-LD, or no entity. */
+export const invalidAnswer = (registration: Registration, error: unknown): Warning => ({
+  code: 111,
+  agent: agentOf(registration),
+  text: error instanceof Error ? error.message : String(error),
+})
 
 const isFine: ReadonlySet<number> = new Set([200, 201, 203, 204, 206, 404])
 const codes = [110, 111, 199, 299] as const

@@ -13,12 +13,13 @@ import { bodyWith, datasetsIn, namesIn, splitWrite, type WritePart } from '#ngsi
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
 import { isUri } from '#ngsi-ld/name.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
-import type { Operation } from '#ngsi-ld/registration-operations.ts'
+import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
 import type { BatchAsk } from './ask.ts'
 import { type BatchItem, type BatchItems, itemsAtOnce } from './batch-items.ts'
 import type { HttpContext } from './body.ts'
 import { anyParameter, type Distributed } from './distributed.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
+import { offersSingly, sendSingly } from './single-writes.ts'
 
 interface Batch {
   readonly operation: Operation
@@ -43,7 +44,6 @@ interface Result {
   readonly success: readonly string[]
   readonly created: readonly string[]
   readonly errors: readonly (JsonObject & { readonly entityId: string })[]
-  readonly isProxied: boolean
 }
 
 export function createDistributedBatches({
@@ -54,10 +54,12 @@ export function createDistributedBatches({
   sources,
 }: DistributedWritePorts) {
   function sharesOf(
-    { broker, registrations }: Distributed,
+    { broker, registrations, path }: Distributed,
     items: Iterable<BatchItem>,
     operation: Operation,
   ) {
+    const isOffered = (registration: Registration): boolean =>
+      offers(registration, operation) || offersSingly(registration, operation, path)
     const shares = new Map<string, Share>()
     const here: { items: Json[]; ids: string[] } = { items: [], ids: [] }
     const add = (part: WritePart, item: Json, id: string, context: Context): void => {
@@ -83,7 +85,7 @@ export function createDistributedBatches({
       const types = told === undefined ? undefined : textsOf(told).map(expand)
       const names = body === undefined ? [] : namesIn(body, expand)
       const datasetsOf = datasetsIn(body ?? {}, expand)
-      const target = { operation, id, types, names, datasetsOf }
+      const target = { operation, id, types, names, datasetsOf, isOffered }
       const { parts, local, isMeant } = splitWrite(registrations, target)
       const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): Json =>
         body === undefined ? json : bodyWith(body, part, expand)
@@ -95,31 +97,37 @@ export function createDistributedBatches({
     return { shares: [...shares.values()], here }
   }
 
-  function told({ ids, isProxied, registration }: Share, outcome: PartOutcome): Result {
+  function told({ ids, registration }: Pick<Share, 'ids' | 'registration'>, outcome: PartOutcome): Result {
     const { status, body, error } = outcome
     if (error !== undefined || (status === 207 && !isObject(body))) {
       const failure = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
       const problem: JsonObject = { ...problems.body(failure) }
       const errors = ids.map((entityId) => ({ entityId, error: problem, registrationId: registration.id }))
-      return { part: registration.id, success: [], created: [], errors, isProxied }
+      return { part: registration.id, success: [], created: [], errors }
     }
     const result = resultOf(status, body, ids)
     const errors = result.errors.map((one) => ({ ...one, registrationId: registration.id }))
-    return { part: registration.id, ...result, errors, isProxied }
+    return { part: registration.id, ...result, errors }
   }
 
   /** Does what a part of a batch asks for, here and elsewhere. */
   async function run(
     { c, asker, path }: Distributed,
     { shares, here }: ReturnType<typeof sharesOf>,
-    local: Batch['local'],
+    { operation, local }: Batch,
   ): Promise<readonly Result[]> {
     const headers = headersOf(c, true)
     const sent = Promise.all(
-      shares.map(async (share) => {
+      shares.map(async (share): Promise<readonly Result[]> => {
+        const { registration, isOffered, contexts } = share
+        if (isOffered && !offers(registration, operation)) {
+          const items = share.items.map((json, i) => ({ id: share.ids[i]!, json, context: contexts[i]! }))
+          const outcomes = await sendSingly(sources, asker, { ...share, operation, path, headers, items })
+          return outcomes.map((outcome, i) => told({ registration, ids: [share.ids[i]!] }, outcome))
+        }
         const body = JSON.stringify(share.items)
-        const request = { method: 'POST', path, headers, body, contexts: share.contexts }
-        return told(share, await sendPart(sources, asker, { part: share, request }))
+        const request = { method: 'POST', path, headers, body, contexts }
+        return [told(share, await sendPart(sources, asker, { part: share, request }))]
       }),
     )
     const results: Result[] = []
@@ -127,9 +135,9 @@ export function createDistributedBatches({
       c.env = { ...c.env, body: Buffer.from(JSON.stringify(here.items)) }
       const answer = await local(c)
       const body = answer.status === 204 ? undefined : ((await answer.clone().json()) as Json)
-      results.push({ part: '', ...resultOf(answer.status, body, here.ids), isProxied: false })
+      results.push({ part: '', ...resultOf(answer.status, body, here.ids) })
     }
-    results.push(...(await sent))
+    results.push(...(await sent).flat())
     return results
   }
 
@@ -153,12 +161,12 @@ export function createDistributedBatches({
       if (!ask.items.isLarge) {
         const split = sharesOf(request, ask.items, operation)
         if (split.shares.length === 0) return local(c)
-        return answer(ask, operation, await run(request, split, local))
+        return answer(ask, operation, await run(request, split, { operation, local }))
       }
       if (!(await isShared(request, ask.items, operation))) return local(c)
       const results: Result[] = []
       for (const slice of slicesOf(ask.items)) {
-        results.push(...(await run(request, sharesOf(request, slice, operation), local)))
+        results.push(...(await run(request, sharesOf(request, slice, operation), { operation, local })))
       }
       return answer(ask, operation, results)
     },
@@ -170,9 +178,10 @@ export function createDistributedBatches({
     const done = new Set(
       results.flatMap(({ part, success }) => success.map((entityId) => keyOf(part, { entityId }))),
     )
-    const isForgiven = ({ part, isProxied }: Result, one: JsonObject): boolean =>
+    // The entity may be held by a source alone.
+    const isForgiven = ({ part }: Result, one: JsonObject): boolean =>
       operation !== 'createBatch' &&
-      !isProxied &&
+      part === '' &&
       fine.has(one['entityId'] as string) &&
       !done.has(keyOf(part, one)) &&
       isObject(one['error']) &&
@@ -208,7 +217,9 @@ function resultOf(
     const named = new Set(textsOf(body['success'] ?? []))
     return { success: ids.filter((id) => named.has(id) || !failed.has(id)), created: [], errors }
   }
-  const created = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
+  const named = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
+  // An item that was sent alone is new where its answer is 201, which brings no list of ids.
+  const created = status === 201 && body === undefined ? ids : named
   return { success: ids, created, errors: [] }
 }
 

@@ -121,13 +121,11 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
       ...outcomes.map(({ status }) => status),
     ]
     const isCreation = isCreating(write.operation)
-    // Where one has the entity, the others need not.
-    const forgives = !isCreation && all.some(isFine)
-    const bad = outcomes.filter(
-      ({ status, isProxied }) => !isFine(status) && !(forgives && status === 404 && !isProxied),
-    )
+    const bad = outcomes.filter(({ status }) => !isFine(status))
+    // The entity may be held by a source alone; a source that lacks it answers 404, which is part of the result (4.3.6.3).
+    const isElsewhere = !isCreation && outcomes.some(({ status }) => isFine(status))
     const localBad =
-      local?.problem !== undefined && !(forgives && local.answer.status === 404) ? local : undefined
+      local?.problem !== undefined && !(isElsewhere && local.answer.status === 404) ? local : undefined
     if (bad.length === 0 && localBad === undefined) {
       if (local !== undefined && local.problem === undefined) return local.answer
       if (!isCreation) return answers.noContent(target.ask)
@@ -137,10 +135,12 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
       const path = write.operation === 'createEntity' ? entitiesPath : temporalPath
       return answers.created(target.ask, `${path}/${pathSegment(target.id)}`)
     }
-    if (all.length === 1) {
-      if (local !== undefined) return local.answer
-      const [only] = outcomes
-      if (only!.error !== undefined) return toldOr(only!)
+    const isNowhere = all.every((status) => status === 404)
+    const isUndone = write.operation.startsWith('delete') && all.every((status) => status >= 400)
+    if (all.length === 1 || isNowhere || isUndone) {
+      const failed = bad.find(({ status }) => isNowhere || status !== 404) ?? bad[0]
+      if (local !== undefined && (failed === undefined || local.answer.status !== 404)) return local.answer
+      if (failed?.error !== undefined) return toldOr(failed)
     }
     const isAboutAttributes =
       write.kind === 'attribute' || write.operation === 'appendAttrs' || write.operation === 'updateEntity'

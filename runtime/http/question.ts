@@ -74,6 +74,7 @@ export function questionOf(
       Object.entries(given).filter(([name]) => passedOn.has(name) && !isOurs(name)),
     ),
     datasets: datasetsWanted(given['datasetId']),
+    geo,
     looksAt,
     splits: truthOf(new Map(Object.entries(given)), 'splitEntities'),
   }

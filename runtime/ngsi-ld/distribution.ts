@@ -47,10 +47,13 @@ export interface WriteTarget {
   readonly names: readonly string[]
   /** The datasets of their instances, where those are known. */
   readonly datasetsOf?: (name: string) => readonly string[]
+  /** Whether a source can do it in another way too; left out, only by the operation itself. */
+  readonly isOffered?: (registration: Registration) => boolean
 }
 
 export function splitWrite(registrations: readonly Registration[], target: WriteTarget): WriteSplit {
   const { operation, id, types, names, datasetsOf } = target
+  const { isOffered = (registration: Registration) => offers(registration, operation) } = target
   const parts: WritePart[] = []
   /** Instances that sources which are alone responsible have, of attributes that they do not have whole. */
   const taken = new Map<string, Set<string>>()
@@ -70,7 +73,7 @@ export function splitWrite(registrations: readonly Registration[], target: Write
         [...left].filter((name) => (claim === 'all' || claim.has(name)) && holds(registration, name)),
       )
       if (names.length > 0 && attributes.size === 0) return []
-      return { registration, claim, attributes, isOffered: offers(registration, operation) }
+      return { registration, claim, attributes, isOffered: isOffered(registration) }
     })
   const partOf = ({ registration, attributes, isOffered }: ReturnType<typeof claimed>[number]): WritePart => {
     const before = new Map([...taken].map(([name, datasets]) => [name, new Set(datasets)]))

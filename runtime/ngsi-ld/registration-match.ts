@@ -103,7 +103,8 @@ function mayHave({ ids, idPattern, types }: Interest, entity: EntityInfo, isOf: 
   return compilePattern(idPattern).test(entity.id)
 }
 
-function holdsId({ id, idPattern }: EntityInfo, wanted: string): boolean {
+/** Whether registered entities include one with this id. */
+export function holdsId({ id, idPattern }: EntityInfo, wanted: string): boolean {
   if (id !== undefined) return id === wanted
   return idPattern === undefined || compilePattern(idPattern).test(wanted)
 }
@@ -202,6 +203,20 @@ function matchesGeo(geo: GeoQuery, registration: Registration): boolean {
   if (given === undefined) return false
   const geometry = isObject(given) && given['type'] === 'GeoProperty' ? given['value'] : given
   return compileGeometryTest(geo)(geometry)
+}
+
+/**
+ * Whether a source may have entities that satisfy a geo-query, by the space that its registration states (4.3.6.1). The space
+ * holds the geometries of all its entities, so that what a relation needs of an entity it needs of a part of the space.
+ */
+export function mayHoldGeometry(registration: Registration, geo: GeoQuery): boolean {
+  const space = spaces.find((name) => name === geo.property)
+  const stated = space === undefined ? undefined : registration[space]
+  if (stated === undefined || 'minDistance' in geo.relation) return true
+  if ('kind' in geo.relation && geo.relation.kind === 'disjoint') return true
+  const relation = 'maxDistance' in geo.relation ? geo.relation : ({ kind: 'intersects' } as const)
+  const geometry = isObject(stated) && stated['type'] === 'GeoProperty' ? stated['value'] : stated
+  return compileGeometryTest({ ...geo, relation })(geometry)
 }
 
 /** A registration as an entity whose properties are its members, as a client reads them, for filters. */

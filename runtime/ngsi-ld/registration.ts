@@ -88,6 +88,10 @@ export interface RegistrationStatistics {
   lastFailure?: number | undefined
 }
 
+/** The address below which a source serves `/ngsi-ld/v1`; its endpoint may name that path or not. */
+export const baseOf = (endpoint: string): string =>
+  endpoint.replace(/\/+$/, '').replace(/\/ngsi-ld(?:\/v1)?$/, '')
+
 export const modeOf = ({ mode }: Registration): RegistrationMode => mode ?? 'inclusive'
 
 export const isExpired = ({ expiresAt }: Registration, nowMs: number): boolean =>

@@ -95,7 +95,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
-      via: viaHeader(came.heard, settings.alias),
+      Via: viaHeader(came.heard, settings.alias),
       ...settings.headers,
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant

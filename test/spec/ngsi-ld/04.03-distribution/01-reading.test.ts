@@ -286,7 +286,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     await hold(there, 'urn:p:8', { there: at(2) })
     await register({})
     await register({ endpoint: 'http://127.0.0.1:9' }, there)
-    const gone = expect.stringMatching(/^111 127\.0\.0\.1:9 "/)
+    const gone = expect.stringMatching(/^199 127\.0\.0\.1:9 "/)
     for (const path of [`${entities}/urn:p:8`, `${entities}?type=Pump`, '/ngsi-ld/v1/types']) {
       const reply = await here.get(path)
       expect([reply.status, reply.headers['ngsild-warning']]).toEqual([200, gone])
@@ -347,7 +347,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       await brittle.close()
       const reply = await here.get(`${entities}?type=Pump`)
       expect([reply.status, reply.json()]).toEqual([200, []])
-      expect(reply.headers['ngsild-warning']).toMatch(/^111 127\.0\.0\.1:\d+ "/)
+      expect(reply.headers['ngsild-warning']).toMatch(/^199 127\.0\.0\.1:\d+ "/)
       expect(reply.headers['age']).toBeUndefined()
     })
 
@@ -369,7 +369,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       expect([reply.status, (reply.json() as { flow: { value: number } }).flow.value]).toEqual([200, 1])
       expect(reply.headers['ngsild-warning']).toMatch(/^110 /)
       expect(reply.headers['age']).toMatch(/^\d+$/)
-      expect((await here.get(`${entities}/urn:p:10`)).headers['ngsild-warning']).toMatch(/^111 /)
+      expect((await here.get(`${entities}/urn:p:10`)).headers['ngsild-warning']).toMatch(/^199 /)
     })
 
     test('is left alone while it cools down', async () => {

@@ -97,8 +97,21 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
       { flow: 4 },
     ])
     await there.ask('DELETE', `${entities}/urn:p:3`)
-    expect(await status('DELETE', `${entities}/urn:p:3`)).toBe(204)
+    const partly = await here.ask('DELETE', `${entities}/urn:p:3`)
+    expect([partly.status, partly.json()]).toMatchObject([
+      207,
+      { success: ['urn:p:3'], errors: [{ entityId: 'urn:p:3', error: { status: 404 } }] },
+    ])
     expect(await held(here, 'urn:p:3')).toBeUndefined()
+    expect(await status('DELETE', `${entities}/urn:p:3`)).toBe(404)
+    expect(await status('PATCH', `${entities}/urn:p:3`, { flow: of(5) })).toBe(404)
+  })
+
+  test('a deletion of which every part fails is an error, not 207', async () => {
+    await register({ endpoint: 'http://127.0.0.1:9' })
+    await register({ endpoint: 'http://127.0.0.1:9', operations: ['deleteEntity', 'createEntity'] })
+    const reply = await here.ask('DELETE', `${entities}/urn:p:4`)
+    expect([reply.status, reply.json()]).toMatchObject([502, { status: 502 }])
   })
 
   test('the tenant is named in every answer, whoever made it', async () => {

@@ -86,7 +86,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     const registration = '/ngsi-ld/v1/csourceRegistrations/urn:r:1'
     await here.send('PATCH', registration, { endpoint: 'http://127.0.0.1:9' })
     const warned = await here.ask('DELETE', gone)
-    expect([warned.status, warned.headers['ngsild-warning']]).toEqual([204, expect.stringMatching(/^111 /)])
+    expect([warned.status, warned.headers['ngsild-warning']]).toEqual([204, expect.stringMatching(/^199 /)])
     expect((await here.get(gone)).status).toBe(404)
     await here.send('PATCH', registration, { endpoint: there.url })
   })
