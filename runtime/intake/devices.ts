@@ -8,6 +8,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Door } from '#broker/door.ts'
+import type { Stage } from '#broker/stage.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { Admission } from './admission.ts'
@@ -16,7 +17,7 @@ import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
 import { type BridgeProposal, type Claimant, type Claims, matchesFilter } from './claims.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Release } from './release.ts'
-import type { Surveyor, UndecodedGroup, WaitingDevice } from './survey.ts'
+import { letOthersWork, type Surveyor, type UndecodedGroup, type WaitingDevice } from './survey.ts'
 import type { Unclaimed, UnclaimedTopic } from './unclaimed.ts'
 
 export interface ListedTopic extends UnclaimedTopic {
@@ -155,9 +156,12 @@ export function createDevices(ports: DevicesPorts): Devices {
     const { name, mapping } = mappingOf(topic, wish, proposed)
     const claimant = usable(claims.claimantOf(name, mapping))
     // Whoever accepts a topic by its name accepts the devices that were seen there.
-    const seen = new Set(
-      frames.flatMap((frame) => claimant.decode(frame).readings.map(({ device }) => device)),
-    )
+    const seen = new Set<string>()
+    for (const frame of frames) {
+      await letOthersWork()
+      for (const { device } of claimant.decode(frame).readings)
+        if (seen.size < limits.devicesListedMax.value) seen.add(device)
+    }
     const decisions = await ports.decide(seen)
     const devices = [...seen].filter((device) => decisions.get(device) === 'waiting')
     await put([
@@ -177,10 +181,11 @@ export function createDevices(ports: DevicesPorts): Devices {
       const devices = new Set(readings.map(({ device }) => device))
       if (devices.has(name)) held.push({ q, devices })
     })
-    const decisions = await ports.decide(new Set(held.flatMap(({ devices }) => [...devices])))
-    const isDropped = (devices: ReadonlySet<string>): boolean =>
-      [...devices].every((device) => decisions.get(device) === 'ignored')
-    return drop(held.filter(({ devices }) => isDropped(devices)).map(({ q }) => q))
+    // The first device that is not ignored ends the look at a frame.
+    const isDropped = (stage: Stage, devices: ReadonlySet<string>): boolean =>
+      [...devices].every((device) => admission.of(stage, device) === 'ignored')
+    const dropped = await door.commit((stage) => held.filter(({ devices }) => isDropped(stage, devices)))
+    return drop(dropped.map(({ q }) => q))
   }
 
   async function ignoreTopic(filter: string): Promise<number> {
@@ -206,10 +211,15 @@ export function createDevices(ports: DevicesPorts): Devices {
   return Object.freeze({
     async list() {
       const { waiting, undecoded } = await ports.survey()
+      const topics: ListedTopic[] = []
+      for (const topic of unclaimed.all()) {
+        await letOthersWork()
+        topics.push(listed(topic))
+      }
       return {
         waiting,
         undecoded,
-        unclaimed: unclaimed.all().map(listed),
+        unclaimed: topics,
         choices: [...choices.all('device'), ...choices.all('topic')],
       }
     },

@@ -12,6 +12,7 @@ import type { Admission } from './admission.ts'
 import type { Claims } from './claims.ts'
 import type { Intake } from './intake.ts'
 import type { Quarantine } from './quarantine.ts'
+import { letOthersWork } from './survey.ts'
 import type { Unclaimed } from './unclaimed.ts'
 
 export interface ReleasePorts {
@@ -75,12 +76,20 @@ export function createRelease(ports: ReleasePorts): Release {
   }
 }
 
-/** Some at a time, in order, so that other work goes on between. */
+/** Decodes one after the other, in order, with other work between, and waits for some at a time to be stored. */
 async function inTurns<T>(items: readonly T[], one: (item: T) => Promise<boolean>): Promise<number> {
   let count = 0
   const size = limits.framesReleasedAtOnce.value
   for (let at = 0; at < items.length; at += size) {
-    const done = await Promise.all(items.slice(at, at + size).map(one))
+    const started: Promise<boolean>[] = []
+    for (const item of items.slice(at, at + size)) {
+      const stored = one(item)
+      // A failure is thrown below, once all of them have been started.
+      stored.catch(() => undefined)
+      started.push(stored)
+      await letOthersWork()
+    }
+    const done = await Promise.all(started)
     count += done.filter(Boolean).length
   }
   return count

@@ -50,6 +50,9 @@ export interface SurveyPorts {
   readonly quarantine: Quarantine
 }
 
+/** A frame may take some milliseconds to decode; requests and packets go on between two. */
+export const letOthersWork = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 /** Readings of one frame that a survey remembers. */
 const readingsShown = 16
 
@@ -64,9 +67,8 @@ export function createSurvey({ door, admission, claims, quarantine }: SurveyPort
 
   /** Calls `visit` with each frame in quarantine, oldest first; other work goes on between. */
   async function each(visit: (held: HeldFrame) => void): Promise<void> {
-    for (const [index, q] of quarantine.waiting().entries()) {
-      if (index % limits.framesReleasedAtOnce.value === 0)
-        await new Promise((resolve) => setImmediate(resolve))
+    for (const q of quarantine.waiting()) {
+      await letOthersWork()
       const held = decoded(q)
       if (held !== undefined) visit(held)
     }

@@ -258,3 +258,13 @@ it('lists frames that could not be decoded, by topic and reason', async () => {
     items: [{ topic: 'senml/x', bridge: 'senml', frames: 3, payload: 'no pack' }],
   })
 })
+
+it('lists and releases as many large frames as are held', async () => {
+  await start()
+  const body = `[${'{"n":"t","v":1},'.repeat(14_000)}{"n":"t","v":2}]`
+  for (let at = 0; at < 15; at++) await publish(`large/${at}`, `{"v":${at},"list":${body}}`)
+  expect((await list()).unclaimed.count).toBe(15)
+  const source = { fields: [{ path: 'v' }] }
+  expect((await accept('large/{device}', { bridge: 'json', source })).json()).toMatchObject({ released: 15 })
+  expect(await history('14:v')).toEqual([14])
+})
