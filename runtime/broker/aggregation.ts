@@ -10,7 +10,6 @@ import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import type { RollUps } from '#store/roll-ups.ts'
-import type { Corrections } from './corrections.ts'
 import type { DecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import {
@@ -22,6 +21,7 @@ import {
   takeChanges,
   windowOf,
 } from './evolution-sources.ts'
+import { withoutRepeats } from './stream-repeats.ts'
 import { addStream, firstTimeOf, type Steps, type StreamPart } from './stream-sums.ts'
 import type { AggregateQuery, EntityAggregates } from './types.ts'
 
@@ -51,8 +51,9 @@ export function* aggregatesOf(
 ): Steps<EntityAggregates | undefined> {
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
-  const { loose, parts } =
+  const { loose, parts: all } =
     query.lastN === undefined ? gathered(ports, lives, query) : lastOnes(ports, id, query)
+  const parts = yield* withoutRepeats(ports, all)
   const from = query.timerel === 'before' ? undefined : query.timeAtMs
   yield* addReplaced(ports, parts, query, loose)
   const start = from ?? (yield* firstOf(ports, parts, query, loose))
@@ -94,9 +95,39 @@ interface Gathered {
 }
 
 function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuery): Gathered {
+  const { timeproperty: property } = query
+  const window = windowOf(query)
+  const fits = fittingIn(query)
   const loose: LooseInstance[] = []
-  const parts: StreamPart[] = []
-  for (const [rid, corrections] of rids) gather(ports, rid, { query, corrections, loose, parts })
+  const told = takeChanges(ports, rids, {
+    query,
+    take({ name, one }) {
+      const time = timeOf(one, property)
+      if (one.deletedAt !== undefined || name === 'scope' || time === undefined || !fits(time)) return
+      loose.push(looseOf(name, one, time))
+    },
+  })
+  const isObserved = property === 'observedAt'
+  const from = isObserved ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
+  const to = isObserved ? Math.min(window.to, chunkTimes.to) : chunkTimes.to
+  const parts = rids.flatMap(([rid, corrections]) =>
+    ports.history.streamsOf(rid).flatMap((row): StreamPart[] => {
+      const name = ports.names.text(row.name)!
+      if (!isWanted(query, name, row.dataset)) return []
+      const part = {
+        s: row.s,
+        name,
+        dataset: row.dataset,
+        type: kindOf(JSON.parse(row.shape) as { type: string }).name,
+        own: corrections.ofStream(row.s, name, row.dataset),
+        rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
+        chunks: ports.history.summaries(row.s, from, to),
+        tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
+        told: told(name, row.dataset),
+      }
+      return [part]
+    }),
+  )
   return { loose, parts }
 }
 
@@ -158,43 +189,3 @@ function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): G
 
 const endOf = ({ timerel, timeAtMs }: AggregateQuery): number | undefined =>
   timerel === 'before' ? timeAtMs : undefined
-
-interface Gathering {
-  readonly query: AggregateQuery
-  readonly corrections: Corrections
-  readonly loose: LooseInstance[]
-  readonly parts: StreamPart[]
-}
-
-function gather(ports: AggregationPorts, rid: number, { query, corrections, loose, parts }: Gathering): void {
-  const { timeproperty: property } = query
-  const window = windowOf(query)
-  const fits = fittingIn(query)
-  const told = takeChanges(ports, rid, {
-    query,
-    corrections,
-    take({ name, one }) {
-      const time = timeOf(one, property)
-      if (one.deletedAt !== undefined || name === 'scope' || time === undefined || !fits(time)) return
-      loose.push(looseOf(name, one, time))
-    },
-  })
-  const isObserved = property === 'observedAt'
-  const from = isObserved ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
-  const to = isObserved ? Math.min(window.to, chunkTimes.to) : chunkTimes.to
-  for (const row of ports.history.streamsOf(rid)) {
-    const name = ports.names.text(row.name)!
-    if (!isWanted(query, name, row.dataset)) continue
-    parts.push({
-      s: row.s,
-      name,
-      dataset: row.dataset,
-      type: kindOf(JSON.parse(row.shape) as { type: string }).name,
-      own: corrections.ofStream(row.s, name, row.dataset),
-      rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
-      chunks: ports.history.summaries(row.s, from, to),
-      tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
-      told: told(name, row.dataset),
-    })
-  }
-}

@@ -24,7 +24,7 @@ import {
   type StreamCorrections,
   timesBetween,
 } from './corrections.ts'
-import { observationId, observationIn, recordInstanceId } from './instance-ids.ts'
+import { observationId, recordInstanceId } from './instance-ids.ts'
 import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import { identityOf, type Streams } from './streams.ts'
@@ -45,6 +45,9 @@ export interface Window {
   /** Exclusive. */
   readonly to: number
 }
+
+/** One of the entities that had an id, one after the other, and its corrections. */
+export type Life = readonly [rid: number, corrections: Corrections]
 
 /** One instance, and which attribute it is of. */
 export interface Told {
@@ -137,49 +140,50 @@ const none: readonly number[] = []
 const nothingTold: ToldObservations = { has: () => false, timesWithin: () => none }
 
 /**
- * Takes what change records say. A device that sends its first reading again, later, finds it in the record of the
- * creation, not in a stream; a record that only says again what another said (a late frame with another unit) tells
- * nothing new. Returns what was told of each attribute instance.
+ * Takes the instances that change records of all lives of an entity hold, each observation once. A device that sends its
+ * first reading again finds it in the record of the creation; an entity that was deleted and re-created may be given the
+ * same observation in each life. Returns, by attribute instance, the observations taken, which streams may hold, too.
  */
 export function takeChanges(
   ports: EvolutionPorts,
-  rid: number,
-  {
-    query,
-    corrections,
-    take,
-  }: { query: TemporalQuery; corrections: Corrections; take: (told: Told) => void },
+  lives: readonly Life[],
+  { query, take }: { query: TemporalQuery; take: (told: Told) => void },
 ): (name: string, dataset: string) => ToldObservations {
   const told = new Map<
     string,
     { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
   >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
-  for (const one of toldByChanges(ports, rid, query, corrections)) {
-    const { observedAt, deletedAt, instance } = one.one
-    if (observedAt !== undefined && deletedAt === undefined) {
-      const key = keyOf(one.name, one.dataset)
-      const known = told.get(key) ?? { texts: new Set<string>(), values: new Set<string>(), times: [] }
-      told.set(key, known)
-      const text = JSON.stringify(instance)
-      if (known.texts.has(text)) continue
-      known.texts.add(text)
-      known.values.add(identityOf(observedAt, instance.value ?? null))
-      known.times.push(observedAt)
+  for (const [rid, corrections] of query.lastN === undefined ? lives : lives.toReversed())
+    for (const one of toldByChanges(ports, rid, query, corrections)) {
+      const { observedAt, deletedAt, instance } = one.one
+      if (observedAt !== undefined && deletedAt === undefined) {
+        const key = keyOf(one.name, one.dataset)
+        const known = told.get(key) ?? { texts: new Set<string>(), values: new Set<string>(), times: [] }
+        told.set(key, known)
+        const text = JSON.stringify(instance)
+        if (known.texts.has(text)) continue
+        known.texts.add(text)
+        known.values.add(identityOf(observedAt, instance.value ?? null))
+        known.times.push(observedAt)
+      }
+      take(one)
     }
-    take(one)
-  }
   for (const { times } of told.values()) times.sort((a, b) => a - b)
   return (name, dataset) => {
     const known = told.get(keyOf(name, dataset))
-    if (known === undefined) return nothingTold
-    const { values, times } = known
-    return {
-      has: (time, value) => isOneOf(times, time) && values.has(identityOf(time, value)),
-      timesWithin: (first, last) => timesBetween(times, first, last),
-    }
+    return known === undefined ? nothingTold : observationsOf(known.times, known.values)
   }
 }
+
+/** A set of observations from their times, ascending, and their identities. */
+export const observationsOf = (
+  times: readonly number[],
+  identities: ReadonlySet<string>,
+): ToldObservations => ({
+  has: (time, value) => isOneOf(times, time) && identities.has(identityOf(time, value)),
+  timesWithin: (first, last) => timesBetween(times, first, last),
+})
 
 const isOneOf = (times: readonly number[], time: number): boolean => times[countBefore(times, time)] === time
 
@@ -223,32 +227,6 @@ export function observedInstance(
   }
 }
 
-/** Whether an instance with this id is in the history of an entity, and was not removed from it. */
-export function hasInstance(
-  ports: EvolutionPorts,
-  wanted: { rid: number; corrections: Corrections; name: string; instanceId: string },
-): boolean {
-  const { rid, corrections, name, instanceId } = wanted
-  const observed = observationIn(instanceId)
-  if (observed === undefined) {
-    const query = { timeproperty: 'createdAt', attrs: new Set([name]), limit: 0 } as const
-    return toldByChanges(ports, rid, query, corrections).some(({ one }) => one.instanceId === instanceId)
-  }
-  const { s, time } = observed
-  const row = ports.history.stream(s)
-  if (row?.rid !== rid || ports.names.text(row.name) !== name) return false
-  const own = corrections.ofStream(s, name, row.dataset)
-  return createFinder(
-    ports,
-    s,
-  )(time).some(
-    ({ modified, value }) =>
-      observationId(s, time, value) === instanceId &&
-      modified > own.erasedUntil &&
-      own.editOf(time, value)?.body !== null,
-  )
-}
-
 /**
  * Observations of a stream as clients replaced them, wherever they were before, as far as what they stand for is there.
  * Of those whose time does not fit by a time property none is looked for.
@@ -273,7 +251,7 @@ export function* replacedOf(
 }
 
 /** Finds the observations of a time in tail and chunks; a chunk is read once for times that follow each other. */
-function createFinder(ports: EvolutionPorts, s: number): (time: number) => TailInstance[] {
+export function createFinder(ports: EvolutionPorts, s: number): (time: number) => TailInstance[] {
   const tail = Map.groupBy(
     tailWithin(ports.live.stream(s)?.tail, { ...chunkTimes, to: chunkTimes.to + 1 }),
     ({ time }) => time,

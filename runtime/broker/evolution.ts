@@ -9,11 +9,12 @@ import { beginningOf } from '#ngsi-ld/temporal-part.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
-import { type Corrections, correctionsOf, type StreamCorrections } from './corrections.ts'
+import { correctionsOf, type StreamCorrections } from './corrections.ts'
 import {
   chunkTimes,
   type EvolutionPorts,
   isWanted,
+  type Life,
   observedInstance,
   replacedOf,
   type TailInstance,
@@ -23,12 +24,13 @@ import {
   type Window,
   windowOf,
 } from './evolution-sources.ts'
+import { observationIn } from './instance-ids.ts'
 import { identityOf } from './streams.ts'
 import type { EntityHistory, TemporalQuery } from './types.ts'
 
 /** The entities that had an id, oldest first, and what is known of the last one. */
 export interface Lives {
-  readonly rids: readonly (readonly [rid: number, corrections: Corrections])[]
+  readonly rids: readonly Life[]
   readonly entity: Entity
   readonly created: number | undefined
   readonly modified: number
@@ -76,7 +78,12 @@ export function evolutionOf(
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
   const found = new Map<string, TimedInstance[]>()
-  const bounds = createBounds(query, found)
+  const streams = streamsOf(ports, lives, query)
+  const order: Order = (name, list) => {
+    const ordered = putInOrder(name, list, query.timeproperty)
+    return streams.several.has(name) ? withoutRepeats(ordered) : ordered
+  }
+  const bounds = createBounds(query, found, order)
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
     if (time === undefined || !bounds.fits(name, time)) return false
@@ -86,20 +93,17 @@ export function evolutionOf(
       bounds.draw(name)
     return true
   }
-  for (const [rid, corrections] of lives.rids) {
-    const told = takeChanges(ports, rid, {
-      query,
-      corrections,
-      take({ name, one }) {
-        const isObserved = one.observedAt !== undefined && one.deletedAt === undefined
-        if (query.unobserved !== true || !isObserved) add(name, one)
-      },
-    })
-    const isStreamed = query.timeproperty !== 'deletedAt' && query.unobserved !== true
-    if (isStreamed) addStreams(ports, rid, { query, corrections, told, add, bounds })
-  }
+  const told = takeChanges(ports, lives.rids, {
+    query,
+    take({ name, one }) {
+      const isObserved = one.observedAt !== undefined && one.deletedAt === undefined
+      if (query.unobserved !== true || !isObserved) add(name, one)
+    },
+  })
+  for (const { s, name, dataset, own } of streams.all)
+    addStream(ports, { s, name, own, told: told(name, dataset) }, { query, add, bounds })
   const { entity, created, modified, deleted } = lives
-  return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query) }
+  return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query, order) }
 }
 
 /** Times that an instance may have to be in the answer, by what is known so far. */
@@ -111,7 +115,10 @@ interface Bounds {
   draw(name: string): void
 }
 
-function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>): Bounds {
+/** Puts the instances of an attribute in the order in which they are shown. */
+type Order = (name: string, list: TimedInstance[]) => TimedInstance[]
+
+function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>, order: Order): Bounds {
   const { lastN, limit, timeproperty } = query
   const window = windowOf(query)
   const most = lastN === undefined ? limit + 1 : Math.min(lastN, limit + 1)
@@ -128,7 +135,7 @@ function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>)
       return bound === undefined || (lastN === undefined ? first <= bound : last >= bound)
     },
     draw(name) {
-      const list = putInOrder(name, found.get(name) ?? [], timeproperty)
+      const list = order(name, found.get(name) ?? [])
       if (list.length < most) return
       const kept = lastN === undefined ? list.slice(0, most) : list.slice(-most)
       found.set(name, kept)
@@ -159,19 +166,47 @@ const kindOfTime = ({ observedAt, deletedAt }: TimedInstance): number =>
 
 interface Reading {
   readonly query: TemporalQuery
-  readonly corrections: Corrections
-  readonly told: (name: string, dataset: string) => ToldObservations
   readonly add: (name: string, one: TimedInstance) => boolean
   readonly bounds: Bounds
 }
 
-function addStreams(ports: EvolutionPorts, rid: number, reading: Reading): void {
-  for (const row of ports.history.streamsOf(rid)) {
-    const name = ports.names.text(row.name)!
-    if (!isWanted(reading.query, name, row.dataset)) continue
-    const own = reading.corrections.ofStream(row.s, name, row.dataset)
-    addStream(ports, { s: row.s, name, own, told: reading.told(name, row.dataset) }, reading)
-  }
+interface OwnStream {
+  readonly s: number
+  readonly name: string
+  readonly dataset: string
+  readonly own: StreamCorrections
+}
+
+/** The streams of all lives of an entity, and the attributes of which an instance has several. */
+function streamsOf(
+  ports: EvolutionPorts,
+  { rids }: Lives,
+  query: TemporalQuery,
+): { readonly all: readonly OwnStream[]; readonly several: ReadonlySet<string> } {
+  if (query.timeproperty === 'deletedAt' || query.unobserved === true) return { all: [], several: new Set() }
+  const known = new Set<string>()
+  const several = new Set<string>()
+  const all: OwnStream[] = []
+  for (const [rid, corrections] of rids)
+    for (const { s, name: number, dataset } of ports.history.streamsOf(rid)) {
+      const name = ports.names.text(number)!
+      if (!isWanted(query, name, dataset)) continue
+      const key = `${name} ${dataset}`
+      if (known.has(key)) several.add(name)
+      known.add(key)
+      all.push({ s, name, dataset, own: corrections.ofStream(s, name, dataset) })
+    }
+  return { all, several }
+}
+
+/** Observations of which several streams hold the same are shown once: as the one that was committed first. */
+function withoutRepeats(ordered: readonly TimedInstance[]): TimedInstance[] {
+  const known = new Set<string>()
+  return ordered.filter(({ instance, instanceId, observedAt }) => {
+    if (observedAt === undefined || observationIn(instanceId) === undefined) return true
+    const identity = `${instance.datasetId ?? ''} ${identityOf(observedAt, instance.value ?? null)}`
+    return known.size < known.add(identity).size
+  })
 }
 
 interface StreamReading {
@@ -303,11 +338,12 @@ function* lastChunks(
 function arrange(
   found: Map<string, TimedInstance[]>,
   { lastN, limit, timeproperty }: TemporalQuery,
+  order: Order,
 ): { attributes: ReadonlyMap<string, readonly TimedInstance[]>; cut: ReadonlySet<string> } {
   const attributes = new Map<string, readonly TimedInstance[]>()
   const cut = new Set<string>()
   for (const [name, all] of found) {
-    const list = putInOrder(name, all, timeproperty)
+    const list = order(name, all)
     const wanted = lastN === undefined ? list : list.slice(-lastN)
     if (wanted.length > limit) cut.add(name)
     attributes.set(name, beginningOf(wanted, limit, { timeproperty, lastN }))

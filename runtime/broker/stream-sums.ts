@@ -50,6 +50,10 @@ const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): read
 const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean =>
   own.editOf(time, value) !== undefined || told.has(time, value)
 
+/** Whether an observation of a stream counts: it was neither erased nor corrected, and no change record told it. */
+export const isLeft = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
+  one.modified > part.own.erasedUntil && !isGone(part, one.time, one.value)
+
 /** The time of the first value of a stream in the window; infinite where there is none. */
 export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
   let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
@@ -203,10 +207,10 @@ function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, 
 
 function addOne(
   part: StreamPart,
-  { time, modified, value }: Omit<TailInstance, 'shape'>,
+  one: Omit<TailInstance, 'shape'>,
   { window, isObserved, add }: Adding,
 ): void {
+  const { time, modified, value } = one
   const at = isObserved ? time : modified
-  if (at < window.from || at >= window.to || modified <= part.own.erasedUntil) return
-  if (!isGone(part, time, value)) add(at, value)
+  if (at >= window.from && at < window.to && isLeft(part, one)) add(at, value)
 }

@@ -21,11 +21,12 @@ import { correctionsOf } from './corrections.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
 import type { Door } from './door.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
-import { type EvolutionPorts, hasInstance } from './evolution-sources.ts'
+import type { EvolutionPorts } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
 import { hasNewerScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
 import type { Observer } from './observer.ts'
 import { heardBy, isSameBesideAttributes, observationsOf } from './provision.ts'
+import { sameObservations } from './same-observations.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
@@ -200,15 +201,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     }
   }
 
-  /** The entity that has an instance of this id under this name. */
-  function ownerOf(id: string, name: string, instanceId: string): number {
-    const lives = livesOf(ports, id)
-    if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
-    const owner = lives.rids.find(([rid, corrections]) =>
-      hasInstance(ports, { rid, corrections, name, instanceId }),
-    )
-    if (owner === undefined) throw notFound(`${id} has no instance ${instanceId} of ${name}`)
-    return owner[0]
+  /** Modifies or removes an instance wherever it is stored; the others of the same observation are removed. */
+  function correctAll(
+    stage: Stage,
+    id: string,
+    { name, instanceId, body }: { name: string; instanceId: string; body: AttributeInstance | undefined },
+  ): void {
+    const stored = sameObservations(ports, existing(id).rids, name, instanceId)
+    if (stored.length === 0) throw notFound(`${id} has no instance ${instanceId} of ${name}`)
+    for (const one of stored)
+      correct(stage, one.rid, one.instanceId, one.instanceId === instanceId ? body : undefined)
   }
 
   function correct(stage: Stage, rid: number, instanceId: string, body: AttributeInstance | undefined): void {
@@ -284,10 +286,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           stage.closeTime()
         }
       }),
-    replaceInstance: (id, name, instanceId, instance) =>
-      commit(instance, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, instance)),
+    replaceInstance: (id, name, instanceId, body) =>
+      commit(body, (stage) => correctAll(stage, id, { name, instanceId, body })),
     removeInstance: (id, name, instanceId) =>
-      commit(id, (stage) => correct(stage, ownerOf(id, name, instanceId), instanceId, undefined)),
+      commit(id, (stage) => correctAll(stage, id, { name, instanceId, body: undefined })),
   }
 }
 
