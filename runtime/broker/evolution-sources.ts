@@ -5,7 +5,7 @@
  */
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
@@ -101,15 +101,14 @@ export function* toldByChanges(
     const record = JSON.parse(text) as ChangeRecord
     const tell = (name: string, dataset: string, one: TimedInstance): Told[] => {
       if (!isWanted(query, name, dataset) || corrections.isRecordErased(name, dataset, record.n)) return []
-      const corrected = corrections.corrected(one)
+      const corrected = corrections.corrected(name === 'scope' ? timedScope(one, query) : one)
       return corrected === undefined ? [] : [{ name, dataset, one: corrected }]
     }
     for (const [i, [name, dataset, instance, type, at = record.at]] of record.instances.entries()) {
       const base = { createdAt: at, modifiedAt: at, number: record.n }
       const instanceId = recordInstanceId(record.n, i)
       if (instance === null) {
-        const nothing =
-          name === 'scope' ? { type: 'Property', value: [] } : deletedInstance(type ?? 'Property', dataset)
+        const nothing = name === 'scope' ? noScope : deletedInstance(type ?? 'Property', dataset)
         yield* tell(name, dataset, { ...base, instance: nothing, instanceId, deletedAt: at })
       } else {
         const observedAt = dateTimeToMs(instance.observedAt ?? '')
@@ -118,15 +117,25 @@ export function* toldByChanges(
       }
     }
     if (record.scope === undefined) continue
-    const scoped = {
-      createdAt: record.at,
-      modifiedAt: record.at,
-      number: record.n,
-      instance: { type: 'Property', value: [...listOf(record.scope ?? [])] },
-      instanceId: recordInstanceId(record.n, 'scope'),
+    const [at, instanceId] = [record.at, recordInstanceId(record.n, 'scope')]
+    const base = { createdAt: at, modifiedAt: at, number: record.n, instanceId }
+    if (record.scope === null) yield* tell('scope', '', { ...base, instance: noScope, deletedAt: at })
+    else {
+      const instance = { type: 'Property', value: [...listOf(record.scope)] }
+      yield* tell('scope', '', { ...base, instance })
     }
-    yield* tell('scope', '', record.scope === null ? { ...scoped, deletedAt: record.at } : scoped)
   }
+}
+
+/** What an entity has when its scopes were deleted. */
+const noScope = { type: 'Property', value: [] }
+
+/** A scope that was set without a time was observed when it was set [NGSI-LD 4.5.6]. */
+function timedScope(one: TimedInstance, { unobserved }: TemporalQuery): TimedInstance {
+  if (unobserved === true || one.observedAt !== undefined || one.deletedAt !== undefined) return one
+  const { modifiedAt } = one
+  const instance = { ...one.instance, observedAt: msToDateTime(modifiedAt) }
+  return { ...one, instance, observedAt: modifiedAt }
 }
 
 /** Observations of one attribute instance that change records told, which streams may hold, too. */

@@ -24,7 +24,7 @@ import {
   type Window,
   windowOf,
 } from './evolution-sources.ts'
-import { observationIn } from './instance-ids.ts'
+import { isScopeChangeId, observationIn } from './instance-ids.ts'
 import { identityOf } from './streams.ts'
 import type { EntityHistory, TemporalQuery } from './types.ts'
 
@@ -351,10 +351,12 @@ function arrange(
   return { attributes, cut }
 }
 
-/** Scopes with the time that they were observed at make the entity have them; that change says nothing more. */
+/** Scopes that are written with a time become those of the entity; that change of the entity says nothing more. */
 function withoutEchoes(list: TimedInstance[]): TimedInstance[] {
   const keyOf = ({ modifiedAt, instance }: TimedInstance): string =>
     `${modifiedAt} ${JSON.stringify(instance['value'])}`
-  const observed = new Set(list.filter(({ observedAt }) => observedAt !== undefined).map(keyOf))
-  return list.filter((one) => one.observedAt !== undefined || !observed.has(keyOf(one)))
+  const isChange = ({ instanceId, deletedAt }: TimedInstance): boolean =>
+    isScopeChangeId(instanceId) && deletedAt === undefined
+  const observed = new Set(list.filter((one) => one.observedAt !== undefined && !isChange(one)).map(keyOf))
+  return list.filter((one) => !isChange(one) || !observed.has(keyOf(one)))
 }

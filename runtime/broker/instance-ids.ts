@@ -16,6 +16,9 @@ export const streamPrefix = (s: number): string => `${prefix}s${s}-`
 export const recordInstanceId = (number: number, place: number | 'scope'): string =>
   `${recordPrefix}${number}-${place}`
 
+/** Whether an id is of scopes that an entity was given as such, without a time. */
+export const isScopeChangeId = (id: string): boolean => id.startsWith(recordPrefix) && id.endsWith('-scope')
+
 /** The hash tells instances of one time apart; stable, because an instance is its time and value. */
 export const observationId = (s: number, time: number, value: Json): string =>
   `${streamPrefix(s)}${time}-${hash('sha1', JSON.stringify(value)).slice(0, 8)}`

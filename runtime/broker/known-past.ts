@@ -93,9 +93,15 @@ const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): st
 export const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
   sameJson(a as Json | undefined, b as Json | undefined)
 
-/** Whether the newest scopes of a fragment were observed before those that the history ends with. */
-export function hasNewerScope(ports: EvolutionPorts, id: string, { scopeAt }: TemporalFragment): boolean {
-  if (scopeAt === undefined) return false
+/** Whether the history holds the newest scopes of a fragment already, or ends with newer ones. */
+export function isOldScope(
+  ports: EvolutionPorts,
+  id: string,
+  { scopeAt, scopes }: TemporalFragment,
+): boolean {
+  const newest = scopeAt === undefined ? undefined : scopes?.at(-1)
+  if (newest === undefined || scopeAt === undefined) return false
+  if (unknownIn(ports, id, 'scope', [newest]).length === 0) return true
   const query = { timeproperty: 'observedAt', attrs: new Set(['scope']), lastN: 1, limit: 1 } as const
   const [last] = evolutionOf(ports, id, query)?.attributes.get('scope') ?? []
   return (last?.observedAt ?? Number.NEGATIVE_INFINITY) > scopeAt

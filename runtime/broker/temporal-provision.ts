@@ -23,7 +23,7 @@ import type { Door } from './door.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
-import { hasNewerScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
+import { isOldScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
 import type { Observer } from './observer.ts'
 import { heardBy, isSameBesideAttributes, observationsOf } from './provision.ts'
 import { sameObservations } from './same-observations.ts'
@@ -73,7 +73,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
     const unknown = unknownOf(ports, draft.id, given)
     const { scope: scopes, ...others } = newerThan(draft, given, unknown)
-    const isOlder = scopes !== undefined && hasNewerScope(ports, draft.id, given)
+    const isOlder = scopes !== undefined && isOldScope(ports, draft.id, given)
     const newer: Fragment = scopes === undefined || isOlder ? others : { ...others, scope: scopes }
     addScopes(stage, draft, given, by)
     const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })

@@ -1,8 +1,8 @@
 /**
  * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
  * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
- * cooled down; an attribute without times is looked at as it is. Living entities come first, in order of creation
- * unless another is asked for, then deleted ones likewise.
+ * cooled down, and at every scope that was valid in it; an attribute without times is looked at as it is. Living entities come first, in order of creation,
+ * then deleted ones in order of deletion, unless the order of ids is asked for.
  */
 import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
@@ -13,6 +13,8 @@ import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { compileOrder } from '#ngsi-ld/order.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import type { QueryTimes } from '#ngsi-ld/query-match.ts'
+import { matchesScope, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
+import { scopesWithin } from '#ngsi-ld/scope-validity.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { TombstoneRow } from '#store/entities.ts'
@@ -20,7 +22,7 @@ import type { RollUps } from '#store/roll-ups.ts'
 import { aggregatesOf } from './aggregation.ts'
 import { createDecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf } from './evolution.ts'
-import type { EvolutionPorts } from './evolution-sources.ts'
+import { type EvolutionPorts, windowOf } from './evolution-sources.ts'
 import type { Steps } from './stream-sums.ts'
 import type {
   AggregateQuery,
@@ -138,7 +140,7 @@ const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown>
  */
 function* page<Found extends Sized>(
   ports: TemporalSearchPorts,
-  { q: _q, geo: _geo, limit, offset, count, ...search }: EntityQuery,
+  { q: _q, geo: _geo, scope: _scope, limit, offset, count, ...search }: EntityQuery,
 ): Generator<string, TemporalPage<Found>, Found | undefined> {
   const found: Found[] = []
   let [seen, size, isFull] = [0, 0, limit === 0]
@@ -168,18 +170,34 @@ interface Sized {
   readonly attributes: ReadonlyMap<string, readonly { readonly instance?: unknown }[]>
 }
 
-/** Whether the values that an entity had in the window, all at once, are what the filters ask for, where there are any. */
+/**
+ * Whether the values that an entity had in the window, all at once, and some of its scopes that were valid then, are what
+ * the filters ask for, where there are any.
+ */
 function filterOf(
   ports: TemporalSearchPorts,
-  { q, geo }: Pick<EntityQuery, 'q' | 'geo'>,
+  { q, geo, scope }: Pick<EntityQuery, 'q' | 'geo' | 'scope'>,
   query: TemporalQuery,
 ): ((id: string) => boolean) | undefined {
-  if (q === undefined && geo === undefined) return undefined
+  const isEither = q !== undefined || geo !== undefined
+  if (!isEither && scope === undefined) return undefined
   const fits = compileSearch({ q, geo })
   return (id) => {
-    const past = pastOf(ports, id, query)
-    return past !== undefined && fits(past.entity, past.times)
+    if (scope !== undefined && !hadScope(ports, id, scope, query)) return false
+    const past = isEither ? pastOf(ports, id, query) : undefined
+    return !isEither || (past !== undefined && fits(past.entity, past.times))
   }
+}
+
+/** Whether scopes that an entity had at some time of the window are what is asked for. */
+function hadScope(ports: TemporalSearchPorts, id: string, scope: ScopeQuery, query: TemporalQuery): boolean {
+  const limit = limits.temporalFilterInstancesMax.value
+  const history = evolutionOf(ports, id, { timeproperty: 'modifiedAt', attrs: new Set(['scope']), limit })
+  if (history === undefined) return false
+  const instances = history.attributes.get('scope')
+  // What set them may be too old to be kept.
+  if (instances === undefined) return matchesScope(scope, history.entity.scope)
+  return scopesWithin(instances, query.timeproperty, windowOf(query)).some((one) => matchesScope(scope, one))
 }
 
 /** Every value that an entity had in the window, as one entity, and what has no time as it is. */
@@ -217,29 +235,41 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
   return { entity, times: { created, modified, attributes: times } }
 }
 
-type Search = Omit<EntityQuery, 'q' | 'geo' | 'limit' | 'offset' | 'count'>
+type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'count'>
 
-/** Ids of entities that were meant, each once: those alive, as they are, then those that were deleted, as they were. */
+/** Ids of entities that were meant, each once: in order of id where that is asked for, else deleted ones come last. */
 function* candidates(ports: TemporalSearchPorts, search: Search): Generator<string> {
   const { attrs: _attrs, after: _after, order, ...what } = search
-  let after: string | undefined
-  for (let offset = 0; ; offset += candidatesPerRead) {
-    const page = ports.find({ ...what, order, after, limit: candidatesPerRead, offset, count: false })
-    for (const { id } of page.entities) yield id
-    if (!page.more) break
-    after = page.next
-  }
+  const living = livingOnes(ports, { ...what, order })
   const dead = deadOnes(ports, compileSearch(what))
   if (order === undefined) {
+    yield* living
     for (const { id } of dead) yield id
     return
   }
   const { keysOf, compare } = compileOrder(order)
-  const keyed = Array.from(dead, ({ id, doc, at }) => ({
+  const keyed = (id: string) => ({
     id,
-    keys: keysOf(JSON.parse(doc) as Entity, { created: at, modified: at, attributes: {} }),
-  }))
-  for (const { id } of keyed.toSorted((a, b) => compare(a.keys, b.keys))) yield id
+    keys: keysOf({ id, type: '' } as Entity, { created: 0, modified: 0, attributes: {} }),
+  })
+  const others = Array.from(dead, ({ id }) => keyed(id)).sort((a, b) => compare(a.keys, b.keys))
+  let next = 0
+  for (const id of living) {
+    const { keys } = keyed(id)
+    for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
+    yield id
+  }
+  for (const { id } of others.slice(next)) yield id
+}
+
+function* livingOnes(ports: TemporalSearchPorts, what: Omit<Search, 'attrs' | 'after'>): Generator<string> {
+  let after: string | undefined
+  for (let offset = 0; ; offset += candidatesPerRead) {
+    const page = ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
+    for (const { id } of page.entities) yield id
+    if (!page.more) return
+    after = page.next
+  }
 }
 
 /** The last documents of entities that are deleted and were meant, in order of deletion. */

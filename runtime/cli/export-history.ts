@@ -9,7 +9,7 @@ import { type RunningGateway, refusalOf } from './running-gateway.ts'
 
 /** Parts of the evolution of one entity, each a temporal entity; none when there is nothing left of it. */
 export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGenerator<JsonObject> {
-  yield* partsOf(gateway, id, { over: 'observedAt', query: '' })
+  yield* partsOf(gateway, id, { over: 'observedAt', query: 'timerel=after&timeAt=0000-01-01T00:00:00Z' })
   yield* partsOf(gateway, id, {
     over: 'modifiedAt',
     query: 'timeproperty=modifiedAt&options=unobserved,sysAttrs',
@@ -28,10 +28,10 @@ async function* partsOf(
   { over, query }: Course,
 ): AsyncGenerator<JsonObject> {
   const path = `/ngsi-ld/v1/temporal/entities/${encodeURIComponent(id)}?${query}`
-  let after = ''
+  let next = path
   let known: ReadonlySet<string> = new Set()
   while (true) {
-    const answer = await gateway.ask(path + after, { accept: 'application/ld+json' })
+    const answer = await gateway.ask(next, { accept: 'application/ld+json' })
     // It went meanwhile, or has no history.
     if (answer.status === 404) return
     if (answer.status !== 200 && answer.status !== 206) throw refusalOf(answer, `the history of ${id}`)
@@ -41,7 +41,10 @@ async function* partsOf(
     const end = /date-time .*?Z-(.*?)\//.exec(answer.headers.get('content-range') ?? '')?.[1]
     if (end === undefined || instances.size === 0)
       throw new GatewayError('peer.refused', `the history of ${id} does not say where it goes on`)
-    after = `&timerel=after&timeAt=${end}`
+    const going = new URL(next, 'http://localhost')
+    going.searchParams.set('timerel', 'after')
+    going.searchParams.set('timeAt', end)
+    next = going.pathname + going.search
     known = new Set([...instances].filter(([, time]) => time === end).map(([instance]) => instance))
   }
 }

@@ -136,7 +136,8 @@ function copyOf(
   const { from, to } = windowOf(query)
   const isIn = (one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
-    return time !== undefined && time >= from && time < to
+    // Without a temporal query a history has all instances, also those without the time asked for.
+    return time === undefined ? query.timerel === undefined : time >= from && time < to
   }
   const attributes = [...history.attributes].flatMap(([name, list]) => {
     if (claim !== 'all' && !claim.has(name)) return []
@@ -265,10 +266,15 @@ const tellable = <Found extends { readonly attributes: ReadonlyMap<string, unkno
 ): readonly Found[] => (found === undefined || found.attributes.size === 0 ? [] : [found])
 
 /** The attributes and instances that a query wants. */
-function shown(history: HistoryCopy['history'], { attrs, datasets }: TemporalQuery): HistoryCopy['history'] {
+function shown(history: HistoryCopy['history'], query: TemporalQuery): HistoryCopy['history'] {
+  const { attrs, datasets, unobserved, timeproperty } = query
+  const isTimed = (one: TimedInstance): boolean =>
+    unobserved === true ? one.observedAt === undefined : timeOf(one, timeproperty) !== undefined
   const attributes = [...history.attributes].flatMap(([name, list]) => {
     if (attrs !== undefined && !attrs.has(name)) return []
-    const wanted = list.filter(({ instance }) => datasets?.has(instance.datasetId ?? '@none') ?? true)
+    const wanted = list.filter(
+      (one) => isTimed(one) && (datasets?.has(one.instance.datasetId ?? '@none') ?? true),
+    )
     return wanted.length === 0 ? [] : [[name, wanted] as const]
   })
   return { ...history, attributes: new Map(attributes) }

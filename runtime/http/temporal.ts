@@ -8,7 +8,7 @@ import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/problem.ts'
-import { hasLinked } from '#ngsi-ld/query.ts'
+import { hasLinked, type QueryPath } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
@@ -21,6 +21,7 @@ import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
 import { idOf } from './path.ts'
 import { readQueryBody } from './query-body.ts'
+import { retrievedHistory } from './retrieved-history.ts'
 import { type HistoryWish, historyParameters, historyWishOf } from './temporal-query.ts'
 
 export const temporalPath = '/ngsi-ld/v1/temporal/entities'
@@ -73,19 +74,34 @@ export function createTemporalRoutes(
     if (wish.aggregates !== undefined) {
       const found = await ask.broker.temporal.aggregate(id, wish.aggregates)
       if (!isMeant(found)) throw unknown(id)
+      checkAttributes(ask, id, wish, found)
       return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
     }
-    const query = firstLook(wish.query, 1)
-    const found = ask.broker.history(id, query)
-    if (!isMeant(found)) throw unknown(id)
-    const part = partAfter([shownOf(found, wish)], query, { ask, wish })
-    const [told] = part.evolutions
-    if (told === undefined) throw unknown(id)
-    const evolution = amended(told, ask.amendment, context)
+    const read = reading(ask, wish)
+    const found = retrievedHistory((query) => read(id, query), wish.query, {
+      most: instancesMax,
+      asValues: wish.rendering.values,
+    })
+    if (found === undefined || !isMeant(found.evolution)) throw unknown(id)
+    checkAttributes(ask, id, wish, found.evolution)
+    const evolution = amended(found.evolution, ask.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
-    return part.range === undefined
+    return found.range === undefined
       ? answers.entity(ask, text, context)
-      : answers.partial(ask, text, context, part.range)
+      : answers.partial(ask, text, context, found.range)
+  }
+
+  /** @throws ngsi-ld.not-found where the entity never had one of the attributes that `attrs` lists. */
+  function checkAttributes(
+    { broker }: Ask,
+    id: string,
+    { attrs }: HistoryWish,
+    { attributes }: Pick<Evolution | EntityAggregates, 'attributes'>,
+  ): void {
+    if (attrs === undefined || attributes.size > 0) return
+    const ever = broker.history(id, { timeproperty: 'createdAt', attrs, limit: 1 })
+    if (ever === undefined || ever.attributes.size === 0)
+      throw notFound(`${id} has no history of ${[...attrs].join()}`)
   }
 
   async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
@@ -94,6 +110,8 @@ export function createTemporalRoutes(
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }
+    if (search.order?.terms.some(({ path }) => !isId(path)) === true)
+      throw badRequestData('takes id alone, since attributes have many values in a history', 'orderBy')
     if (search.q !== undefined && hasLinked(search.q))
       throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
     const context = answers.contextFor(ask)
@@ -162,6 +180,8 @@ export function createTemporalRoutes(
     },
   })
 }
+
+const isId = ({ names, member }: QueryPath): boolean => names.join() === 'id' && member === undefined
 
 const unknown = (id: string) => notFound(`no history of ${id}`)
 

@@ -73,13 +73,14 @@ function parsed(json: JsonObject, name: string, context: Context): AttributeInst
 
 /** The marker of a deletion, and scopes: kind and value are all there is. */
 function bare(json: JsonObject): AttributeInstance {
-  const { type, datasetId } = json
+  const { type, datasetId, observedAt } = json
   const kind = typeof type === 'string' ? type : 'Property'
   const { member } = kindOf({ type: kind })
   return {
     type: kind,
     [member]: json[member] ?? null,
     ...(typeof datasetId === 'string' ? { datasetId } : {}),
+    ...(typeof observedAt === 'string' ? { observedAt } : {}),
   }
 }
 

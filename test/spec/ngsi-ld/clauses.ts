@@ -75,7 +75,12 @@ export const clauses: readonly Clause[] = [
   done(
     '4.5.6 to 4.5.9, 4.5.19',
     'Histories: normalized, temporalValues, aggregatedValues',
-    [consumption('03-retrieve-temporal'), consumption('04-query-temporal'), distribution('05-histories')],
+    [
+      consumption('03-retrieve-temporal'),
+      consumption('04-query-temporal'),
+      consumption('09-whole-history'),
+      distribution('05-histories'),
+    ],
     'No instance says when its entity expires (V1.9.1).',
   ),
   done('4.6 to 4.8', 'Names, values, geometries and times that are taken', [
@@ -119,8 +124,13 @@ export const clauses: readonly Clause[] = [
   done(
     '4.18',
     'Scopes',
-    [model('04-types-and-scopes'), provision('11-temporal-entities'), distribution('01-reading')],
-    'A level may also begin with a digit, and have hyphens.',
+    [
+      model('04-types-and-scopes'),
+      provision('11-temporal-entities'),
+      consumption('09-whole-history'),
+      distribution('01-reading'),
+    ],
+    'A level may also begin with a digit, and have hyphens. The value of deleted scopes in a history is an empty list, as the ETSI suite has it.',
   ),
   done('4.19', 'Queries on scopes', [consumption('06-query-by-post'), property('sql-query')]),
   done(
@@ -180,7 +190,11 @@ export const clauses: readonly Clause[] = [
     provision('07-batch-operations'),
     provision('08-batches-that-repeat'),
   ]),
-  done('5.6.11 to 5.6.16', 'Histories: create, add, change, delete', [provision('11-temporal-entities')]),
+  done('5.6.11 to 5.6.16', 'Histories: create, add, change, delete', [
+    provision('11-temporal-entities'),
+    provision('14-history-only-adds'),
+    provision('15-history-of-the-recreated'),
+  ]),
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
   done('1.9', 'Purge entities', [provision('21-purge')]),
@@ -208,14 +222,14 @@ export const clauses: readonly Clause[] = [
   done(
     '5.7.3, 5.7.4',
     'Retrieve and query histories',
-    [consumption('03-retrieve-temporal'), consumption('04-query-temporal')],
-    'GeoJSON has no form for histories: 406.',
+    [consumption('03-retrieve-temporal'), consumption('04-query-temporal'), consumption('09-whole-history')],
+    'GeoJSON has no form for histories: 406. Aggregates are of observed values where no other timeproperty is named.',
   ),
   partial(
     '5.7.4, 6.3.10',
     'Histories in parts and in order: Content-Range, orderBy',
     [consumption('03-retrieve-temporal'), consumption('04-query-temporal'), property('history-merge')],
-    'As the ETSI suite has it, against the clause: the unit of Content-Range is spelled date-time, where 6.3.10 has DateTime; orderBy takes what entities are ordered by, where 5.7.4 takes id alone.',
+    'As the ETSI suite has it, against the clause: the unit of Content-Range is spelled date-time, where 6.3.10 has DateTime; orderBy=id without local=true is answered where no context sources are registered.',
   ),
   done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
   done('5.8.1 to 5.8.5', 'Subscriptions', [subscribing, 'spec/ngsi-ld/05.08-subscription/03-life.test.ts']),
