@@ -7,7 +7,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { sameJson, stableJson } from '#ngsi-ld/json.ts'
-import type { PastInstance, TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import type { PastInstance, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 
@@ -58,9 +58,11 @@ function knownAt(
 /** The order of members says nothing; another broker may send another one. */
 const instanceText = (instance: AttributeInstance): string => stableJson(instance as Json)
 
+/** Instances without observedAt, in order of time, without those that the history of an entity holds already. */
 export function unknownPast(
   ports: EvolutionPorts,
-  { id, past = [] }: TemporalEntity,
+  id: string,
+  past: readonly PastInstance[] = [],
 ): readonly PastInstance[] {
   if (past.length === 0) return past
   const told = toldAt(ports, id, past)

@@ -10,12 +10,17 @@ import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/datetime.ts'
-import { type Attribute, type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
-import { findInstance } from '#ngsi-ld/entity-draft.ts'
-import { appendAttributes, hasShapeOf } from '#ngsi-ld/merge.ts'
+import { type AttributeInstance, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
+import type { AttributeChange } from '#ngsi-ld/entity-draft.ts'
+import { appendAttributes, deleteAttribute, hasShapeOf } from '#ngsi-ld/merge.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import { matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
-import { newestOf, type TemporalEntity, type TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
+import {
+  newestOf,
+  type PastInstance,
+  type TemporalEntity,
+  type TemporalFragment,
+} from '#ngsi-ld/temporal-entity.ts'
 import type { HistoryEditRow } from '#store/history-edits.ts'
 import { correctionsOf } from './corrections.ts'
 import { type Documents, type Draft, documentText } from './documents.ts'
@@ -24,12 +29,14 @@ import { evolutionOf, type Lives, livesOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 import { forgetHistory, removeFolded } from './forget.ts'
 import { isOldScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
+import { byDataset, newerThan, without } from './newer-instances.ts'
 import type { Observer } from './observer.ts'
 import { heardBy, isSameBesideAttributes, observationsOf } from './provision.ts'
 import { sameObservations } from './same-observations.ts'
 import type { Stage } from './stage.ts'
 import { instanceOf } from './streams.ts'
 import type { Origin, TemporalBroker } from './types.ts'
+import { timesKey } from './view.ts'
 
 export interface TemporalProvisionPorts extends EvolutionPorts {
   readonly door: Door
@@ -152,10 +159,51 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     }
   }
 
+  /** Deletes what is current and was deleted since it was observed; other deletions are added to the past. */
+  function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: Origin): void {
+    const { deletions = [], isRetold = false, isPast = false } = given
+    if (deletions.length === 0) return
+    const draft = documents.find(stage, id)!
+    const past: PastInstance[] = []
+    const changes: AttributeChange[] = []
+    let { entity } = draft
+    for (const { at, ...one } of deletions) {
+      if (!isRetold && !isPast && endsCurrent({ ...draft, entity }, one, at ?? Number.POSITIVE_INFINITY)) {
+        const datasetId = one.dataset === '' ? undefined : one.dataset
+        const merged = deleteAttribute(entity, one.name, { datasetId, deleteAll: false })
+        entity = merged.entity
+        changes.push(...merged.changes)
+      } else past.push({ ...one, at: at ?? stage.at, instance: null })
+    }
+    if (entity !== draft.entity) documents.update(stage, draft, entity, changes, by)
+    bringBack(
+      stage,
+      id,
+      past.toSorted((a, b) => a.at - b.at),
+      by,
+    )
+  }
+
+  /** Whether an attribute, or the scope, is there and was not observed, or written, after some time (ms). */
+  function endsCurrent(
+    { id, entity, times, created }: Draft,
+    { name, dataset }: Pick<PastInstance, 'name' | 'dataset'>,
+    at: number,
+  ): boolean {
+    if (name === 'scope') {
+      const query = { timeproperty: 'modifiedAt', attrs: new Set([name]), lastN: 1, limit: 1 } as const
+      const [last] = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
+      return entity.scope !== undefined && (last?.observedAt ?? created) <= at
+    }
+    const current = instanceOf(entity, name, dataset)
+    if (current === undefined) return false
+    const [, modified = created] = times[timesKey(name, dataset)] ?? []
+    return (dateTimeToMs(current.observedAt ?? '') ?? modified) <= at
+  }
+
   /** What was without having been observed, at the times that it names; what is known of them is told only once. */
-  function bringBack(stage: Stage, entity: TemporalEntity, by: Origin): void {
-    const { id } = entity
-    const rows = unknownPast(ports, entity).map((one) => [
+  function bringBack(stage: Stage, id: string, past: readonly PastInstance[] | undefined, by: Origin): void {
+    const rows = unknownPast(ports, id, past).map((one) => [
       one.name,
       one.dataset,
       one.instance,
@@ -244,13 +292,14 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           const entity = given.isRetold === true && isKnown ? unknownOf(ports, id, given) : given
           const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
           // What is gone does not come again for being told once more.
-          if (isTold && unknownPast(ports, given).length === 0) return 'extended'
+          if (isTold && unknownPast(ports, id, given.past).length === 0) return 'extended'
           create(stage, entity, by)
         }
         // The gateway that sends it decides what is current, and sends that by itself.
         else if (given.isPast === true) addPast(stage, draft, unknownOf(ports, id, given), by)
         else extend(stage, draft, given, by)
-        bringBack(stage, given, by)
+        bringBack(stage, id, given.past, by)
+        applyDeletions(stage, id, given, by)
         return isKnown ? 'extended' : 'created'
       }),
     append: (id, fragment, by) =>
@@ -259,6 +308,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         const draft = documents.find(stage, id)
         if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
         extend(stage, draft, fragment, by)
+        applyDeletions(stage, id, fragment, by)
       }),
     remove: (id, by, selection) => commit(id, (stage) => removeAll(stage, id, by, selection)),
     removeAttribute: (id, name, { datasetId, deleteAll, by }) =>
@@ -293,59 +343,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 }
 
-/** A fragment without the instances that become current values, by the name of their attribute. */
-function without(
-  fragment: TemporalFragment,
-  current: (name: string) => readonly AttributeInstance[],
-): TemporalFragment {
-  const attributes = new Map<string, readonly AttributeInstance[]>()
-  for (const [name, instances] of fragment.attributes) {
-    const ofDataset = new Map(current(name).map((one) => [one.datasetId, one]))
-    attributes.set(
-      name,
-      instances.filter((one) => !isSame(one, ofDataset.get(one.datasetId))),
-    )
-  }
-  return { ...fragment, attributes }
-}
-
 const isObservable = (instance: AttributeInstance): boolean =>
   kindOf(instance).member === 'value' &&
   instance.observedAt !== undefined &&
   isMillisecondExact(instance.observedAt)
-
-function byDataset(instances: readonly AttributeInstance[]): Map<string, AttributeInstance[]> {
-  return Map.groupBy(instances, ({ datasetId }) => datasetId ?? '')
-}
-
-/**
- * What a fragment says of the entity, and its newest instances unless the entity has newer ones. An instance that the
- * history holds already changes no current value. It adds an attribute that the entity lacks, unless it is only retold.
- */
-function newerThan({ entity }: Draft, given: TemporalFragment, unknown: TemporalFragment): Fragment {
-  const { types, scope, expiresAt, attributes, isRetold = false } = given
-  const members: Record<string, Attribute> = {}
-  for (const [name, instances] of attributes) {
-    const left = new Set(unknown.attributes.get(name))
-    const newer = [...byDataset(instances)].flatMap(([dataset, ofDataset]) => {
-      const newest = ofDataset.at(-1)!
-      const current = findInstance(entity, name, dataset === '' ? undefined : dataset)
-      const mayAdd = left.has(newest) || (current === undefined && !isRetold)
-      return mayAdd && isNewer(newest, current) ? [newest] : []
-    })
-    if (newer.length > 0) members[name] = newer.length === 1 ? newer[0]! : newer
-  }
-  return {
-    ...(types === undefined ? {} : { type: types }),
-    ...(scope === undefined ? {} : { scope }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...members,
-  }
-}
-
-function isNewer(given: AttributeInstance, current: AttributeInstance | undefined): boolean {
-  if (current === undefined) return true
-  const [givenAt, currentAt] = [given, current].map((one) => dateTimeToMs(one.observedAt ?? ''))
-  if (givenAt === undefined) return currentAt === undefined
-  return currentAt === undefined || givenAt >= currentAt
-}

@@ -250,7 +250,7 @@ function* candidates(ports: TemporalSearchPorts, search: Search): Generator<stri
   const { keysOf, compare } = compileOrder(order)
   const keyed = (id: string) => ({
     id,
-    keys: keysOf({ id, type: '' } as Entity, { created: 0, modified: 0, attributes: {} }),
+    keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
   })
   const others = Array.from(dead, ({ id }) => keyed(id)).sort((a, b) => compare(a.keys, b.keys))
   let next = 0

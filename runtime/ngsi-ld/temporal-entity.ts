@@ -17,8 +17,9 @@ import {
   parseAttribute,
   withoutContext,
 } from './entity.ts'
-import { isList, isObject, type JsonObject, keyword, listOf, own } from './json.ts'
+import { isObject, type JsonObject, keyword, listOf, own } from './json.ts'
 import { checkAttributeName, checkScope, checkUri } from './name.ts'
+import { deletionOf, isEnded, type PastDeletion } from './past-deletion.ts'
 import { badRequestData, invalidRequest } from './problem.ts'
 
 export interface TemporalFragment {
@@ -35,6 +36,8 @@ export interface TemporalFragment {
   readonly attributes: ReadonlyMap<string, readonly AttributeInstance[]>
   /** What was, at times that the body names; it says nothing about how the entity is. */
   readonly past?: readonly PastInstance[]
+  /** Attributes that were deleted. */
+  readonly deletions?: readonly PastDeletion[]
   /** A gateway tells again what it knows; what is known here, too, means nothing. */
   readonly isRetold?: boolean
   /** An uplink states that nothing of it is current. */
@@ -91,6 +94,7 @@ export function parseTemporalFragment(
   const type = keyword(json, 'type')
   const attributes = new Map<string, AttributeInstance[]>()
   const past: PastInstance[] = []
+  const deletions: PastDeletion[] = []
   let scope: Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> = {}
   let expiresAt: string | undefined
   for (const key of Object.keys(json)) {
@@ -105,7 +109,9 @@ export function parseTemporalFragment(
       const items = listOf<Json>(json[key]!)
       const told = reading.keepsTimes === true ? items.map(pastScope) : []
       past.push(...told.filter((one) => one !== undefined))
-      const others = items.filter((_, i) => told[i] === undefined)
+      const ended = items.map((item, i) => (told[i] === undefined ? deletionOf(item, name) : undefined))
+      deletions.push(...ended.filter((one) => one !== undefined))
+      const others = items.filter((_, i) => told[i] === undefined && ended[i] === undefined)
       if (others.length > 0 || items.length === 0) scope = readScopes(others)
       continue
     }
@@ -113,14 +119,14 @@ export function parseTemporalFragment(
       throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
     }
     const canonical = checkAttributeName(name, key)
-    let given = json[key]!
-    if (reading.keepsTimes === true) {
-      const items = listOf<Json>(given)
-      const told = items.map((item) => pastOf(item, canonical, context))
-      past.push(...told.filter((one) => one !== undefined))
-      if (told.some((one) => one !== undefined)) given = items.filter((_, i) => told[i] === undefined)
-      if (isList(given) && given.length === 0) continue
-    }
+    const items = listOf<Json>(json[key]!)
+    const told = items.map((item) => (reading.keepsTimes ? pastOf(item, canonical, context) : undefined))
+    const ended = items.map((item, i) => (told[i] === undefined ? deletionOf(item, canonical) : undefined))
+    past.push(...told.filter((one) => one !== undefined))
+    deletions.push(...ended.filter((one) => one !== undefined))
+    const rest = items.filter((_, i) => told[i] === undefined && ended[i] === undefined)
+    if (rest.length === 0 && (items.length > 0 || reading.keepsTimes)) continue
+    const given = rest.length === items.length ? json[key]! : rest
     const instances = [...(attributes.get(canonical) ?? []), ...instancesIn(given, canonical, context)]
     attributes.set(canonical, inOrder(instances))
   }
@@ -132,6 +138,7 @@ export function parseTemporalFragment(
     attributes,
     ...(reading.keepsTimes === true ? { isRetold: true } : {}),
     ...(reading.isPast === true ? { isPast: true } : {}),
+    ...(deletions.length === 0 ? {} : { deletions }),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
   }
 }
@@ -192,12 +199,20 @@ export function parseTemporalInstance(
   return instance
 }
 
-/** The entity as it is at the end: the newest instance of each attribute and dataset. */
-export function newestOf({ id, types, scope, expiresAt, attributes }: TemporalEntity): Entity {
+/** The entity as it is at the end: the newest instance of each attribute and dataset that was not deleted since. */
+export function newestOf({
+  id,
+  types,
+  scope,
+  expiresAt,
+  attributes,
+  deletions = [],
+}: TemporalEntity): Entity {
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {
     const newest = new Map<string | undefined, AttributeInstance>()
-    for (const instance of instances) newest.set(instance.datasetId, instance)
+    for (const instance of instances)
+      if (!isEnded(deletions, name, instance)) newest.set(instance.datasetId, instance)
     const kept = [...newest.values()]
     if (kept.length > 0) members[name] = kept.length === 1 ? kept[0]! : kept
   }

@@ -194,6 +194,7 @@ export const clauses: readonly Clause[] = [
     provision('11-temporal-entities'),
     provision('14-history-only-adds'),
     provision('15-history-of-the-recreated'),
+    provision('16-deletions-in-history'),
   ]),
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
