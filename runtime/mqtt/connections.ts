@@ -63,15 +63,17 @@ export function createConnections(ports: ConnectionsPorts) {
     return { code: reasons.badUserNameOrPassword, reason, returnCode: returnCodes.badCredentials }
   }
 
-  /** Brings the session of a client to the state that CONNECT asks for. */
+  /** Brings the session of a client to the state that CONNECT asks for; undefined when the connection is gone meanwhile. */
   async function prepare(
     request: ConnectRequest,
-    client: string,
-  ): Promise<{ session: Session | undefined; isPresent: boolean }> {
+    { link, client }: Presence,
+  ): Promise<{ session: Session | undefined; isPresent: boolean } | undefined> {
     if (request.clean) {
       receipts.clear(client)
       await sessions.end(client)
     }
+    // A newer connection with the same identifier may have made a session of its own.
+    if (link.isClosed()) return undefined
     const isPresent = sessions.isPresent(client)
     const session = isPresent || keepsSession(request) ? sessions.begin(client) : undefined
     if (session === undefined) receipts.clear(client)
@@ -96,8 +98,9 @@ export function createConnections(ports: ConnectionsPorts) {
     }
     presences.add(presence)
     wills.takeBack(client, request.clean)
-    const { session, isPresent } = await prepare(request, client)
-    if (link.isClosed()) return
+    const prepared = await prepare(request, presence)
+    if (prepared === undefined) return
+    const { session, isPresent } = prepared
     if (request.will !== undefined) {
       presence.will = { ...request.will, client }
       await wills.put(presence.will)

@@ -30,8 +30,21 @@ export function createRetained(
   const tree = createTopicTree<Message>()
   /** Bytes of each topic as decided, which is ahead of what is on disk by one group. */
   const sizes = new Map<string, number>()
+  /** Messages with an end to their lifetime. */
+  const lapsing = new Map<string, Message>()
   let bytes = 0
   let isWarned = false
+
+  function show(message: Message): void {
+    tree.set(message.topic, message)
+    if (message.expiresAt === undefined) lapsing.delete(message.topic)
+    else lapsing.set(message.topic, message)
+  }
+
+  function hide(topic: string): void {
+    tree.delete(topic)
+    lapsing.delete(topic)
+  }
 
   function resize(topic: string, size: number | undefined): void {
     bytes += (size ?? 0) - (sizes.get(topic) ?? 0)
@@ -60,7 +73,7 @@ export function createRetained(
       properties: properties ?? undefined,
       expiresAt: expires ?? undefined,
     }
-    tree.set(message.topic, message)
+    show(message)
     resize(message.topic, sizeOf(message))
   }
 
@@ -78,8 +91,8 @@ export function createRetained(
     if (isKept) stage.write('retained.put', topic, qos, payload, properties ?? null, expiresAt ?? null)
     else stage.write('retained.delete', topic)
     stage.published(() => {
-      if (isKept) tree.set(topic, message)
-      else tree.delete(topic)
+      if (isKept) show(message)
+      else hide(topic)
     })
   }
 
@@ -90,11 +103,10 @@ export function createRetained(
     matching: (filter: string) => tree.matching(filter),
     /** Removes what has lapsed; called now and then. */
     expire(): void {
-      const now = ports.clock.now()
       if (!(ports.clock.trust?.mayRemove() ?? true)) return
-      for (const topic of sizes.keys()) {
-        const message = tree.get(topic)
-        if (message?.expiresAt === undefined || message.expiresAt > now) continue
+      const now = ports.clock.now()
+      for (const [topic, message] of lapsing) {
+        if (message.expiresAt! > now) continue
         ports.chores.set(`retained:${topic}`, (stage) => {
           if (tree.get(topic) === message) decide(stage, { topic, qos: 0, payload: new Uint8Array() })
         })

@@ -208,8 +208,15 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
   function pump(session: Session): void {
     const { queue, link } = session
     if (link === undefined) return
+    let read = 0
     while (queue.sent < queue.stored && hasRoom(session)) {
+      // What has lapsed or is too large fills no room: a long queue of it is passed over in several turns.
+      if (read >= readAtOnce) {
+        setImmediate(() => pump(session))
+        return
+      }
       const owed = rows.owed(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
+      read += owed.length
       for (const row of owed) if (hasRoom(session)) send(session, owedMessage(row))
       if (owed.length === 0) queue.sent = queue.stored
     }

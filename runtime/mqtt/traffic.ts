@@ -71,8 +71,9 @@ export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraff
     send(message, flags, subscriptions) {
       const expirySeconds = remaining(message, clock)
       const extras = terms.isFive ? { subscriptions, expirySeconds } : undefined
-      const bytes = publishBytes(message, flags, extras)
-      if (bytes.length > terms.packetBytesMax || (expirySeconds !== undefined && expirySeconds <= 0)) {
+      const isLapsed = expirySeconds !== undefined && expirySeconds <= 0
+      const bytes = isLapsed ? undefined : publishBytes(message, flags, extras)
+      if (bytes === undefined || bytes.length > terms.packetBytesMax) {
         unsent.value++
         return false
       }

@@ -236,6 +236,29 @@ describe('the lifetime of a message', () => {
       .poll(() => broker.database.prepare('SELECT topic FROM retained').all(), { timeout: 10_000 })
       .toEqual([{ topic: 'long' }])
   })
+
+  it('keeps a message that lasts behind a thousand that have lapsed', async () => {
+    let ahead = 0
+    const clock = { now: () => Date.now() + ahead, monotonic: () => performance.now() }
+    await broker.close()
+    broker = await openBroker(file.file, { clock })
+    const away = await connectFive(broker.port, 'away', { properties: { sessionExpiryInterval: 600 } })
+    await subscribe(away, [{ topic: 'a' }])
+    away.end()
+    await away.ended
+    const publisher = await connectFive(broker.port, 'publisher')
+    const properties = { messageExpiryInterval: 10 }
+    for (let sent = 0; sent < 1000; sent += 250) {
+      for (let n = 1; n <= 250; n++) publisher.send(publish('a', 'x', { qos: 1, messageId: n, properties }))
+      for (let n = 1; n <= 250; n++) expect((await publisher.next(10_000)).cmd).toBe('puback')
+    }
+    await publishAt(publisher, publish('a', 'lasts'))
+    ahead = 20_000
+    const back = await owed()
+    expect(await back.next(10_000)).toMatchObject({ payload: Buffer.from('lasts') })
+    expect(broker.count('selvedge_mqtt_unsent_total')).toBe(1000)
+    await expect.poll(() => broker.server.stats().owed).toBe(1)
+  })
 })
 
 describe('a session', () => {
