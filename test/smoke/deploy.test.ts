@@ -66,7 +66,7 @@ describe('install.sh', () => {
 
   it('brings the licences of all that is bundled, and of Node', () => {
     const notices = readFileSync(join(program, 'THIRD-PARTY-NOTICES.txt'), 'utf8')
-    for (const name of ['aedes', 'better-sqlite3', 'graphql', 'hono', 'mqtt-packet', 'valibot', 'ws', 'yaml'])
+    for (const name of ['better-sqlite3', 'graphql', 'hono', 'mqtt-packet', 'valibot', 'ws', 'yaml'])
       expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'))
     expect(notices).toMatch(/^graphiql \d/m)
     expect(notices).toContain('Node.js is licensed for use as follows')
