@@ -6,21 +6,11 @@
 import { createTurns, type Turn } from '#base/turns.ts'
 import type { Followed, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { attributeNames, instancesOf } from '#ngsi-ld/entity.ts'
-import { endsOf, instanceKeys, keyOf, type LeavingPorts, stepsOfErased } from './leaving.ts'
+import { endsOf, instanceKeys, type LeavingPorts, stepsOfErased } from './leaving.ts'
 import type { Step } from './plan.ts'
 import { stepsOfEntity } from './reading.ts'
 import type { UplinkState } from './state.ts'
 import { createWholes, type Wholes } from './wholes.ts'
-
-/** Where an entity is as it is told now. */
-export interface Stand {
-  /** Observation times (ms) of current values, by `name` or `name datasetId`. */
-  readonly newest: ReadonlyMap<string, number>
-  /** The latest commit time (ms) of all that is on disk. */
-  readonly at: number
-}
 
 export interface Present {
   readonly wholes: Wholes
@@ -44,8 +34,8 @@ export interface Present {
    * then, too. None of any other row.
    */
   again(row: Followed): readonly Step[]
-  /** The same since the live lane was at rest last. To be sent in the same turn. */
-  owed(id: string): { readonly steps: readonly Step[]; readonly stand: Stand }
+  /** The same since the live lane was at rest last, of all that was committed up to a time (ms). To be sent in the same turn. */
+  owed(id: string): { readonly steps: readonly Step[]; readonly upTo: number }
 }
 
 /** A commit time (ms), and a log number. */
@@ -127,23 +117,11 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     owed(id) {
       const found = following.entityWithRid(id)
       const { n, at } = following.position()
-      if (found === undefined) return { steps: [], stand: { newest: new Map(), at } }
+      if (found === undefined) return { steps: [], upTo: at }
       const { rid, view } = found
       const { position } = state
       const from = { since: following.since(position), graves: position.n }
-      return { steps: n > position.n ? steps(rid, view, from) : [], stand: { newest: newestOf(view), at } }
+      return { steps: n > position.n ? steps(rid, view, from) : [], upTo: at }
     },
   } satisfies Present)
-}
-
-function newestOf(view: EntityView): Stand['newest'] {
-  const entity = view.entity()
-  return new Map(
-    attributeNames(entity).flatMap((name) =>
-      instancesOf(entity, name).flatMap(({ observedAt, datasetId = '' }) => {
-        const at = observedAt === undefined ? undefined : dateTimeToMs(observedAt)
-        return at === undefined ? [] : [[keyOf(name, datasetId), at] as const]
-      }),
-    ),
-  )
 }

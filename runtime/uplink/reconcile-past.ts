@@ -14,7 +14,6 @@ import { headOfPast, stepsOfGrave } from './leaving.ts'
 import { type IsLetGo, type LetGoWithin, letGoOf } from './let-go.ts'
 import { halvesOf } from './outcome.ts'
 import type { Head, Step } from './plan.ts'
-import type { Stand } from './present.ts'
 import type { ReconcilePorts, ReconcileTask } from './reconcile.ts'
 import { areHistories, type Told } from './told.ts'
 
@@ -63,8 +62,11 @@ export function createPastPhases(ports: PastPorts) {
   async function graves(task: ReconcileTask): Promise<boolean> {
     const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
     const ours = page.flatMap((grave): Head[] => {
-      const isLater = following.entity(grave.id) !== undefined
-      if (isLater || following.gravesAfter(grave.id, grave.n).length > 0) return []
+      const now = following.entity(grave.id)
+      // What came again since this began was not among the entities.
+      if (now !== undefined && cameAgain(task, now) && isOurs(now))
+        return [{ id: grave.id, type: now.entity().type }]
+      if (now !== undefined || following.gravesAfter(grave.id, grave.n).length > 0) return []
       const [gone] = stepsOfGrave(grave, undefined, reading)
       return gone === undefined ? [] : [headOfPast(gone.entity, reading)]
     })
@@ -118,14 +120,14 @@ export function createPastPhases(ports: PastPorts) {
    * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
    * comes by it. Undefined when the uplink was closed.
    */
-  async function tellOwed(id: string): Promise<Stand | undefined> {
+  async function tellOwed(id: string): Promise<number | undefined> {
     while (await ports.ready()) {
-      const stand = await present.turn(async () => {
+      const upTo = await present.turn(async () => {
         if (following.isHeld()) return undefined
         const owed = present.owed(id)
-        return (await ports.deliverNow(owed.steps)) ? owed.stand : undefined
+        return (await ports.deliverNow(owed.steps)) ? owed.upTo : undefined
       })
-      if (stand !== undefined) return stand
+      if (upTo !== undefined) return upTo
     }
     return undefined
   }
@@ -139,7 +141,7 @@ export function createPastPhases(ports: PastPorts) {
       there,
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
-    let stand: Stand | undefined
+    let upTo: number | undefined
     let letGo: LetGoWithin | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
@@ -150,14 +152,14 @@ export function createPastPhases(ports: PastPorts) {
         task.days++
         if (task.isDry) continue
         if (isStopped(task)) return false
-        stand ??= await tellOwed(head.id)
-        if (stand === undefined) return false
+        upTo ??= await tellOwed(head.id)
+        if (upTo === undefined) return false
         letGo ??= await letGoOf(head.id, ports)
         if (letGo === undefined) return false
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
         // What was committed since may have a time that is still to be put right.
-        const span = { from, to: from + dayMs, upTo: stand.at }
-        const isSent = sentBy(letGo(key, span), stand.newest.get(key))
+        const span = { from, to: from + dayMs, upTo }
+        const isSent = sentBy(letGo(key, span))
         for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
           const instances = some.filter(isSent).map(({ instance }) => instance)
@@ -176,18 +178,20 @@ export function createPastPhases(ports: PastPorts) {
   return Object.freeze({ histories, graves })
 }
 
+/** Whether an entity was created since a comparison began, so that it may be in neither of its phases. */
+export const cameAgain = ({ startedAt }: ReconcileTask, now: EntityView): boolean =>
+  now.times().created >= startedAt - limits.batchOneTimeMs.value
+
 /** There is no telling, because alone it is more than one answer may hold. */
 export function passOver(task: ReconcileTask): void {
   task.tooLarge = (task.tooLarge ?? 0) + 1
 }
 
-/** Which instances go: not what was let go, nor what is newer than what is current over there. */
+/** Which instances go: not what was let go. */
 const sentBy =
-  (isLetGo: IsLetGo, until = Number.POSITIVE_INFINITY) =>
-  ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean => {
-    const at = dateTimeToMs(observedAt) ?? 0
-    return at <= until && !isLetGo(at, writtenAt)
-  }
+  (isLetGo: IsLetGo) =>
+  ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean =>
+    !isLetGo(dateTimeToMs(observedAt) ?? 0, writtenAt)
 
 const dayMs = 86_400_000
 const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }

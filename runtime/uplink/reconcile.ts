@@ -22,7 +22,7 @@ import { halvesOf, later, type Outcome } from './outcome.ts'
 import type { Layer, Step } from './plan.ts'
 import type { Present } from './present.ts'
 import { stepsOfEntity } from './reading.ts'
-import { createPastPhases, passOver } from './reconcile-past.ts'
+import { cameAgain, createPastPhases, passOver } from './reconcile-past.ts'
 import { areBuckets, isBucket, keysThere, type Told, toldBy } from './told.ts'
 
 /** How far a comparison is, and what it found. */
@@ -170,14 +170,18 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
+    const again: string[] = []
     const graves = [...theirs.keys()].flatMap((id) => {
-      if (ours.has(id) || following.entity(id) !== undefined) return []
+      if (ours.has(id)) return []
+      const now = following.entity(id)
+      if (now !== undefined && isOurs(now)) again.push(id)
+      if (now !== undefined) return []
       const grave = following.gravesAfter(id, 0).at(-1)
       if (grave !== undefined && stepsOfGrave(grave, undefined, reading).length > 0) return [grave]
       task.unknown++
       return []
     })
-    return removeAll(task, graves)
+    return (await compare(task, again)) && removeAll(task, graves)
   }
 
   /** Compares entities with what is over there, and sends what is not there or not the same. */
@@ -335,7 +339,11 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         following.gravesAfter(grave.id, grave.n).length === 0 &&
         stepsOfGrave(grave, undefined, reading).length > 0,
     )
-    if (!(await removeAll(task, graves))) return false
+    const again = page.flatMap(({ id }) => {
+      const now = following.entity(id)
+      return now !== undefined && cameAgain(task, now) && isOurs(now) ? [id] : []
+    })
+    if (!(await compare(task, again)) || !(await removeAll(task, graves))) return false
     if (isLast) {
       const isKin = await ports.until(
         async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),

@@ -1,6 +1,6 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
-import { adapted, cutSince, newState, owe, oweWhole, type UplinkState } from './state.ts'
+import { adapted, newState, owe, oweWhole, type UplinkState } from './state.ts'
 
 const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
 const here = { n: 90, at: 900 }
@@ -47,11 +47,14 @@ it('goes on where it was to the same, and begins anew elsewhere', () => {
 
 it('begins no cut with what has gone up while its gaps are told, and owes what came late all the same', () => {
   const telling = { began: 0, to: 600, unnamed: {} }
-  const one: UplinkState = { ...state([]), telling }
-  expect([cutSince(one, 550), cutSince(one, 650)]).toEqual([600, 650])
-  expect(cutSince({ ...one, telling: { ...telling, again: 0 } }, 550)).toBe(550)
-  owe(one, 550, 580)
-  expect(one.spans).toEqual([{ from: 550, to: 580, level: 'full', began: 550 }])
+  const owed = (more: object, from: number, to: number): UplinkState['spans'] => {
+    const one: UplinkState = { ...state([]), telling: { ...telling, ...more } }
+    owe(one, from, to)
+    return one.spans
+  }
+  expect(owed({}, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 600 }])
+  expect(owed({}, 650, 700)).toEqual([{ from: 650, to: 700, level: 'full', began: 650 }])
+  expect(owed({ again: 0 }, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
 })
 
 it.each([

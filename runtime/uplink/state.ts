@@ -144,31 +144,43 @@ function withoutHoles(spans: readonly Waiting[], end: number): Waiting[] {
   return at < end ? [...whole, { from: at, to: end }] : whole
 }
 
-/** What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. */
+/**
+ * What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. What bears a time
+ * that was read already may have been committed behind that; gaps of the time before are told with what was read.
+ */
 export function owe(state: UplinkState, from: number, to: number): void {
-  wait(state, stretchOf(state.ahead, Math.max(from, state.spans.at(-1)?.to ?? 0), to))
+  const began = Math.max(cutSince(state, from), state.spans.at(-1)?.to ?? 0)
+  wait(state, stretchOf(state.ahead, Math.max(from, unreadTo(state, from) ?? from), to), began)
   state.ahead = []
 }
 
 /** All of it is to be filled in, without a hole to what is owed already; of that, what is earlier may have gone up. */
 export function oweWhole(state: UplinkState, { from, to }: Span): void {
-  const last = state.spans.at(-1)
-  const isUnread = last !== undefined && Math.max(last.from, last.read ?? 0) <= from
-  wait(state, stretchOf([], isUnread ? last.to : from, to))
+  wait(state, stretchOf([], unreadTo(state, from) ?? from, to))
 }
 
-function wait({ spans }: UplinkState, [first, ...others]: readonly Portion[]): void {
+/** The end of the last span, where that is still to be read from a time on. */
+function unreadTo({ spans }: UplinkState, from: number): number | undefined {
+  const last = spans.at(-1)
+  return last !== undefined && Math.max(last.from, last.read ?? 0) <= from ? last.to : undefined
+}
+
+function wait(
+  { spans }: UplinkState,
+  [first, ...others]: readonly Portion[],
+  began = first?.from ?? 0,
+): void {
   if (first === undefined) return
   const last = spans.at(-1)
   // One that is on its way stays as it is: a budget leaves it alone.
   const isOne = last?.to === first.from && last.read === undefined && (last.level ?? 'full') === first.level
   if (isOne) last.to = first.to
-  else spans.push({ ...first, began: first.from })
-  spans.push(...others.map((one): Waiting => ({ ...one, began: first.from })))
+  else spans.push({ ...first, began })
+  spans.push(...others.map((one): Waiting => ({ ...one, began })))
 }
 
 /** When a cut begins (ms): what has gone up is no part of it while its gaps are told, since they would be told twice. */
-export const cutSince = ({ telling }: UplinkState, since: number): number =>
+const cutSince = ({ telling }: UplinkState, since: number): number =>
   telling === undefined || telling.again !== undefined ? since : Math.max(since, telling.to)
 
 /** Has all gaps that are on record told again to whoever may lack them, when no others are being told. */

@@ -26,7 +26,7 @@ import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { createSending, type SendingPorts } from './sending.ts'
-import { cutSince, owe, recall, type Telling, type UplinkState } from './state.ts'
+import { owe, recall, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -122,7 +122,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const meeting = meetings.begin()
     const steps = rows.flatMap((row) => [...present.again(row), ...meeting.steps(row, throttled)])
-    const dated = { from: Math.min(...rows.map(datedAt)), to: last.at + 1 }
+    // Times of rows do not ascend where a batch bears the time of its first item.
+    const times = rows.flatMap((row) => [row.at, datedAt(row)])
+    const dated = { from: Math.min(...times), to: Math.max(...times) + 1 }
     if (!(await deliverAll(steps, dated))) return true
     meeting.told()
     state.position = { n: last.n, at: last.at }
@@ -162,7 +164,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const { n, at } = following.position()
     const here = { n, at: Math.max(at, state.position.at) }
     const since = following.since(state.position)
-    owe(state, cutSince(state, since), here.at + 1)
+    owe(state, since, here.at + 1)
     measure.forget()
     state.gravesOwed = Math.min(state.position.n, state.gravesOwed ?? state.position.n)
     state.refresh = earlier(state.refresh, { since, graves: state.position.n, rid: 0 })

@@ -55,7 +55,7 @@ export async function createPhoenix(
   }
   await clock.set(0)
   const clockEnv = { ...more, SELVEDGE_CLOCK_SHIFT: shiftFile, SELVEDGE_CLOCK_SYNCED_FILE: setFile }
-  let gateway = await startGatewayProcess({ dataFolder, env: clockEnv })
+  let gateway = await startGatewayProcess({ dataFolder, env: clockEnv, readyWithinMs: startsWithinMs })
   const env = {
     ...clockEnv,
     SELVEDGE_HTTP_PORT: String(gateway.httpPort),
@@ -83,7 +83,7 @@ export async function createPhoenix(
     const until = performance.now() + startsWithinMs
     for (;;) {
       try {
-        return await startGatewayProcess({ dataFolder, env })
+        return await startGatewayProcess({ dataFolder, env, readyWithinMs: startsWithinMs })
       } catch (error) {
         if (isOver || performance.now() > until) throw error
         await pause(500)

@@ -222,8 +222,9 @@ export async function keepTanks(
     const there = tanks.filter(({ exists }) => exists)
     if (there.length > 0 && dice() < 0.08) made += await late(pick(there))
     if (there.length > 0 && dice() < 0.12) made += await change(pick(there))
-    if (there.length > 0 && otherDice() < 0.06)
-      made += await restate(there[Math.floor(otherDice() * there.length)]!)
+    const left = tanks.filter(({ exists }) => exists)
+    if (left.length > 0 && otherDice() < 0.06)
+      made += await restate(left[Math.floor(otherDice() * left.length)]!)
     made += await observe()
   }
 }

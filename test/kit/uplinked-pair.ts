@@ -116,11 +116,11 @@ function instancesIn(history: Record<string, unknown>, time: 'observedAt' | 'mod
   return Object.fromEntries(
     names.flatMap((name) => {
       const all = [history[name]].flat() as Instance[]
-      const some = all.filter((one) => time === 'observedAt' || one['observedAt'] === undefined)
-      // What went at the site goes at the centre when it is told.
-      const shown = some.map(({ value, datasetId, deletedAt, ...one }) =>
-        deletedAt === undefined ? [one[time], datasetId, value] : ['gone', datasetId],
+      // What went at the site goes at the centre when it is told, and in a cut not each time.
+      const some = all.filter(
+        (one) => one['deletedAt'] === undefined && (time === 'observedAt' || one['observedAt'] === undefined),
       )
+      const shown = some.map(({ value, datasetId, ...one }) => [one[time], datasetId, value])
       return shown.length === 0 ? [] : [[name, shown]]
     }),
   )
