@@ -16,6 +16,12 @@ export const httpLimits = {
     'For databases, outgoing connections and files; half of all where there are fewer than twice as many',
     'clients share what remains: a third for HTTP, two thirds for MQTT',
   ),
+  bodyValuesMax: limit(
+    200_000,
+    'values',
+    'Commas and opening brackets of one JSON body: parsed in 20 ms',
+    '400; a batch is parsed entity by entity',
+  ),
   httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),
   httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),

@@ -4,7 +4,10 @@
  * so that a query always sees the current value. Results are in order of creation,
  * unless another order is asked for.
  */
+import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
@@ -14,7 +17,7 @@ import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { Database } from '#store/database.ts'
 import type { Entities, EntityRow } from '#store/entities.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
-import { createEntityQuery, type EntityPageRequest } from '#store/entity-query.ts'
+import { createEntityQuery, type EntityPageRequest, type Steps } from '#store/entity-query.ts'
 import type { Unwritten, ValueTest } from '#store/newer-values.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
@@ -26,7 +29,7 @@ export interface ConsumePorts {
   readonly entities: Entities
   readonly live: LiveState
   readonly names: Names
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Clock
 }
 
 export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
@@ -58,17 +61,35 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     const page = search.knownPage(query, inOrderOfCreation(query))
     return page && { entities: shownOf(page.rows), more: page.more, next: page.rows.at(-1)?.rid.toString() }
   }
-  // One read transaction, so that page and count are of one instant; and taking a snapshot costs as much as a row.
-  const answer = database.transaction((query: EntityQuery): QueryPage => {
+  function* answer(query: EntityQuery): Steps<QueryPage> {
     const { limit, offset, after, count, order, ...what } = query
-    const { rows, more, next } = limit === 0 ? nothing : pageOf(search, what, { limit, offset, after, order })
+    const { rows, more, next } =
+      limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
     return {
       entities: shownOf(rows),
       more,
       ...(next === undefined ? {} : { next }),
-      ...(count ? { count: search.count(what) } : {}),
+      ...(count ? { count: yield* search.count(what) } : {}),
+    }
+  }
+  // One read transaction, so that what is found within one turn is of one instant; taking a snapshot costs as much as a row.
+  const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
+    for (;;) {
+      const step = steps.next()
+      if (step.done === true) return step.value
+      if (clock.monotonic() >= until) return undefined
     }
   })
+  const turnMs = limits.queryTurnMs.value
+  const yieldIfDue = createBreath(clock.monotonic, turnMs)
+  const inTurns = async (steps: Steps<QueryPage>): Promise<QueryPage> => {
+    for (;;) {
+      await yieldIfDue()
+      if (!database.open) throw new GatewayError('store.closed', 'the tenant was closed during the query')
+      const page = stepUntil(steps, clock.monotonic() + turnMs)
+      if (page !== undefined) return page
+    }
+  }
 
   return Object.freeze({
     retrieve(id: string): EntityView | undefined {
@@ -83,7 +104,18 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       const entity = (): Entity => JSON.parse(grave.doc) as Entity
       return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
     },
-    query: (query: EntityQuery): QueryPage => known(query) ?? answer(query),
+    /** A page at once when it is found within one turn; a longer query lets others pass. */
+    query(query: EntityQuery): QueryPage | Promise<QueryPage> {
+      const found = known(query)
+      if (found !== undefined) return found
+      const steps = answer(query)
+      return stepUntil(steps, clock.monotonic() + turnMs) ?? inTurns(steps)
+    },
+    shortQuery: (query: EntityQuery): QueryPage | undefined =>
+      known(query) ?? stepUntil(answer(query), clock.monotonic() + turnMs),
+    /** The same without a pause, for those who decide a write. */
+    queryAtOnce: (query: EntityQuery): QueryPage =>
+      known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,
   })
 }
 
@@ -106,18 +138,18 @@ interface PositionedPage {
 const nothing: PositionedPage = { rows: [], more: false }
 
 /** A page and the position behind it. Positions are rids; in another order, keys of the last entity with its rid. */
-function pageOf(
+function* pageOf(
   search: ReturnType<typeof createEntityQuery>,
   what: EntitySearch,
   { limit, offset, after, order }: Pick<EntityQuery, 'limit' | 'offset' | 'after' | 'order'>,
-): PositionedPage {
+): Steps<PositionedPage> {
   if (order === undefined) {
-    const { rows, more } = search.page(what, inOrderOfCreation({ limit, offset, after }))
+    const { rows, more } = yield* search.page(what, inOrderOfCreation({ limit, offset, after }))
     return { rows, more, next: rows.at(-1)?.rid.toString() }
   }
   const start = after === undefined ? offset : 0
   const behind = after === undefined ? undefined : placeOf(after, order.terms.length)
-  const { rows, more, last } = search.ordered(what, order, { limit, offset: start, after: behind })
+  const { rows, more, last } = yield* search.ordered(what, order, { limit, offset: start, after: behind })
   return {
     rows,
     more,

@@ -9,7 +9,7 @@ import type { Door } from './door.ts'
 import type { Matcher } from './matcher.ts'
 import { createRegistrations } from './registrations.ts'
 import { createSourceSubscribe } from './source-subscribe.ts'
-import type { TenantBroker } from './types.ts'
+import type { EntityQuery, QueryPage } from './types.ts'
 
 /** How often what is periodic or expires of context sources is looked at, ms. */
 const sourcesEveryMs = 1000
@@ -20,7 +20,7 @@ interface ContextSourceParts {
   readonly clock: Clock
   readonly log: Log
   readonly matcher: Matcher
-  readonly query: TenantBroker['query']
+  readonly query: (query: EntityQuery) => QueryPage
 }
 
 /** Registrations and those who subscribe to them, which each know the other. */

@@ -7,9 +7,10 @@ import { assert, GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import { attributeNames, type Entity } from '#ngsi-ld/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
+import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { WrittenTimes } from '#ngsi-ld/stated.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { type StoredTimes, storedTimes, timesText } from '#store/attribute-times.ts'
@@ -157,6 +158,7 @@ export function createDocuments(ports: DocumentsPorts) {
   ): Draft {
     ports.noteOrigins(draft, changes, by)
     const times = timesAfter(draft.times, changes, { at: stage.at, heard: heardFrom(by) })
+    checkAttributeCount(draft.entity, entity)
     const doc = documentText(entity)
     const number = record(stage, {
       kind: 'updated',
@@ -344,6 +346,13 @@ const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [
 
 export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
+}
+
+/** An entity that has more since an earlier version may still be changed, but gets no more. @throws ngsi-ld.bad-request-data */
+function checkAttributeCount(before: Entity, after: Entity): void {
+  const [most, count] = [limits.attributesPerEntityMax.value, attributeNames(after).length]
+  if (count > most && count > attributeNames(before).length)
+    throw badRequestData(`the entity ${after.id} would have ${count} attributes; at most ${most}`)
 }
 
 /** @throws http.body-too-large */

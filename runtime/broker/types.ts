@@ -374,8 +374,15 @@ export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
   /** There where linked entities may be elsewhere. */
   readonly linked?: Linked
-  /** @param linked is told of entities that conditions lead to. */
-  query(query: EntityQuery, linked?: Linked): QueryPage
+  /**
+   * A page at once when it is found within one turn of the event loop; a longer query lets others pass.
+   * @param linked is told of entities that conditions lead to.
+   */
+  query(query: EntityQuery, linked?: Linked): QueryPage | Promise<QueryPage>
+  /** A page of this tenant alone; undefined when it is not found within one turn. */
+  shortQuery(query: EntityQuery): QueryPage | undefined
+  /** A page of this tenant alone, found without a pause. */
+  queryAtOnce(query: EntityQuery): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker

@@ -24,7 +24,7 @@ export interface KnownEntities {
 }
 
 /** A page of those that fulfil a query: first who may by what is held here, in order of creation, then by id. @throws ngsi-ld.too-complex */
-export function linkedPage(query: EntityQuery, known: KnownEntities): QueryPage {
+export async function linkedPage(query: EntityQuery, known: KnownEntities): Promise<QueryPage> {
   const { limit, offset, count, after: _, ...search } = query
   const { here, whole } = known
   const fits = compileSearch(search, (id, types) => {
@@ -40,7 +40,7 @@ export function linkedPage(query: EntityQuery, known: KnownEntities): QueryPage 
   const judge = (id: string, view: EntityView | undefined): void => {
     if (view !== undefined && fits(view.entity(), view.times())) found.push(id)
   }
-  for (const view of candidatesOf(query, here)) {
+  for await (const view of candidatesOf(query, here)) {
     ids.add(view.id)
     known.matched(view.id)
     judge(view.id, whole(view.id, view))
@@ -56,7 +56,7 @@ export function linkedPage(query: EntityQuery, known: KnownEntities): QueryPage 
 }
 
 /** All that are held here and may fulfil a query, whatever they are linked to. */
-function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): Generator<EntityView> {
+async function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): AsyncGenerator<EntityView> {
   const most = limits.linkedCandidatesMax.value
   const asked = {
     ...query,
@@ -67,7 +67,7 @@ function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): Generat
   }
   let count = 0
   for (let after: string | undefined; ; ) {
-    const { entities, more, next } = here.query({ ...asked, after })
+    const { entities, more, next } = await here.query({ ...asked, after })
     count += entities.length
     if (count > most)
       throw tooComplex(`more than ${most} entities may fulfil conditions on what others may hold`)

@@ -184,7 +184,7 @@ function overlay(
   return Object.freeze({
     ...broker,
     retrieve: (id) => merged(id, broker.retrieve(id)),
-    query(query: EntityQuery, linked?: Linked): QueryPage {
+    async query(query: EntityQuery, linked?: Linked): Promise<QueryPage> {
       if (query.q !== undefined && hasLinked(query.q))
         return linkedPage(query, {
           here: broker,
@@ -205,7 +205,7 @@ function overlay(
         const whole = merged(view.id, view)!
         if (whole === view || fits(whole)) held.push(view.id)
       }
-      const first = firstOf(broker, query, { meet, left: () => offset + limit - held.length })
+      const first = await firstOf(broker, query, { meet, left: () => offset + limit - held.length })
       const others = [...byId.keys()].sort().filter((id) => {
         if (seen.has(id)) return false
         const own = broker.retrieve(id)
@@ -225,18 +225,18 @@ function overlay(
 }
 
 /** Goes through what a broker holds itself until nothing is left to meet; tells whether there is more, and how many in all. */
-function firstOf(
+async function firstOf(
   broker: TenantBroker,
   query: EntityQuery,
   { meet, left }: { readonly meet: (view: EntityView) => void; readonly left: () => number },
-): Pick<QueryPage, 'more' | 'count'> {
+): Promise<Pick<QueryPage, 'more' | 'count'>> {
   const most = limits.pageMax.value
-  let page = broker.query({ ...query, limit: Math.min(left(), most), offset: 0, count: true })
+  let page = await broker.query({ ...query, limit: Math.min(left(), most), offset: 0, count: true })
   const { count } = page
   for (;;) {
     for (const view of page.entities) meet(view)
     const { more, next: after } = page
     if (!more || left() <= 0 || after === undefined) return count === undefined ? { more } : { more, count }
-    page = broker.query({ ...query, limit: Math.min(left(), most), offset: 0, after, count: false })
+    page = await broker.query({ ...query, limit: Math.min(left(), most), offset: 0, after, count: false })
   }
 }

@@ -65,8 +65,9 @@ export function createBodies(): Bodies {
     hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
       const body = await raw(c, limits.batchBytesMax.value)
-      if (body.length <= limits.bodyBytesMax.value) return { json: parse(c, body) }
-      enter(c.env)
+      const isSmall = body.length <= limits.bodyBytesMax.value
+      if (isSmall && !hasManyValues(body)) return { json: parse(c, body) }
+      if (!isSmall) enter(c.env)
       if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
       return { texts: splitList(body, limits.batchEntitiesMax.value) }
     },
@@ -84,6 +85,10 @@ const byteOrderMark = 0xfeff
 export function parseJson(body: Buffer, look?: (text: string) => void): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
+  if (hasManyValues(body)) {
+    const detail = `the body has more than ${limits.bodyValuesMax.value} values`
+    throw new GatewayError('ngsi-ld.bad-request-data', detail)
+  }
   let value: Json
   try {
     const text = body.toString('utf8')
@@ -104,6 +109,31 @@ export function parseJson(body: Buffer, look?: (text: string) => void): Json {
     )
   }
   return value
+}
+
+const [quote, backslash, comma, bracket, brace] = Buffer.from('"\\,[{') as unknown as readonly number[]
+
+/** Whether parsing the body would take long: commas and opening brackets are counted, those in texts are not. */
+function hasManyValues(body: Buffer): boolean {
+  const most = limits.bodyValuesMax.value
+  if (body.length <= most) return false
+  let count = 0
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (byte === quote) at = endOfText(body, at)
+    else if ((byte === comma || byte === bracket || byte === brace) && ++count > most) return true
+  }
+  return false
+}
+
+/** Where a text that begins at a quotation mark ends; behind the body when it does not. */
+function endOfText(body: Buffer, start: number): number {
+  for (let end = body.indexOf('"', start + 1); end !== -1; end = body.indexOf('"', end + 1)) {
+    let before = end - 1
+    while (body[before] === backslash) before--
+    if ((end - before) % 2 === 1) return end
+  }
+  return body.length
 }
 
 function isShallow(value: Json, levels: number): boolean {

@@ -79,7 +79,7 @@ export function createDirectReads(
         { url: `http://localhost${text}` },
       ),
     )
-    return wish && reads.page(ask, wish)
+    return wish && reads.shortPage(ask, wish)
   }
 
   const askOf = ({ accept, 'ngsild-tenant': name = '' }: IncomingHttpHeaders): Ask | undefined => {

@@ -37,11 +37,16 @@ export function createEntityRoutes({ asks, answers, reads, rules }: EntityRouteP
     return responseOf(reads.one(ask, view, wish, headerOf(c, 'if-none-match')))
   }
 
-  const list = (c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Response => {
+  const list = (
+    c: HttpContext,
+    ask: Ask,
+    chosen?: readonly EntitySelector[],
+  ): Response | Promise<Response> => {
     // What goes by a map is chosen already.
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
     const from = { url: c.req.url, chosen: selectors, isWithin: c.env.isWithin === true }
-    return responseOf(reads.page(ask, reads.queryWish(ask, from)))
+    const reply = reads.page(ask, reads.queryWish(ask, from))
+    return reply instanceof Promise ? reply.then(responseOf) : responseOf(reply)
   }
 
   return Object.freeze({

@@ -3,7 +3,7 @@
  * context say alone, and a broker. A wish holds nothing of one request but that, so it may be kept and used again.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, EntityView } from '#broker/types.ts'
+import type { EntityQuery, EntityView, QueryPage } from '#broker/types.ts'
 import { badRequestData, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
@@ -99,23 +99,35 @@ export function createEntityReads(answers: Answers) {
       return answers.version(ask, text, context, { version: view.version(), knows })
     },
 
-    page(ask: Ask, { rendering, query, links }: QueryWish): Reply {
-      const context = answers.contextFor(ask)
-      const found = ask.broker.query(query, ask.broker.linked)
-      const { entities, count } = found
-      const texts: string[] = []
-      for (const view of entities) {
-        const text = rendering.text(view)
-        if (text !== undefined) texts.push(text)
-      }
-      const linked = rendering.linked?.(entities) ?? []
-      return answers.page(
-        ask,
-        { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
-        { count, links: links(found) },
-      )
+    page(ask: Ask, wish: QueryWish): Reply | Promise<Reply> {
+      const found = ask.broker.query(wish.query, ask.broker.linked)
+      return found instanceof Promise
+        ? found.then((page) => pageReply(ask, wish, page))
+        : pageReply(ask, wish, found)
+    },
+
+    /** The same, where it is found within one turn. */
+    shortPage(ask: Ask, wish: QueryWish): Reply | undefined {
+      const found = ask.broker.shortQuery(wish.query)
+      return found && pageReply(ask, wish, found)
     },
   })
+
+  function pageReply(ask: Ask, { rendering, links }: QueryWish, page: QueryPage): Reply {
+    const { entities, count } = page
+    const context = answers.contextFor(ask)
+    const texts: string[] = []
+    for (const view of entities) {
+      const text = rendering.text(view)
+      if (text !== undefined) texts.push(text)
+    }
+    const linked = rendering.linked?.(entities) ?? []
+    return answers.page(
+      ask,
+      { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
+      { count, links: links(page) },
+    )
+  }
 }
 
 /** Conditions on linked entities go only with these (5.7.2.4). @throws ngsi-ld.bad-request-data */

@@ -225,10 +225,10 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   }
   return {
     ...broker,
-    query(query, linked) {
+    async query(query, linked) {
       isTold = true
       const { limit, offset, count } = query
-      const ids = idsOf(broker, query, linked, max)
+      const ids = await idsOf(broker, query, linked, max)
       tell(ids, ids.length > max)
       const views = pageOfIds(ids.slice(offset, offset + limit), broker.retrieve)
       return {
@@ -255,16 +255,19 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
 }
 
 /** Ids of all that a query means, until they are more than `max`; entities are read page by page and none is kept. */
-function idsOf(
+async function idsOf(
   broker: TenantBroker,
   query: EntityQuery,
   linked: Linked | undefined,
   max: number,
-): readonly string[] {
+): Promise<readonly string[]> {
   const ids: string[] = []
   for (let at: Pick<EntityQuery, 'offset' | 'after'> = { offset: 0, after: undefined }; ; ) {
     const limit = limits.pageMax.value
-    const { entities, more, next, taken } = broker.query({ ...query, ...at, limit, count: false }, linked)
+    const { entities, more, next, taken } = await broker.query(
+      { ...query, ...at, limit, count: false },
+      linked,
+    )
     for (const { id } of entities) ids.push(id)
     if (!more || ids.length > max) return ids
     at =

@@ -5,7 +5,7 @@
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { QueryOutcome, SnapshotContent } from '#broker/snapshots.ts'
-import type { EntityHistory, EntityQuery, EntityView, TenantBroker } from '#broker/types.ts'
+import type { EntityHistory, EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context.ts'
@@ -58,28 +58,29 @@ interface Finding {
  * has what sources add to it.
  * @throws ngsi-ld.bad-request-data, ngsi-ld.too-many-results
  */
-export function findAll(
+export async function findAll(
   { sources, problems, core }: SnapshotQueryPorts,
   c: HttpContext,
   { head, broker, queries, temporalQueries }: SnapshotAsk,
-): () => Promise<SnapshotContent> {
+): Promise<() => Promise<SnapshotContent>> {
   const found = createCollection(core)
   const searches = queries.map((query) => ({ query, search: entitySearch(head, broker, query) }))
   const times = temporalQueries.map((query) => ({ ...historySearch(head, broker, query), asked: query }))
-  const here = searches.map(({ search }) => found.takeEntities(broker, search))
+  const here: Finding[] = []
+  for (const { search } of searches) here.push(await found.takeEntities(broker, search))
   const past = times.map((one) => found.takeHistories(broker, one))
 
   const widened = async (
     asked: Promise<GatheredForQuery> | undefined,
     own: Finding,
-    take: (at: TenantBroker) => Finding,
+    take: (at: TenantBroker) => Finding | Promise<Finding>,
   ): Promise<QueryOutcome> => {
     try {
       const gathered = await asked
       if (gathered === undefined) return own.outcome
-      const first = take(gathered.broker)
+      const first = await take(gathered.broker)
       const whole = await gathered.completed?.()
-      const { count, outcome } = whole === undefined ? first : take(whole.broker)
+      const { count, outcome } = whole === undefined ? first : await take(whole.broker)
       return outcome.resultStatus === 'partial' ? outcome : outcomeOf(count, (whole ?? gathered).warnings)
     } catch (error) {
       if (!isGatewayError(error)) throw error
@@ -132,9 +133,9 @@ function createCollection(core: Context) {
       entities: [...entities.values()].map(({ view }) => view),
       histories: [...histories.values()].map(({ history }) => history),
     }),
-    takeEntities(at: TenantBroker, search: EntityQuery): Finding {
+    async takeEntities(at: TenantBroker, search: EntityQuery): Promise<Finding> {
       let count = 0
-      for (const view of pagesOf(at, search)) {
+      for await (const view of pagesOf(at, search)) {
         const size = view.text().length
         bytes += size - (entities.get(view.id)?.bytes ?? 0)
         entities.set(view.id, { view, bytes: size })
@@ -186,13 +187,13 @@ function historySearch(head: AskHead, broker: TenantBroker, query: Json) {
   return { search: entityQueryOf(ask, wish.attrs, entities), query: wish.query }
 }
 
-function* pagesOf(broker: TenantBroker, search: EntityQuery): Iterable<EntityView> {
-  let page: ReturnType<TenantBroker['query']> | undefined
+async function* pagesOf(broker: TenantBroker, search: EntityQuery): AsyncIterable<EntityView> {
+  let page: QueryPage | undefined
   let seen = 0
   do {
     const after: string | undefined = page?.next
     const offset = after === undefined ? seen : 0
-    page = broker.query({ ...search, limit: limits.pageMax.value, offset, after, count: false })
+    page = await broker.query({ ...search, limit: limits.pageMax.value, offset, after, count: false })
     seen += page.entities.length
     yield* page.entities
   } while (page.more)

@@ -90,7 +90,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         queries: queries ?? [],
         temporalQueries: temporalQueries ?? [],
       }
-      const find = findAll(ports, c, ask)
+      const find = await findAll(ports, c, ask)
       await snapshots.begin(head.tenant, {
         id,
         queries,
@@ -165,7 +165,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       const ask = await asks.read(c, noParameters)
       const from = idOf(c)
       const facts = snapshots.facts(ask.tenant, from)
-      const content = contentOf(ports, c, { ask, from })
+      const content = await contentOf(ports, c, { ask, from })
       const [id, now] = [newId(), clock.now()]
       const { queries, temporalQueries, priority, createdAt, expiresAt } = facts
       const draft = { id, queries, temporalQueries, priority, createdAt: now }
@@ -209,7 +209,7 @@ function contentOf(
   { sources: _, ...ports }: SnapshotRoutePorts,
   c: HttpContext,
   { ask, from }: { readonly ask: Ask; readonly from: string },
-): () => Promise<SnapshotContent> {
+): Promise<() => Promise<SnapshotContent>> {
   const { queries, temporalQueries } = ports.snapshots.facts(ask.tenant, from)
   const broker = ports.snapshots.read(ask.tenant, from)
   const nobody = { entities: () => undefined, histories: () => undefined }

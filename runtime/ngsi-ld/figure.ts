@@ -220,6 +220,11 @@ function crossings(edge: Edge, other: Edge): readonly number[] {
 }
 
 function isOnEdge(edge: Edge, position: Position): boolean {
+  const [[px, py], [ex, ey]] = edge as readonly [readonly [number, number], readonly [number, number]]
+  const [x, y] = position as readonly [number, number]
+  const reach = touchDegrees
+  if (x + reach < Math.min(px, ex) || x - reach > Math.max(px, ex)) return false
+  if (y + reach < Math.min(py, ey) || y - reach > Math.max(py, ey)) return false
   return isSame(along(edge, nearestAlong(edge, position)), position)
 }
 

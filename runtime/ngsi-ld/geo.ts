@@ -20,6 +20,7 @@ import {
 } from './figure.ts'
 import { checkGeometry } from './geometry.ts'
 import { checkName } from './name.ts'
+import { createQueryBudget } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 export type GeoRelation =
@@ -119,18 +120,25 @@ export function renderGeoQuery(
 }
 
 /** The query as a test of one geometry; anything that is no geometry never matches. */
-export function compileGeometryTest(query: GeoQuery): (geometry: Json | undefined) => boolean {
+export function compileGeometryTest(
+  query: GeoQuery,
+  budget = createQueryBudget(),
+): (geometry: Json | undefined) => boolean {
   const reference = figureOf(query.geometry)!
   const test = relationTest(query.relation, reference)
+  const steps = stepsPerPair * verticesOf(reference).length
   return (geometry) => {
     const figure = figureOf(geometry)
-    return figure !== undefined && test(figure)
+    return figure !== undefined && budget.spend(steps * verticesOf(figure).length) && test(figure)
   }
 }
 
+/** What two positions cost in steps of patterns: the edges behind them are compared in several ways. */
+const stepsPerPair = 4
+
 /** The query as a test of entities: any instance of the GeoProperty may match, without one none does. */
-export function compileGeoQuery(query: GeoQuery): (entity: Entity) => boolean {
-  const test = compileGeometryTest(query)
+export function compileGeoQuery(query: GeoQuery, budget = createQueryBudget()): (entity: Entity) => boolean {
+  const test = compileGeometryTest(query, budget)
   return (entity) =>
     instancesOf(entity, query.property).some(({ type, value }) => type === 'GeoProperty' && test(value))
 }
@@ -174,6 +182,10 @@ export function compileBoxTest(query: GeoQuery): (box: Box) => boolean | undefin
     return (box) => nearTest(relation, distanceBounds(from, box))
   }
   const allMatch = relation.kind === 'within' || relation.kind === 'intersects'
+  if (verticesOf(reference).length > boxedPositionsMax) {
+    const touches = (box: Box): boolean => intersects(figureOfBox(reference.box), figureOfBox(box))
+    return (box) => (touches(box) ? undefined : relation.kind === 'disjoint')
+  }
   return (box) => {
     const figure = figureOfBox(box)
     if (relation.kind === 'disjoint') return intersects(reference, figure) ? undefined : true
@@ -181,6 +193,9 @@ export function compileBoxTest(query: GeoQuery): (box: Box) => boolean | undefin
     return allMatch && covers(reference, figure) ? true : undefined
   }
 }
+
+/** Beyond, comparing a box costs more than reading the entity; only the box around the reference is compared. */
+const boxedPositionsMax = 64
 
 /**
  * The same of positions that are known to within `blurMeters`, where those near to a point are sought; undefined of any other

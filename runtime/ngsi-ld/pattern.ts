@@ -17,7 +17,7 @@ export interface Pattern {
   readonly suffix: string
 }
 
-/** Bounds the work of patterns. A text that is not compared does not match. */
+/** Bounds the work of patterns, and of geometries. What is not compared does not match. */
 export interface PatternBudget {
   /** The next entity is compared. */
   begin(): void
@@ -43,9 +43,9 @@ export function createQueryBudget(): PatternBudget {
       ofEntity += steps
       ofQuery += steps
       if (ofEntity > limits.patternEntitySteps.value)
-        throw tooComplex('a pattern has too many states for the length of a text that it is compared with')
+        throw tooComplex('a pattern or geometry is too large for a text or geometry that it is compared with')
       if (ofQuery > limits.patternQuerySteps.value)
-        throw tooComplex('the patterns of the query would be compared with too much text')
+        throw tooComplex('the patterns or geometry of the query would be compared with too much')
       return true
     },
   }

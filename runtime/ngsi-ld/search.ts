@@ -48,8 +48,11 @@ export function compileSearch(
   if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
   if (attrs !== undefined) tests.push((entity) => attrs.some((name) => hasAttribute(entity, name)))
   if (q !== undefined) tests.push(compileQuery(q, follow, budget))
-  if (geo !== undefined) tests.push(compileGeoQuery(geo))
-  return (entity, times) => tests.every((test) => test(entity, times))
+  if (geo !== undefined) tests.push(compileGeoQuery(geo, budget))
+  return (entity, times) => {
+    budget.begin()
+    return tests.every((test) => test(entity, times))
+  }
 }
 
 /** Of ids and a pattern, the ids decide. */

@@ -11,7 +11,7 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
-import { createEntityQuery } from './entity-query.ts'
+import { createWholeQuery } from '#test/kit/whole-query.ts'
 import {
   armRowsStatement,
   choosePlan,
@@ -105,10 +105,10 @@ const search = (parts: {
   ...(parts.idPattern === undefined ? {} : { idPattern: compilePattern(parts.idPattern) }),
 })
 
-const query = () => createEntityQuery(tables.ports)
+const query = () => createWholeQuery(tables.ports)
 /** Nothing is selective, so answers begin with a walk and end with sets. */
 const walking = () =>
-  createEntityQuery(tables.ports, { selectiveRowsMax: -1, walkedEntitiesMax: 20, ridsAtFirst: 8 })
+  createWholeQuery(tables.ports, { selectiveRowsMax: -1, walkedEntitiesMax: 20, ridsAtFirst: 8 })
 const expected = (wanted: EntitySearch): string[] =>
   entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
 
@@ -196,7 +196,7 @@ describe('an entity query', () => {
       notes.map((value, at) => ({ id: `urn:e:${at}`, type: 'T', note: { type: 'Property', value } })),
     )
     const find = (q: string): string[] =>
-      createEntityQuery(other.ports)
+      createWholeQuery(other.ports)
         .page(search({ q }), { limit: 10, offset: 0 })
         .rows.map(({ id }) => id)
     expect(find(`note>"${'x'.repeat(256)}"`)).toEqual(['urn:e:0', 'urn:e:1'])
@@ -209,7 +209,7 @@ describe('an entity query', () => {
     const away = { type: 'GeoProperty', value: { type: 'Point', coordinates: [100, 0] } }
     const moved: Entity = { ...entities[200]!, location: away, temperature: { type: 'Property', value: -1 } }
     const newer: Record<string, Json> = { location: away.value, temperature: -1 }
-    const current = createEntityQuery({
+    const current = createWholeQuery({
       ...tables.ports,
       view: (row) => ({
         entity: () => (row.rid === 201 ? moved : entities[row.rid - 1]!),

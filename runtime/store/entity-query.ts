@@ -36,6 +36,9 @@ import { rowsAhead } from './rows-ahead.ts'
 import { cutPage, rowsWithin } from './rows-within.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
+/** An answer in the making, which may rest after each step. */
+export type Steps<T> = Generator<void, T>
+
 /** What a judge sees of an entity: the stored document, or something newer. */
 export interface JudgedEntity {
   entity(): Entity
@@ -161,13 +164,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
    * Goes through the candidates of a plan in order until `take` returns false; it is given rows that had to be read. What selects
    * too much and gives too little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
    */
-  const walk = (
+  function* walk(
     search: EntitySearch,
     conditions: readonly Condition[],
     start: Plan,
     after: number,
     take: (rid: number, row: EntityRow | undefined) => boolean,
-  ): { readonly plan: Plan; readonly after: number } | undefined => {
+  ): Steps<{ readonly plan: Plan; readonly after: number } | undefined> {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
     const isMatch = compileSearch(search, (id) => {
@@ -193,7 +196,9 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         const row = read(rid)
         const isTaken = row === undefined ? !needsRow(rid) : judge(row)
         if (isTaken && !take(rid, row)) return undefined
+        if (row !== undefined) yield
       }
+      yield
       if (rids.length < limit) return undefined
       last = rids.at(-1)!
       walked += rids.length
@@ -204,7 +209,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     }
   }
 
-  const page = (search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage => {
+  function* page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): Steps<EntityPage> {
     const known = pages.find(search, { limit, offset, after })
     if (known !== undefined) return pageOf(known)
     const conditions = conditionsOf(search)
@@ -217,7 +222,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const rids: number[] = []
     const read = new Map<number, EntityRow>()
     let [skipped, size] = [0, 0]
-    const rest = walk(search, conditions, plan, after, (rid, row) => {
+    const rest = yield* walk(search, conditions, plan, after, (rid, row) => {
       if (skipped < offset) skipped++
       else {
         rids.push(rid)
@@ -252,7 +257,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
 
     /** A page in another order than that of creation, which decides among equals. */
-    ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): OrderedPage {
+    *ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): Steps<OrderedPage> {
       const compiled = compileOrder(order)
       const view = ports.view ?? storedEntity
       const first = firstPlaces(compiled, request)
@@ -261,6 +266,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
       }
       const rids = listed(search)
+      if (rids !== undefined && rids.length > limits.orderedEntitiesMax.value)
+        throw tooMany(limits.orderedEntitiesMax.value)
       const known =
         rids === undefined || rids.length <= settings.walkedEntitiesMax
           ? undefined
@@ -272,13 +279,17 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         const row = keys === undefined ? ports.entities.byRid(rid) : undefined
         if (keys !== undefined) first.offer({ rid, keys })
         else if (row !== undefined) read(row)
+        yield
       }
       let seen = 0
       for (let after = 0, more = rids === undefined; more; ) {
-        const found = page(search, { limit: ridsPerSort, offset: 0, after })
+        const found = yield* page(search, { limit: ridsPerSort, offset: 0, after })
         seen += found.rows.length
         if (seen > most) throw tooMany(most)
-        for (const row of found.rows) read(row)
+        for (const row of found.rows) {
+          read(row)
+          yield
+        }
         after = found.rows.at(-1)?.rid ?? 0
         more = found.more
       }
@@ -292,13 +303,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
 
     /** How many entities match. */
-    count(search: EntitySearch): number {
+    *count(search: EntitySearch): Steps<number> {
       const conditions = conditionsOf(search)
       const chosen = choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
       if (plan.exact && search.idPattern === undefined) return statements.number(countStatement(plan))
       let count = 0
-      walk(search, conditions, plan, 0, () => {
+      yield* walk(search, conditions, plan, 0, () => {
         count++
         return true
       })

@@ -149,7 +149,7 @@ function expectQueries({ broker }: OpenBroker, model: Model): void {
     given.filter(([, attributes]) => fits(attributes)).map(([id]) => id)
   const page = { limit: 10, offset: 0, count: true }
   const found = (query: object): string[] => {
-    const { entities, count } = broker.query({ ...page, ...query })
+    const { entities, count } = broker.queryAtOnce({ ...page, ...query })
     expect(count).toBe(entities.length)
     return entities.map(({ id }) => id)
   }

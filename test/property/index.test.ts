@@ -312,7 +312,7 @@ async function run(world: World, one: Step): Promise<void> {
 }
 
 async function compare({ host, open }: World): Promise<void> {
-  const { entities } = open.broker.query({ selection: undefined, limit: 1000, offset: 0, count: false })
+  const { entities } = open.broker.queryAtOnce({ selection: undefined, limit: 1000, offset: 0, count: false })
   const scan = { all: new Map(entities.map((view) => [view.id, view.entity()])) }
   for (const { parameters, holds } of questions) {
     const wanted = new Set(parameters['type']!.split(','))

@@ -12,11 +12,11 @@ import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntityRow } from '#store/entities.ts'
 import { diffIndexRows, indexRows } from '#store/entity-index.ts'
 import type { OrderedPlace } from '#store/entity-order.ts'
-import { createEntityQuery } from '#store/entity-query.ts'
 import { createKnownColumns } from '#store/known-columns.ts'
 import type { ValueTest } from '#store/newer-values.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { entities, entityBody, focused, geometry, plain, scalar, search } from '#test/kit/random-searches.ts'
+import { createWholeQuery } from '#test/kit/whole-query.ts'
 
 const tables = createEntityTables()
 afterAll(() => tables.database.close())
@@ -42,8 +42,8 @@ const otherColumns = [
 const withOthers = <Ports extends typeof tables.ports>(ports: Ports): Ports[] =>
   otherColumns.map((columns) => ({ ...ports, entities: { ...ports.entities, columns } }))
 const queries = [
-  ...withOthers(tables.ports).map((ports) => createEntityQuery(ports, settings[0])),
-  ...settings.map((setting) => createEntityQuery(tables.ports, setting)),
+  ...withOthers(tables.ports).map((ports) => createWholeQuery(ports, settings[0])),
+  ...settings.map((setting) => createWholeQuery(tables.ports, setting)),
 ]
 
 function fill(all: readonly Entity[]): void {
@@ -191,8 +191,8 @@ describe('a search answered from the tables', () => {
           },
         }
         for (const query of [
-          ...withOthers(newerPorts).map((ports) => createEntityQuery(ports, settings[0])),
-          ...settings.slice(0, 3).map((setting) => createEntityQuery(newerPorts, setting)),
+          ...withOthers(newerPorts).map((ports) => createWholeQuery(ports, settings[0])),
+          ...settings.slice(0, 3).map((setting) => createWholeQuery(newerPorts, setting)),
         ]) {
           for (const wanted of searches) {
             const expected = matching(wanted, current)

@@ -38,7 +38,7 @@ it('shows nothing that is over, although it is still to be removed', async () =>
   await create('urn:x:3', { a: property(1, inSeconds(120)) })
   open.clock.jump(60_000)
   const all = { selection: undefined, limit: 10, offset: 0, count: false }
-  const found = open.broker.query(all).entities.map((view) => view.entity())
+  const found = open.broker.queryAtOnce(all).entities.map((view) => view.entity())
   expect([read('urn:x:1'), read('urn:x:2'), found.map(({ id }) => id)]).toEqual([
     undefined,
     { id: 'urn:x:2', type: 'T', b: property(2) },

@@ -89,7 +89,7 @@ async function copied(): Promise<unknown> {
 }
 
 function scanned(): unknown {
-  const { entities } = site.open.broker.query({
+  const { entities } = site.open.broker.queryAtOnce({
     selection: undefined,
     limit: 1000,
     offset: 0,

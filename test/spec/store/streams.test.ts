@@ -40,7 +40,7 @@ const history = (name = 't') =>
 const seen = (s: number, value: unknown, name = 't') => observe(open, id, name, at(s), value as never)
 const search = (q: string): string[] =>
   open.broker
-    .query({ q: parseQuery(q, (term) => term), limit: 10, offset: 0, count: false })
+    .queryAtOnce({ q: parseQuery(q, (term) => term), limit: 10, offset: 0, count: false })
     .entities.map((entity) => entity.id)
 
 describe('an observation of a device', () => {

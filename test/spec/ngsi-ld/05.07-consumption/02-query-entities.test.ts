@@ -168,7 +168,7 @@ describe('a query that is refused', () => {
     ['type=Car&orderBy=(', /^orderBy/],
     ['type=Car&format=xml', /^format/],
     ['type=Car&id=car1', /^id/],
-    ['type=Car&idPattern=(', /^idPattern: missing \)/],
+    ['type=Car&idPattern=(', /^idPattern: .*missing closing \)/],
     ['type=Car&q=', /q/],
     ['type=Car&q=speed==', /q|value/],
     ['type=Car&q=(speed==1', /\)/],

@@ -1,0 +1,21 @@
+/**
+ * A short form of the stall campaign: a few hostile requests to a real gateway. The bound is generous, since only a
+ * mechanism that fails is to be noticed here; `npm run stall` has all cases and the bound that holds on a quiet machine.
+ */
+import { expect, it } from 'vitest'
+import { runStalls } from '#test/stall/campaign.ts'
+import { stallCases } from '#test/stall/cases.ts'
+
+const names = [
+  'over 300 texts',
+  'nested arrays of 8 MB',
+  'a body of 8 MB of members',
+  'arrays 1,000,000 deep',
+]
+
+it('hostile requests do not stop the event loop', async () => {
+  const cases = stallCases.filter(({ name }) => names.some((part) => name.includes(part)))
+  expect(cases).toHaveLength(6)
+  const rows = await runStalls(cases, { entities: 1000, isLoaded: false, tell: () => {} })
+  expect(rows.filter(({ delayMs }) => delayMs > 300)).toEqual([])
+})

@@ -1,0 +1,101 @@
+/**
+ * The stall campaign: a real gateway is given, one after the other, the largest inputs that its limits allow, at rest or
+ * beside steady traffic, and each case says for how long the event loop stood still.
+ */
+import { connectAsync } from 'mqtt'
+import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
+import { type Stall, stallOf } from './gauge.ts'
+
+/** What a case is given. */
+export interface Site {
+  readonly http: HttpClient
+  readonly gateway: GatewayProcess
+  /** Entities of type Plain that were made at the start. */
+  readonly entities: number
+}
+
+export interface StallCase {
+  readonly name: string
+  /** Done before the measurement. */
+  prepare?(site: Site): Promise<unknown>
+  /** Measured; what it returns is shown. */
+  act(site: Site): Promise<unknown>
+}
+
+export interface StallRow extends Stall {
+  readonly name: string
+  readonly outcome: string
+}
+
+export interface StallOptions {
+  readonly entities: number
+  readonly isLoaded: boolean
+  readonly tell: (line: string) => void
+}
+
+export async function runStalls(
+  cases: readonly StallCase[],
+  { entities, isLoaded, tell }: StallOptions,
+): Promise<readonly StallRow[]> {
+  const gateway = await startGatewayProcess()
+  const site: Site = { gateway, http: httpClient(gateway.httpUrl), entities }
+  try {
+    await createEntities(site)
+    const traffic = isLoaded ? await startTraffic(site) : undefined
+    const rows: StallRow[] = []
+    for (const { name, prepare, act } of cases) {
+      await prepare?.(site)
+      let outcome = ''
+      const stall = await stallOf(gateway, site.http, async () => {
+        outcome = String(await act(site))
+      })
+      rows.push({ name, outcome, ...stall })
+      tell(lineOf(rows.at(-1)!))
+    }
+    await traffic?.()
+    return rows
+  } finally {
+    await gateway.stop()
+  }
+}
+
+export const lineOf = ({ name, outcome, delayMs, measuredMs, residentMb }: StallRow): string =>
+  [
+    name.padEnd(58),
+    `${Math.round(delayMs)} ms`.padStart(9),
+    `(${Math.round(measuredMs)})`.padStart(8),
+    `${Math.round(residentMb)} MB`.padStart(8),
+    ` ${outcome.slice(0, 60)}`,
+  ].join(' ')
+
+async function createEntities({ http, entities }: Site): Promise<void> {
+  for (let first = 0; first < entities; first += 5000) {
+    const batch = Array.from({ length: Math.min(5000, entities - first) }, (_, i) => ({
+      id: `urn:x:plain:${first + i}`,
+      type: 'Plain',
+      n: { type: 'Property', value: first + i },
+      s: { type: 'Property', value: `text ${first + i}` },
+    }))
+    const { status, text } = await http.send('POST', '/ngsi-ld/v1/entityOperations/create', batch)
+    if (status !== 201) throw new Error(`the entities were not created: ${status} ${text.slice(0, 200)}`)
+  }
+}
+
+/** Observations by MQTT and reads by HTTP, until the returned function is called. */
+async function startTraffic({ http, gateway }: Site): Promise<() => Promise<void>> {
+  const client = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`)
+  let value = 0
+  const publishing = setInterval(() => {
+    const pack = [{ bn: 'device1:', n: 't', v: value++ }]
+    client.publish('senml/device1', JSON.stringify(pack), { qos: 1 })
+  }, 5)
+  const reading = setInterval(() => {
+    http.get('/ngsi-ld/v1/entities?type=Plain&limit=10').catch(() => {})
+  }, 20)
+  return async () => {
+    clearInterval(publishing)
+    clearInterval(reading)
+    await client.endAsync()
+  }
+}

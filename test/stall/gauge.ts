@@ -1,0 +1,47 @@
+/**
+ * How long the event loop of a gateway stood still while something was done to it: by its own metric, times the share of
+ * a processor that its main thread had meanwhile. So a busy machine does not look like a stall.
+ */
+import { readFileSync } from 'node:fs'
+import type { HttpClient } from '#test/kit/http-gateway.ts'
+import type { GatewayProcess } from '#test/kit/process.ts'
+
+export interface Stall {
+  /** Longest event-loop delay, ms, as it would be on a machine with nothing else to do. */
+  readonly delayMs: number
+  /** The same as it was here. */
+  readonly measuredMs: number
+  /** Resident memory at the end, MB. */
+  readonly residentMb: number
+}
+
+/** Nanoseconds that the main thread ran, and that it was ready to run and did not. */
+function scheduled(pid: number): readonly [ran: number, waited: number] {
+  const [ran, waited] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ').map(Number)
+  return [ran!, waited!]
+}
+
+const gaugeIn = (text: string, name: string): number =>
+  Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1])
+
+/** Does something to a gateway and says how its event loop stood. */
+export async function stallOf(
+  gateway: Pick<GatewayProcess, 'pid'>,
+  http: HttpClient,
+  act: () => Promise<unknown>,
+): Promise<Stall> {
+  await http.get('/metrics')
+  const before = scheduled(gateway.pid)
+  await act()
+  // What is left over for later turns belongs to it.
+  await http.get('/health/live')
+  const { text } = await http.get('/metrics')
+  const after = scheduled(gateway.pid)
+  const [ran, waited] = [after[0] - before[0], after[1] - before[1]]
+  const measuredMs = gaugeIn(text, 'selvedge_event_loop_lag_max_seconds') * 1000
+  return {
+    delayMs: (measuredMs * ran) / (ran + waited),
+    measuredMs,
+    residentMb: gaugeIn(text, 'selvedge_resident_memory_bytes') / 1e6,
+  }
+}
