@@ -374,10 +374,7 @@ export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
   /** There where linked entities may be elsewhere. */
   readonly linked?: Linked
-  /**
-   * A page at once when it is found within one turn of the event loop; a longer query lets others pass.
-   * @param linked is told of entities that conditions lead to.
-   */
+  /** A page, at once when one turn is enough. @param linked is told of entities that conditions lead to. */
   query(query: EntityQuery, linked?: Linked): QueryPage | Promise<QueryPage>
   /** A page of this tenant alone; undefined when it is not found within one turn. */
   shortQuery(query: EntityQuery): QueryPage | undefined

@@ -12,7 +12,6 @@ import type { Database } from '#store/database.ts'
 import { createDeliveries } from '#store/deliveries.ts'
 import { createDownwardNotes, createEntityCopies } from '#store/downward-notes.ts'
 import { createEntities } from '#store/entities.ts'
-import { createEntityQuery } from '#store/entity-query.ts'
 import { createShapes } from '#store/entity-shape.ts'
 import { createHistory } from '#store/history.ts'
 import { createHistoryEdits } from '#store/history-edits.ts'
@@ -25,6 +24,7 @@ import { writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
 import { createSessionRows } from '#store/sessions.ts'
 import { createUplinkStates } from '#store/uplink-states.ts'
+import { createWholeQuery } from '#test/kit/whole-query.ts'
 
 /** Whole tables that are read once, at start; a table that is not here is not read whole by anything. */
 const readAtStart: Readonly<Record<string, string>> = {
@@ -142,7 +142,7 @@ describe('a search', () => {
   it.each(Object.entries(searches))('by %s never walks anything but entities in order', (_, search) => {
     const { database, texts, recording } = openSchema()
     const columns = createKnownColumns(database, { bytesMax: 0, rowsPerSearch: 1, rest: Infinity })
-    const query = createEntityQuery({
+    const query = createWholeQuery({
       database: recording,
       entities: { ...createEntities(database), columns },
       nameOf: (text) => numbers[text],
