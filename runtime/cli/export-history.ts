@@ -9,12 +9,14 @@ import { type RunningGateway, refusalOf } from './running-gateway.ts'
 
 /** Parts of the evolution of one entity, each a temporal entity; none when there is nothing left of it. */
 export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGenerator<JsonObject> {
-  yield* partsOf(gateway, id, { over: 'observedAt', query: 'timerel=after&timeAt=0000-01-01T00:00:00Z' })
+  yield* partsOf(gateway, id, { over: 'observedAt', query: `${always}&options=sysAttrs` })
   yield* partsOf(gateway, id, {
     over: 'modifiedAt',
     query: 'timeproperty=modifiedAt&options=unobserved,sysAttrs',
   })
 }
+
+const always = 'timerel=after&timeAt=0000-01-01T00:00:00Z'
 
 interface Course {
   /** The member that says of which time an instance is. */
@@ -35,8 +37,8 @@ async function* partsOf(
     // It went meanwhile, or has no history.
     if (answer.status === 404) return
     if (answer.status !== 200 && answer.status !== 206) throw refusalOf(answer, `the history of ${id}`)
-    const { part, instances } = withoutKnown(JSON.parse(answer.text) as JsonObject, known, over)
-    if (instances.size > 0) yield part
+    const { part, instances, isEmpty } = withoutKnown(JSON.parse(answer.text) as JsonObject, known, over)
+    if (!isEmpty) yield part
     if (answer.status === 200) return
     const end = /date-time .*?Z-(.*?)\//.exec(answer.headers.get('content-range') ?? '')?.[1]
     if (end === undefined || instances.size === 0)
@@ -54,9 +56,14 @@ function withoutKnown(
   entity: JsonObject,
   known: ReadonlySet<string>,
   over: Course['over'],
-): { readonly part: JsonObject; readonly instances: ReadonlyMap<string, string> } {
+): {
+  readonly part: JsonObject
+  readonly instances: ReadonlyMap<string, string>
+  readonly isEmpty: boolean
+} {
   const part: Record<string, JsonObject[string]> = {}
   const instances = new Map<string, string>()
+  let isEmpty = true
   for (const [name, value] of Object.entries(entity)) {
     const list = listOf(value)
     if (!list.every(isObject) || name === '@context') {
@@ -66,10 +73,16 @@ function withoutKnown(
     }
     const fresh = list.filter(({ instanceId }) => !known.has(instanceId as string))
     for (const one of fresh) instances.set(one['instanceId'] as string, one[over] as string)
+    // Scopes that were set without a time are exported with what was not observed.
+    const isSet = (one: JsonObject): boolean =>
+      over === 'observedAt' && name === 'scope' && one['observedAt'] === one['modifiedAt']
+    const kept = fresh.filter((one) => !isSet(one))
+    if (kept.length === 0) continue
+    isEmpty = false
     // The gateway that reads it gives instances ids of its own.
-    if (fresh.length > 0) part[name] = fresh.map(withoutId)
+    part[name] = kept.map((one) => (over === 'observedAt' ? withoutTimes(one) : withoutId(one)))
   }
-  return { part, instances }
+  return { part, instances, isEmpty }
 }
 
 /** One that was created or deleted has one time only, and a marker says which. */
@@ -77,3 +90,10 @@ function withoutId({ instanceId: _, createdAt: _created, ...instance }: JsonObje
   const { modifiedAt, ...marker } = instance
   return instance['deletedAt'] === undefined || modifiedAt === undefined ? instance : marker
 }
+
+const withoutTimes = ({
+  instanceId: _,
+  createdAt: _created,
+  modifiedAt: _modified,
+  ...instance
+}: JsonObject) => instance
