@@ -245,7 +245,7 @@ export const limits = underTrial({
   nameCharactersMax: limit(512, 'characters', 'IRIs of ontologies stay below 200', '400'),
   contextDepthMax: limit(8, 'documents', 'Contexts that name contexts', '400'),
   contextDocumentsMax: limit(64, 'documents', 'Read for one @context', '400'),
-  contextTermsMax: limit(20_000, 'terms', 'The largest public context has 3,000', '400'),
+  contextTermsMax: limit(10_000, 'terms', 'The largest public context has 3,000; read in 40 ms', '400'),
   contextNamesKeptMax: limit(512, 'names', 'Per context and direction, found once', 'all are forgotten'),
   contextRedirectsMax: limit(5, 'redirects', 'As browsers, but fewer', '504'),
   contextFailureMs: limit(5000, 'ms', 'An absent context is not asked for by every request', 'asked again'),

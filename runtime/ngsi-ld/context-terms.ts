@@ -128,6 +128,9 @@ interface Scope {
 }
 
 function readDefinitions(context: JsonObject, reading: Reading): void {
+  // Refused before they are read: reading many takes long.
+  if (Object.keys(context).length > limits.contextTermsMax.value + ignoredKeywords.size)
+    throw badRequestData(`more than ${limits.contextTermsMax.value} terms`, '@context')
   const scope: Scope = { context, reading, done: new Set(), open: new Set() }
   for (const keyword of Object.keys(context).filter((name) => name.startsWith('@'))) {
     if (!ignoredKeywords.has(keyword)) throw badRequestData(`${keyword} is not allowed`, '@context')
