@@ -55,7 +55,7 @@ export interface SnapshotContent extends Pick<SnapshotFacts, 'details' | 'tempor
   readonly histories: readonly TemporalEntity[]
 }
 
-export type SnapshotView = SnapshotFacts & { readonly lastUsedAt: number | undefined }
+export type SnapshotView = SnapshotFacts & { readonly lastUsedAt: number }
 
 export interface Snapshots {
   /** Takes the place for it. @throws ngsi-ld.already-exists, ngsi-ld.too-many-results */
@@ -214,15 +214,15 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
       return found.facts
     },
     facts(tenant, id) {
-      const { facts, lastUsedAt } = find(tenant, id)
-      return { ...facts, lastUsedAt }
+      const found = find(tenant, id)
+      return { ...found.facts, lastUsedAt: usedAt(found) }
     },
     async list(tenant) {
       await dropExpired()
       return [...all.values()]
         .filter(({ facts }) => facts.tenant === tenant)
         .toSorted((a, b) => a.facts.createdAt - b.facts.createdAt)
-        .map(({ facts, lastUsedAt }) => ({ ...facts, lastUsedAt }))
+        .map((one) => ({ ...one.facts, lastUsedAt: usedAt(one) }))
     },
     read(tenant, id) {
       const found = find(tenant, id)

@@ -148,7 +148,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const operations = createEntityOperationRoutes({ asks, answers, problems })
   const streams = createStreamRoutes({ asks, answers })
   const found = { sources: distribution.gathering, core: contexts.core }
-  const snapshot = createSnapshotRoutes({ ...ports, asks, answers, problems, ...found })
+  const snapshot = createSnapshotRoutes({ ...ports, asks, bodies, answers, problems, ...found })
   const discovery = createDiscoveryRoutes({ asks, answers })
   const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
   const admin = createAdminRoutes({ ...ports, answers }, settings)

@@ -45,6 +45,32 @@ interface Use extends MapUse {
   readonly id: () => string | undefined
 }
 
+/** A request that names a map. */
+interface MappedRequest {
+  readonly parameters: Parameters
+  readonly c: HttpContext
+}
+
+/** Whether an entity of a map may still be there: of one that only this gateway holds, it knows. */
+const presence =
+  ({ origins }: EntityMap, at: TenantBroker) =>
+  (id: string): boolean =>
+    origins.get(id)?.some((origin) => origin !== '@none') === true || at.retrieve(id) !== undefined
+
+/**
+ * The ids of a map from `offset` on that a page of `limit` entities takes (GS CIM 009, 5.5.9.3): entities that were deleted
+ * since are passed over, and the page is filled with the next ones.
+ */
+function filledPage(
+  ids: readonly string[],
+  { offset, limit, isThere }: { offset: number; limit: number; isThere: (id: string) => boolean },
+): readonly string[] {
+  let end = offset
+  for (let left = limit; left > 0 && end < ids.length && end - offset < limits.pageMax.value; end++)
+    if (isThere(ids[end]!)) left--
+  return ids.slice(offset, end)
+}
+
 /** Id of a map named by its location or by its id. */
 export function mapIdOf(text: string | undefined): string | undefined {
   const [, segment] = /([^/]+)\/?$/.exec(text ?? '') ?? []
@@ -75,10 +101,13 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
         }),
     }
   }
-  const goingUse = (map: EntityMap, parameters: Parameters, one: string | undefined): Use => {
+  const goingUse = (map: EntityMap, at: TenantBroker, { parameters, c }: MappedRequest): Use => {
     const { limit, offset } = pagingOf(parameters)
-    const ids = one === undefined ? [...map.origins.keys()].slice(offset, offset + limit) : [one]
-    const page = { total: map.origins.size, more: map.origins.size > offset + limit }
+    const one = c.req.param('id')
+    // A history outlives its entity, so that no page of histories has gaps.
+    const isThere = c.req.url.includes('/temporal/') ? () => true : presence(map, at)
+    const ids = one === undefined ? filledPage([...map.origins.keys()], { offset, limit, isThere }) : [one]
+    const page = { total: map.origins.size, more: map.origins.size > offset + ids.length }
     return {
       page: { ids, sources: new Set(ids.flatMap((id) => map.origins.get(id) ?? [])) },
       id: () => map.id,
@@ -99,8 +128,7 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
     }
     const id = mapIdOf(named)
     const map = id === undefined ? undefined : maps.get(tenant, id)
-    const use =
-      map === undefined ? makingUse(tenant, at, parameters) : goingUse(map, parameters, c.req.param('id'))
+    const use = map === undefined ? makingUse(tenant, at, parameters) : goingUse(map, at, { parameters, c })
     c.env = { ...c.env, map: use, broker: use.through(at, { copies: [], linked: new Map() }) }
     const answer = await route(c)
     const used = use.id()

@@ -24,6 +24,13 @@ const told = new Set([
   ...['createdAt', 'modifiedAt', 'expiresAt', 'lastUsedAt'],
 ])
 
+/** Members that a query of snapshots may name. */
+export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...told])
+
+/** A member of a change that only the gateway sets. */
+export const readOnlyIn = (body: Json): string | undefined =>
+  isObject(body) ? Object.keys(body).find((member) => told.has(member)) : undefined
+
 export interface SnapshotBody {
   readonly id: string | undefined
   readonly queries: readonly Json[] | undefined

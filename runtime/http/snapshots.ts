@@ -12,17 +12,25 @@ import type { Json } from '#contract'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import type { Attribute, Entity } from '#ngsi-ld/entity.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
+import { attributesOf } from '#ngsi-ld/query.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { shownAddress } from '#ngsi-ld/secrets.ts'
 import { withEndpointSecrets } from '#ngsi-ld/subscription.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
-import { type HttpContext, headerOf } from './body.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
 import { pagingOf } from './negotiate.ts'
 import { pageLinks, textsWithin } from './paging.ts'
 import { idOf, pathSegment } from './path.ts'
-import { readSnapshot, renderSnapshot, snapshotNotification } from './snapshot-body.ts'
+import {
+  readOnlyIn,
+  readSnapshot,
+  renderSnapshot,
+  type SnapshotBody,
+  snapshotMembers,
+  snapshotNotification,
+} from './snapshot-body.ts'
 import { findAll, type SnapshotAsk, type SnapshotQueryPorts } from './snapshot-queries.ts'
 
 export const snapshotsPath = '/ngsi-ld/v1/snapshots'
@@ -39,6 +47,7 @@ export type TellOfSnapshot = (request: {
 
 export interface SnapshotRoutePorts extends SnapshotQueryPorts {
   readonly asks: Asks
+  readonly bodies: Bodies
   readonly answers: Answers
   readonly snapshots: Snapshots
   readonly tell: TellOfSnapshot
@@ -63,6 +72,17 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
   const made = (ask: Pick<Ask, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
     answers.created(ask, `${snapshotsPath}/${pathSegment(id)}`)
   const complete = createCompletion(ports, notify)
+
+  /** The members that the body of a request for a clone gives; it may have none. */
+  async function cloneWanted(c: HttpContext): Promise<Partial<SnapshotBody>> {
+    const body = await ports.bodies.raw(c)
+    c.env = { ...c.env, body }
+    if (body.length === 0) return {}
+    const wanted = readSnapshot((await asks.body(c)).body, clock.now())
+    if (wanted.queries !== undefined || wanted.temporalQueries !== undefined)
+      throw badRequestData('a clone has the queries of its original', 'snapshotQueries')
+    return wanted
+  }
 
   const remove = async (facts: SnapshotFacts): Promise<void> => {
     await snapshots.remove(facts.tenant, facts.id)
@@ -131,6 +151,8 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         body,
         clock.now(),
       )
+      const readOnly = readOnlyIn(body)
+      if (readOnly !== undefined) throw badRequestData('cannot be changed', readOnly)
       if (queries !== undefined) throw badRequestData('stays as it was created', 'snapshotQueries')
       if (temporalQueries !== undefined)
         throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
@@ -155,21 +177,31 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       const ask = await asks.read(c, purgeParameters)
       const q = ask.parameters.get('q')
       if (q === undefined) throw badRequestData('is needed; q=snapshotStatus selects all snapshots', 'q')
-      const fits = compileQuery(parseQuery(q, ask.context.expand))
+      const tree = parseQuery(q, ask.context.expand)
+      const odd = attributesOf(tree).find((name) => !snapshotMembers.has(name))
+      if (odd !== undefined) throw badRequestData(`${odd} is not a member of a Snapshot`, 'q')
+      const fits = compileQuery(tree)
       for (const facts of await snapshots.list(ask.tenant)) if (fits(asEntity(facts))) await remove(facts)
       return answers.noContent(ask)
     },
 
-    /** Another snapshot of the same, whose life begins anew. */
+    /** Another snapshot of the same, with a lifetime of its own; a body may give it a priority, lifetime and endpoint. */
     async clone(c: HttpContext): Promise<Response> {
+      const wanted = await cloneWanted(c)
       const ask = await asks.read(c, noParameters)
       const from = idOf(c)
       const facts = snapshots.facts(ask.tenant, from)
       const content = await contentOf(ports, c, { ask, from })
-      const [id, now] = [newId(), clock.now()]
-      const { queries, temporalQueries, priority, createdAt, expiresAt } = facts
-      const draft = { id, queries, temporalQueries, priority, createdAt: now }
-      await snapshots.begin(ask.tenant, { ...draft, expiresAt: now + expiresAt - createdAt })
+      const now = clock.now()
+      const { queries, temporalQueries, createdAt } = facts
+      const {
+        id = newId(),
+        priority = facts.priority,
+        expiresAt = now + facts.expiresAt - createdAt,
+      } = wanted
+      const endpoint = wanted.endpoint && withEndpointSecrets(wanted.endpoint, undefined, 'endpoint')
+      const draft = { id, queries, temporalQueries, priority, endpoint, createdAt: now }
+      await snapshots.begin(ask.tenant, { ...draft, expiresAt })
       const { status, details, temporalDetails } = facts
       const copied = {
         details,

@@ -129,6 +129,19 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     await here.ask('DELETE', '/ngsi-ld/v1/csourceRegistrations/urn:r:tanks')
   })
 
+  test('fills a page with the next entities where some were deleted since', async () => {
+    const ids = [1, 2, 3, 4, 5].map((n) => `urn:drain:${n}`)
+    for (const id of ids) await here.send('POST', `${entities}?local=true`, { id, type: 'Drain' })
+    const first = await here.get(`${entities}?type=Drain&limit=1&entityMap=true`)
+    const named = { 'NGSILD-EntityMap': first.headers['ngsild-entitymap']! }
+    for (const n of [2, 3]) await here.ask('DELETE', `${entities}/urn:drain:${n}?local=true`)
+    const second = await here.get(`${entities}?type=Drain&limit=1&offset=1`, named)
+    expect(second.json()).toMatchObject([{ id: 'urn:drain:4' }])
+    const [, next] = /<([^>]*)>;\s*rel="next"/.exec(String(second.headers['link'])) ?? []
+    expect((await here.get(next!, named)).json()).toMatchObject([{ id: 'urn:drain:5' }])
+    for (const id of ids) await here.ask('DELETE', `${entities}/${id}?local=true`)
+  })
+
   test('one that is gone is made anew', async () => {
     await ask('limit=3', '%zz')
     const [ids, map] = await ask('limit=3', `${maps}/urn:ngsi-ld:EntityMap:gone`)

@@ -45,7 +45,7 @@ describe('a snapshot', () => {
     const told: Record<string, string> = (await gateway.get(`${snapshots}/${id}`)).json()
     expect(told).toMatchObject({ id, type: 'Snapshot', snapshotStatus: 'success', snapshotPriority: 5 })
     expect(Date.parse(told['expiresAt']!) - Date.parse(told['createdAt']!)).toBe(3_600_000)
-    expect(told).not.toHaveProperty('lastUsedAt')
+    expect(told['lastUsedAt']).toBe(told['createdAt'])
   })
 
   it('shall stay as it was, whatever becomes of the entities', async () => {
@@ -83,6 +83,7 @@ describe('a snapshot', () => {
     const reply = await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotPriority: 9 })
     expect([reply.status, reply.json()]).toMatchObject([200, { snapshotPriority: 9 }])
     expect((await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotQueries: [rooms] })).status).toBe(400)
+    expect((await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotStatus: 'empty' })).status).toBe(400)
   })
 
   it('shall be cloned', async () => {
@@ -91,6 +92,19 @@ describe('a snapshot', () => {
     const clone = reply.headers['location']!.split('/').at(-1)!
     const read = { 'NGSILD-Snapshot': clone }
     expect(await sizeOf(gateway.get(`${base}/entities?type=Room`, read))).toBe(3)
+    expect((await gateway.get(`${snapshots}/${clone}`)).json()).toMatchObject({ snapshotPriority: 9 })
+  })
+
+  it('shall be cloned with a priority of its own, and be used for the first time at its creation', async () => {
+    const wanted = { type: 'Snapshot', snapshotPriority: 3 }
+    const { headers } = await gateway.send('POST', `${snapshots}/${id}/clone`, wanted)
+    const location = headers['location']!
+    const clone = (await gateway.get(location)).json() as Record<string, unknown>
+    expect(clone).toMatchObject({ snapshotPriority: 3, lastUsedAt: clone['createdAt'] })
+    const queries = { snapshotQueries: [rooms] }
+    expect((await gateway.send('POST', `${snapshots}/${id}/clone`, queries)).status).toBe(400)
+    expect((await gateway.ask('DELETE', `${snapshots}?q=speed>50`)).status).toBe(400)
+    expect((await gateway.ask('DELETE', location)).status).toBe(204)
   })
 
   it('shall be of its tenant', async () => {
