@@ -4,8 +4,8 @@
  * left to the predicate; a condition says whether it says all.
  */
 import { limits } from '#base/limits.ts'
+import { canonicalOf } from '#ngsi-ld/core-context.ts'
 import {
-  asNames,
   type Interval,
   intervalsOf,
   type QueryComparison,
@@ -155,15 +155,25 @@ function leafOf(term: QueryTerm, numbers: Numbers): Leaf | undefined {
   if (term.kind === 'exists' || term.kind === 'absent')
     return { scalar: anything, link: anything, isExact: true }
   if (term.kind !== 'compare' || term.operator === '!=') return undefined
-  const named = asNames(term)
-  const intervals = [...intervalsOf(term), ...(named === undefined ? [] : intervalsOf(named))]
+  const texts = intervalsOf(term)
+  const names = term.operator === '==' ? texts.flatMap(namesOf) : []
+  const intervals = [...texts, ...names]
   const tests = intervals.map(intervalTest)
   if (tests.includes(undefined)) return undefined
   return {
     scalar: joined(tests as Sql[], ' OR '),
     link: term.operator === '==' ? linkTest(term, numbers) : undefined,
-    isExact: named === undefined,
+    // Values of a VocabProperty are kept as names and equal IRIs (4.9).
+    isExact: term.operator !== '==' || texts.every(({ type }) => type !== 'string'),
   }
+}
+
+/** The name by which the IRI that a text is may be kept. */
+function namesOf(interval: Interval): readonly Interval[] {
+  const { type, low, high } = interval
+  if (type !== 'string' || typeof low !== 'string' || low !== high) return []
+  const name = canonicalOf(low)
+  return name === low ? [] : [{ type, low: name, high: name }]
 }
 
 /** Relationships know only single ids. */

@@ -6,6 +6,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { canonicalOf } from '#ngsi-ld/core-context.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { literalsOf } from '#ngsi-ld/pattern-source.ts'
@@ -214,7 +215,7 @@ function literalKey(scalar: QueryValue): string | undefined {
       return valueKey(scalar.value)
     case 'string':
     case 'name':
-      return scalar.name === undefined ? valueKey(scalar.value) : undefined
+      return canonicalOf(scalar.value) === scalar.value ? valueKey(scalar.value) : undefined
     default:
       return undefined
   }

@@ -6,13 +6,13 @@
  */
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from './attribute-kind.ts'
+import { toIri } from './core-context.ts'
 import { dateTimeToMs, isDate, msToDateTime } from './datetime.ts'
 import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf, own } from './json.ts'
 import { compilePattern, createQueryBudget, type PatternBudget } from './pattern.ts'
 import { notSupported } from './problem.ts'
 import {
-  asNames,
   hasLinked,
   type Interval,
   intervalsOf,
@@ -100,7 +100,7 @@ interface Target {
   readonly isRelationship: boolean
   /** Of a relationship: the types that it says its targets have. */
   readonly linkedTypes?: readonly string[]
-  /** Of a VocabProperty: its values are names, and are compared as such. */
+  /** Of a VocabProperty: its values are names, and equal the IRIs that these stand for (4.9). */
   readonly isVocab?: boolean
 }
 
@@ -111,14 +111,16 @@ function compileTerm(term: QueryTerm, budget: PatternBudget): (target: Target) =
 }
 
 function compileComparison(term: QueryComparison): (target: Target) => boolean {
-  const asText = compileItemTest(term)
-  const named = asNames(term)
-  const asName = named === undefined ? asText : compileItemTest(named)
-  const fits = ({ items, isVocab }: Target): boolean => items.some(isVocab === true ? asName : asText)
+  const test = compileItemTest(term)
+  const isEquality = term.operator === '==' || term.operator === '!='
+  const fits = ({ items, isVocab }: Target): boolean =>
+    (isEquality && isVocab === true ? items.map(iriOf) : items).some(test)
   if (term.operator === '==') return fits
   if (term.operator === '!=') return (target) => !fits(target)
   return (target) => !target.isRelationship && fits(target)
 }
+
+const iriOf = (item: Json): Json => (typeof item === 'string' ? toIri(item) : item)
 
 function compileMatch(term: QueryMatch, budget: PatternBudget): (target: Target) => boolean {
   const fits = compileItemTest(term, budget)

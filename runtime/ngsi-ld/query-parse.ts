@@ -7,6 +7,7 @@
  * braces of a linked entity a colon ends the types, so a name with a colon needs the `<IRI>` form there too.
  */
 import { limits } from '#base/limits.ts'
+import { toIri } from './core-context.ts'
 import { dateTimeToMs, isDate } from './datetime.ts'
 import { compilePattern } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
@@ -28,7 +29,7 @@ import {
 export type Expand = (term: string) => string
 
 export interface QueryOptions {
-  /** Canonical names of attributes whose values are names too, and compared as such [5.7.2.4, since 1.8]. */
+  /** Canonical names of attributes whose values in the query are terms, which stand for IRIs [4.9, since 1.8]. */
   readonly expandValues?: ReadonlySet<string> | undefined
   /** What errors call the text; `q` unless it is said. */
   readonly field?: string | undefined
@@ -182,16 +183,14 @@ function parseScalar(cursor: Cursor, path: QueryPath): QueryScalar {
   return word.kind === 'name' ? namedText(cursor, path, word) : word
 }
 
-/** A text that is a term brings its name; where the attribute is said to hold names, it is the name. */
+/** Where the attribute is said to hold names, a text is the IRI that the @context gives it (4.9, expandValues). */
 function namedText(
   cursor: Cursor,
   path: QueryPath,
   text: { readonly kind: 'string' | 'name'; readonly value: string },
 ): QueryScalar {
-  const { kind, value } = text
-  const name = cursor.expand(value)
-  if (name === value) return text
-  return cursor.expandValues?.has(path.names[0]!) === true ? { kind, value: name } : { kind, value, name }
+  if (cursor.expandValues?.has(path.names[0]!) !== true) return text
+  return { kind: 'string', value: toIri(cursor.expand(text.value)) }
 }
 
 function parseTime(cursor: Cursor): QueryScalar | undefined {

@@ -46,14 +46,11 @@ export interface QueryPath {
   readonly linked?: { readonly types: readonly string[]; readonly path: QueryPath }
 }
 
-/**
- * Unquoted URIs and words are `name`; date and time literals are kept as written. Where a text is a term of the
- * reader's @context, its member `name` is the canonical name, with which values of a VocabProperty are compared.
- */
+/** Unquoted URIs and words are `name`; date and time literals are kept as written. */
 export type QueryScalar =
   | { readonly kind: 'number'; readonly value: number }
   | { readonly kind: 'boolean'; readonly value: boolean }
-  | { readonly kind: 'string' | 'name'; readonly value: string; readonly name?: string }
+  | { readonly kind: 'string' | 'name'; readonly value: string }
   | { readonly kind: 'dateTime' | 'date' | 'time'; readonly value: string }
 
 export type QueryValue =
@@ -186,25 +183,6 @@ export interface Interval {
   readonly high?: number | string | boolean
   readonly lowOpen?: boolean
   readonly highOpen?: boolean
-}
-
-/** The comparison as values of a VocabProperty meet it: names instead of terms; undefined when it has no terms. */
-export function asNames(term: QueryComparison): QueryComparison | undefined {
-  const { value } = term
-  const scalars =
-    value.kind === 'list' ? value.items : value.kind === 'range' ? [value.low, value.high] : [value]
-  if (!scalars.some((scalar) => nameIn(scalar) !== undefined)) return undefined
-  if (value.kind === 'list') return { ...term, value: { ...value, items: value.items.map(asName) } }
-  if (value.kind === 'range')
-    return { ...term, value: { ...value, low: asName(value.low), high: asName(value.high) } }
-  return { ...term, value: asName(value) }
-}
-
-const nameIn = (scalar: QueryScalar): string | undefined => ('name' in scalar ? scalar.name : undefined)
-
-function asName(scalar: QueryScalar): QueryScalar {
-  const name = nameIn(scalar)
-  return name === undefined ? scalar : { kind: 'string', value: name }
 }
 
 /** What a comparison accepts, as intervals; for != what it refuses. */

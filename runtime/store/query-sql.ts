@@ -3,9 +3,9 @@
  * (its arms) or ask one rid (its probe), and says of both whether the answer is exact or a superset that the caller
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
+import { canonicalOf } from '#ngsi-ld/core-context.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import {
-  asNames,
   isPlain,
   isSystemTime,
   type QueryComparison,
@@ -287,7 +287,6 @@ function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Co
   if (!isPlain(one.path) || !isPlain(other.path) || other.path.names[0] !== attribute) return undefined
   const name = ports.nameOf(attribute)
   if (name === undefined) return never
-  if (asNames(one) !== undefined || asNames(other) !== undefined) return undefined
   const found = betweenArms(one, other, name)
   if (found === undefined) return undefined
   const superset = { ...existenceCondition(attribute, ports), armsExact: false, probeExact: false }
@@ -310,11 +309,11 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   const found =
     term.kind === 'match'
       ? matchArms(term, name)
-      : asNames(term) === undefined
-        ? comparisonArms(term, name)
-        : namedArms(term, name)
+      : mayNameTerm(term, ports)
+        ? namedArms(term, name)
+        : comparisonArms(term, name)
   if (found === undefined) return superset
-  const asked = term.kind === 'compare' ? withNames(term) : term
+  const asked = term.kind === 'compare' && mayNameTerm(term, ports) ? withNames(term) : term
   const fresh = ports.unwritten?.(term.path.names[0]!, testOf(asked))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
@@ -325,11 +324,27 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
   }
 }
 
-/** Of a text that is a term: values that are it, and values of a VocabProperty that are its name. */
+/**
+ * Whether values of a VocabProperty may decide. The index has their names, which are not always the IRIs that they are
+ * compared as; while no entity has one, texts mean only themselves.
+ */
+function mayNameTerm({ operator, value }: QueryComparison, ports: SqlPorts): boolean {
+  if (operator !== '==' && operator !== '!=') return false
+  const isText = ({ kind }: QueryScalar): boolean => kind === 'string' || kind === 'name'
+  return scalarsIn(value).some(isText) && ports.nameOf('VocabProperty') !== undefined
+}
+
+/** Values that are a text, and names of the IRI that it is. */
 function withNames(term: QueryComparison): QueryComparison {
-  const named = asNames(term)
-  if (named === undefined) return term
-  return { ...term, value: { kind: 'list', items: [...scalarsIn(term.value), ...scalarsIn(named.value)] } }
+  if (term.value.kind === 'range') return term
+  const names = scalarsIn(term.value).flatMap((scalar): readonly QueryScalar[] => {
+    const text = scalar.kind === 'string' || scalar.kind === 'name' ? scalar.value : ''
+    const name = canonicalOf(text)
+    return name === text ? [] : [{ kind: 'string', value: name }]
+  })
+  return names.length === 0
+    ? term
+    : { ...term, value: { kind: 'list', items: [...scalarsIn(term.value), ...names] } }
 }
 
 const scalarsIn = (value: QueryValue): readonly QueryScalar[] =>

@@ -26,6 +26,8 @@ export function createEntityTables() {
     if (!numbers.has(text)) numbers.set(text, numbers.size + 1)
     return numbers.get(text)!
   }
+  // Kinds are interned with the shapes of entities; queries ask whether there is a VocabProperty.
+  intern('VocabProperty')
   const write = (name: keyof typeof entityWrites, ...params: unknown[]): void => {
     const statement = statements.get(name) ?? database.prepare<unknown[]>(entityWrites[name])
     statements.set(name, statement)

@@ -124,8 +124,8 @@ describe('q into values', () => {
     expect(await ids(`q=${encoded(q)}`)).toEqual(expected.map(lamp))
   })
 
-  it('shall compare a vocabulary by the names of terms', async () => {
-    const body = {
+  it('shall compare a vocabulary by the IRIs of terms where expandValues names it, else by IRIs alone', async () => {
+    const typed = {
       type: 'Query',
       q: 'mode=="open"',
       '@context': [
@@ -133,6 +133,8 @@ describe('q into values', () => {
         'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld',
       ],
     }
+    expect((await gateway.send('POST', queryPath, typed)).json()).toEqual([])
+    const body = { ...typed, expandValues: ['mode'] }
     const answer = await gateway.send('POST', queryPath, body)
     expect([answer.status, idsOf(answer.json())]).toEqual([200, [lamp(5)]])
     expect(await ids('q=mode=="open"')).toEqual([])

@@ -143,7 +143,9 @@ describe('q', () => {
     ['label[fr]=="Grand"', [4]],
     ['label[es]', []],
     ['label[*]~="an"', [4]],
-    ['mode=="open"', [5]],
+    ['mode=="open"', []],
+    ['mode=="https://uri.etsi.org/ngsi-ld/default-context/open"', [5]],
+    ['mode!="open"', [5]],
     ['list=="two"', [5]],
     ['all==urn:q:3', [5]],
   ])('%s shall find %j', async (q, expected) => {
@@ -152,6 +154,20 @@ describe('q', () => {
     const body = { type: 'Query', entities: [{ type: 'Thing' }], q }
     const posted = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/query', body)
     expect([posted.status, numbers(posted.json())]).toEqual([200, expected])
+  })
+
+  it.each<[string, number[]]>([
+    ['mode=="open"', [5]],
+    ['mode==open', [5]],
+    ['mode=="shut","open"', [5]],
+    ['mode=="shut"', []],
+    ['mode!="open"', []],
+    ['mode=="https://uri.etsi.org/ngsi-ld/default-context/open"', [5]],
+    ['mode=="open";n', []],
+  ])('%s with expandValues=mode shall find %j', async (q, expected) => {
+    const got = await gateway.get(`${path}?type=Thing&count=true&expandValues=mode&q=${encoded(q)}`)
+    expect([got.status, numbers(got.json())]).toEqual([200, expected])
+    expect(got.headers['ngsild-results-count']).toBe(String(expected.length))
   })
 
   it.each([
