@@ -12,7 +12,7 @@ describe('the outbox', () => {
   const write = (name: keyof typeof deliveryWrites, ...parameters: unknown[]) =>
     database.prepare(deliveryWrites[name]).run(...parameters)
   const owe = (d: number, endpoint: string, entity: string, body = '{}') =>
-    write('delivery.insert', d, 1, endpoint, entity, 1000, null, null, null, body)
+    write('delivery.insert', d, 1, endpoint, entity, 1000, null, null, null, null, body)
 
   beforeEach(() => {
     database = new BetterSqlite3(':memory:')
@@ -53,7 +53,7 @@ describe('the outbox', () => {
     expect(reads.last()).toBe(28)
   })
   it('keeps an observation as its stream, time and value', () => {
-    write('delivery.insert', 21, 7, 'http://new/', 'urn:1', 1000, 42, 999, '21.5', null)
+    write('delivery.insert', 21, 7, 'http://new/', 'urn:1', 1000, 5, 42, 999, '21.5', null)
     expect(reads.next({ endpoint: 'http://new/', after: 0, count: 1 }, 1)).toEqual([
       {
         d: 21,
@@ -61,6 +61,7 @@ describe('the outbox', () => {
         endpoint: 'http://new/',
         entity: 'urn:1',
         at: 1000,
+        batch: 5,
         stream: 42,
         t: 999,
         value: '21.5',
