@@ -48,6 +48,7 @@ import {
   temporalTable,
 } from './entity-table.ts'
 import { createEntityWriteRoutes } from './entity-writes.ts'
+import { createFrontPage } from './front-page.ts'
 import { createJsonLdContextRoutes } from './json-ld-contexts.ts'
 import { createMappedQueries } from './mapped-queries.ts'
 import { type AnswerType, assertDecodable } from './negotiate.ts'
@@ -186,6 +187,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       ...createDeviceTable({ asks, answers, bodies, devices: ports.devices }),
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
       ...adminTable(admin, backups),
+      '/': { GET: createFrontPage(ports.components) },
     },
     { ...problems, ...components },
     metrics,

@@ -116,7 +116,7 @@ function describe(path: string, method: string, { tag, summary, body, answers, .
   return {
     tags: [tag],
     summary,
-    operationId: `${method.toLowerCase()}${path.replaceAll(/[/:.-]+(\w)/g, (_, first: string) => first.toUpperCase())}`,
+    operationId: `${method.toLowerCase()}${path.replaceAll(/[/:.-]+(\w?)/g, (_, first: string) => first.toUpperCase())}`,
     parameters: [...inPath, ...inQuery, ...(isNgsiLd ? headers : [])],
     ...(body === undefined
       ? {}

@@ -98,5 +98,6 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'GET /selvedge/v1/queue/:id': op('Uplinks', 'One of these, with its body', { 200: 'Object' }),
   'DELETE /selvedge/v1/queue/:id': op('Uplinks', 'Drops one of these', done),
   'POST /selvedge/v1/queue/:id/retry': op('Uplinks', 'Sends one of these again', done),
+  'GET /': op('Operation', 'Links to what is served here, as a page or as JSON', { 200: 'Object' }),
   'GET /openapi.json': op('Operation', 'This description', { 200: 'Object' }),
 }
