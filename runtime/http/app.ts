@@ -186,8 +186,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
       ...createDeviceTable({ asks, answers, bodies, devices: ports.devices }),
       ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
-      ...adminTable(admin, backups),
-      '/': { GET: createFrontPage(ports.components) },
+      ...adminTable(admin, backups, ports.components),
     },
     { ...problems, ...components },
     metrics,
@@ -235,7 +234,9 @@ const contextTable = (stored: ReturnType<typeof createJsonLdContextRoutes>): Tab
 const adminTable = (
   admin: ReturnType<typeof createAdminRoutes>,
   backups: ReturnType<typeof createBackupRoutes>,
+  components: Components,
 ): Table => ({
+  '/': { GET: createFrontPage(components) },
   [backupsPath]: { GET: backups.list, POST: backups.make },
   '/health/live': { GET: admin.live },
   '/health/ready': { GET: admin.ready },
