@@ -22,9 +22,10 @@ export interface Incoming {
   readonly contentType: string | undefined
 }
 
-/** Where a packet lies: its bytes, the place of its variable header, its end, and its first byte. */
+/** Where a packet lies in some bytes: its beginning, its variable header, its end; and its first byte. */
 export interface Place {
   readonly bytes: Buffer
+  readonly at: number
   readonly from: number
   readonly end: number
   readonly first: number

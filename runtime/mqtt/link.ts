@@ -115,12 +115,11 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   /** Takes one whole packet. */
   function packet(bytes: Buffer, at: number, head: number, end: number): void {
-    const place = { bytes, from: at + head, end, first: bytes[at]! }
-    const problem = read(place, bytes.subarray(at, end))
+    const problem = read({ bytes, at, from: at + head, end, first: bytes[at]! })
     if (problem !== undefined) fail(problem.reason, problem.code)
   }
 
-  function read(place: Place, whole: Buffer): Fault | undefined {
+  function read(place: Place): Fault | undefined {
     const type = place.first >> 4
     if ((stage === 'new') !== (type === types.connect)) {
       return protocolError('CONNECT is the first packet, and comes once [MQTT-3.1.0-1] [MQTT-3.1.0-2]')
@@ -151,7 +150,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     }
     const control = controlTypes[type]
     if (control === undefined) return protocolError(`a packet of type ${type}`)
-    answer(control, whole)
+    answer(control, place.bytes.subarray(place.at, place.end))
     return undefined
   }
 

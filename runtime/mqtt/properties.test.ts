@@ -20,7 +20,7 @@ function parsed(bytes: Buffer): Packet | undefined {
 function read(bytes: Buffer): ReturnType<typeof readPublish> {
   const extent = extentAt(bytes, 0)
   if (extent.kind !== 'whole') throw new Error(extent.kind)
-  return readPublish({ bytes, from: extent.head, end: extent.size, first: bytes[0]! }, true)
+  return readPublish({ bytes, at: 0, from: extent.head, end: extent.size, first: bytes[0]! }, true)
 }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((value) => !value.includes('\u0000'))
