@@ -131,11 +131,15 @@ export const history: readonly StallCase[] = [
   },
 ]
 
+/** Settles also where the gateway closes the connection instead. */
 const publish = async ({ gateway }: Site, topic: string, payload: string): Promise<string> => {
-  const client = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`)
-  await client.publishAsync(topic, payload, { qos: 1 })
-  await client.endAsync()
-  return 'published'
+  const client = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`, { reconnectPeriod: 0 })
+  const outcome = await new Promise<string>((resolve) => {
+    client.on('error', () => {}).once('close', () => resolve('closed'))
+    client.publish(topic, payload, { qos: 1 }, (error) => resolve(error ? error.message : 'published'))
+  })
+  client.end(true)
+  return outcome
 }
 export const packets: readonly StallCase[] = [
   {
