@@ -3,7 +3,7 @@
  * through a schedule of cuts and kills that follows from a seed. When the traffic is over and everything went up, both
  * have to hold the same. The seed decides what is done; which instant it meets is up to the machine.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -152,6 +152,9 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   if (complaints.length > 0) {
     for (const [name, one] of Object.entries({ gateway: site, hub }))
       writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
+    // What a disk of its own held goes with it.
+    if (disk !== undefined && process.env['JUDGE_KEEP'] !== undefined)
+      cpSync((await site.now()).dataFolder, join(folder, 'site'), { recursive: true })
   }
   const { entities, instances, forgone, letGo } = sameness
   return {
