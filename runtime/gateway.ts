@@ -55,7 +55,6 @@ import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
 import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
-import { createCoreContext } from '#ngsi-ld/context.ts'
 import { profiles } from '#ngsi-ld/profile.ts'
 import { isUplink } from '#ngsi-ld/subscription.ts'
 import { plugins } from '#plugins/registry.ts'
@@ -181,8 +180,7 @@ function openContexts(
   { outbound: { allowLoopback, fetchContexts }, conformance }: Settings,
 ): Contexts {
   const fetchDocument = fetchContexts ? createDocumentFetcher({ allowLoopback }) : undefined
-  const core = createCoreContext(profiles[conformance.profile].coreVersion)
-  return createContexts({ ...ports, fetchDocument }, { core })
+  return createContexts({ ...ports, fetchDocument }, profiles[conformance.profile])
 }
 
 /** What is owed through a tunnel while the gateway starts. */
@@ -193,7 +191,7 @@ const splits = { completed: undefined, expected: true, never: false } as const
 
 const appSettings = ({ conformance, http, history, outbound }: Settings): AppSettings => ({
   profile: conformance.profile,
-  defaultMediaType: http.defaultMediaType,
+  defaultMediaType: conformance.profile === 'platform' ? 'application/ld+json' : http.defaultMediaType,
   dataFormat: formatVersion,
   temporalInstancesMax: history.instancesPerAnswer,
   publicUrl: http.publicUrl,

@@ -4,8 +4,10 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type Context, compileContext } from '#ngsi-ld/context.ts'
+import { type Context, compileContext, createCoreContext } from '#ngsi-ld/context.ts'
 import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
+import { createUnnamedContext } from '#ngsi-ld/platform-names.ts'
+import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import {
   type ContextLibrary,
   type ContextLibraryPorts,
@@ -23,8 +25,10 @@ export const platformContextPath = '/contexts/selvedge-platform.jsonld'
 export const hostedContextsPath = '/ngsi-ld/v1/jsonldContexts'
 
 export interface Contexts {
-  /** The context of requests that name none. */
+  /** The core alone, for requests that name it and for exchange with other brokers. */
   readonly core: Context
+  /** The context of requests that name none. */
+  readonly unnamed: Context
   /**
    * What stands behind a Link header or in an `@context` member; `tenant` decides which hosted ones there are.
    * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data; at once or by rejection.
@@ -64,8 +68,12 @@ const keyCharactersMax = 16_384
 /** How long a kept context is used before it is looked at again whether its documents could be renewed. */
 const lookAgainMs = 60_000
 
-export function createContexts(ports: ContextsPorts, settings: { readonly core: Context }): Contexts {
-  const { core } = settings
+/** @param rules decide what a request means that names no context, and how answers name theirs. */
+export function createContexts(
+  ports: ContextsPorts,
+  { coreVersion, servesPlatform = false }: Pick<ProfileRules, 'coreVersion' | 'servesPlatform'>,
+): Contexts {
+  const core = createCoreContext(coreVersion, { isListed: servesPlatform })
   const compiled = new Map<string, Compiled>()
   const earlier = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
@@ -120,6 +128,7 @@ export function createContexts(ports: ContextsPorts, settings: { readonly core: 
 
   return Object.freeze({
     core,
+    unnamed: createUnnamedContext(core, servesPlatform ? 'terms' : 'prefixes'),
     resolve(local, tenant = '') {
       const name = typeof local === 'string' ? local : JSON.stringify(local)
       const key = tenant === '' ? name : `${tenant} ${name}`

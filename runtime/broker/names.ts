@@ -10,9 +10,12 @@ import type { Stage } from './stage.ts'
 export function createNames(records: Records) {
   const numbers = new Map<string, number>()
   const texts = new Map<number, string>()
+  // A full IRI by the part that a client without its context would write.
+  const iris = new Map<string, string>()
   let last = 0
   let characters = 0
   for (const { i, text } of records.names()) {
+    if (isIri(text)) iris.set(localPart(text), text)
     numbers.set(text, i)
     texts.set(i, text)
     last = Math.max(last, i)
@@ -31,11 +34,13 @@ export function createNames(records: Records) {
     characters += text.length
     numbers.set(text, i)
     texts.set(i, text)
+    if (isIri(text)) iris.set(localPart(text), text)
     stage.write('name.insert', i, text)
     stage.undone(() => {
       characters -= text.length
       numbers.delete(text)
       texts.delete(i)
+      if (iris.get(localPart(text)) === text) iris.delete(localPart(text))
     })
     return i
   }
@@ -44,11 +49,24 @@ export function createNames(records: Records) {
     /** The number of a known name. */
     find: (text: string) => numbers.get(text),
     text: (i: number) => texts.get(i),
+    isKnown: (text: string) => numbers.has(text),
+    /** Another known name that ends like this one: a full IRI for a short name, or the same term of another vocabulary. */
+    alike(text: string): string | undefined {
+      const local = localPart(text)
+      const found = iris.get(local) ?? (numbers.has(local) ? local : undefined)
+      return found === text ? undefined : found
+    },
     /** The number of a name, given one if it is new; throws `ngsi-ld.too-many-names` when there is no room for it. */
     intern: (stage: Stage, text: string): number => intern(stage, text, 1),
     /** The same of a combination that is left where something goes, for which there is as much room again: nothing stays for want of it. */
     internRest: (stage: Stage, text: string): number => intern(stage, text, 2),
   })
 }
+
+/** Combinations of names are JSON, which no IRI begins like. */
+const isIri = (text: string): boolean => /^[a-z][a-z\d+.-]*:/i.test(text)
+
+const localPart = (name: string): string =>
+  name.slice(Math.max(...[...'#/:'].map((at) => name.lastIndexOf(at))) + 1)
 
 export type Names = ReturnType<typeof createNames>

@@ -385,11 +385,19 @@ export interface TenantBroker extends Provision {
   readonly subscriptions: SubscriptionBroker
   readonly passedOn: PassedOnBroker
   readonly inventory: Inventory
+  readonly names: KnownNames
   readonly hosted: HostedContexts
   readonly registrations: RegistrationBroker
   readonly sourceSubscriptions: SourceSubscriptionBroker
   readonly deadLetters: DeadLetters
   readonly digests: Digests
+}
+
+/** Canonical names of types and attributes that entities have or had. */
+export interface KnownNames {
+  isKnown(name: string): boolean
+  /** Another known name that ends like this one. */
+  alike(name: string): string | undefined
 }
 
 /** The tenants; the default one has the name ''. */

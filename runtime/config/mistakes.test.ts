@@ -78,7 +78,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
   [
     'an unknown profile',
     { yaml: 'conformance: {profile: 1.7}' },
-    [['conformance.profile', '1.7', 'one of 1.9, 1.8, 1.1.2']],
+    [['conformance.profile', '1.7', 'one of 1.9, 1.8, 1.1.2, platform']],
   ],
   [
     'an unknown mode',

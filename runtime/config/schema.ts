@@ -240,9 +240,10 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   commit,
   clock,
   conformance: section('Conformance', {
-    profile: setting(kind.versionOf('1.9', '1.8', '1.1.2'), '1.9', {
-      title: 'Version of the NGSI-LD specification',
-      description: 'Decides where versions differ.',
+    profile: setting(kind.versionOf('1.9', '1.8', '1.1.2', 'platform'), '1.9', {
+      title: 'Version of the NGSI-LD specification, or the platform',
+      description:
+        'Decides where versions differ; platform is 1.9 with what the original components of the platform expect, see docs/compatibility.md.',
     }),
   }),
   provisioning,

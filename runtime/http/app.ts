@@ -134,7 +134,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const { broker, contexts, takeFrame, alias, passing, tunnels, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
-  const answers = createAnswers(contexts)
+  const answers = createAnswers({ core: contexts.unnamed })
   const bodies = createBodies()
   const asks = createAsks({ broker, contexts, bodies, alias }, { defaultType: settings.defaultMediaType })
 
@@ -195,7 +195,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
   return Object.freeze({
     ...app,
-    direct: createDirectReads({ ...ports, core: contexts.core, reads }, settings),
+    direct: createDirectReads({ ...ports, core: contexts.unnamed, reads }, settings),
     component: (name: string) => async (request: Request, env: HttpEnv) => {
       try {
         return await components.of(name, request, env)

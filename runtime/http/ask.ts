@@ -154,7 +154,7 @@ export function createAsks(
   }
   const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
     const address = linkedContext(headerOf(c, 'link'))
-    return address === undefined ? contexts.core : contexts.resolve(withOrigin(c, address), tenant)
+    return address === undefined ? contexts.unnamed : contexts.resolve(withOrigin(c, address), tenant)
   }
   const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
     const local = json['@context']

@@ -9,7 +9,15 @@ import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers, Reply } from './answer.ts'
 import type { Ask } from './ask.ts'
-import { conditionsOrIds, entityQueryOf, pageParameters, searchParameters, typesOf } from './entity-search.ts'
+import {
+  conditionsOrIds,
+  entityQueryOf,
+  pageParameters,
+  searchParameters,
+  typeHint,
+  typesOf,
+  withShortTypes,
+} from './entity-search.ts'
 import { wholeNumber } from './negotiate.ts'
 import { type PageLinker, pageLinker } from './paging.ts'
 import { type Rendering, renderingOf, renderingParameters } from './rendering.ts'
@@ -100,20 +108,22 @@ export function createEntityReads(answers: Answers) {
     },
 
     page(ask: Ask, wish: QueryWish): Reply | Promise<Reply> {
-      const found = ask.broker.query(wish.query, ask.broker.linked)
+      const query = withShortTypes(wish.query, ask)
+      const found = ask.broker.query(query, ask.broker.linked)
       return found instanceof Promise
-        ? found.then((page) => pageReply(ask, wish, page))
-        : pageReply(ask, wish, found)
+        ? found.then((page) => pageReply(ask, { ...wish, query }, page))
+        : pageReply(ask, { ...wish, query }, found)
     },
 
     /** The same, where it is found within one turn. */
     shortPage(ask: Ask, wish: QueryWish): Reply | undefined {
-      const found = ask.broker.shortQuery(wish.query)
-      return found && pageReply(ask, wish, found)
+      const query = withShortTypes(wish.query, ask)
+      const found = ask.broker.shortQuery(query)
+      return found && pageReply(ask, { ...wish, query }, found)
     },
   })
 
-  function pageReply(ask: Ask, { rendering, links }: QueryWish, page: QueryPage): Reply {
+  function pageReply(ask: Ask, { rendering, query, links }: QueryWish, page: QueryPage): Reply {
     const { entities, count } = page
     const context = answers.contextFor(ask)
     const texts: string[] = []
@@ -122,11 +132,14 @@ export function createEntityReads(answers: Answers) {
       if (text !== undefined) texts.push(text)
     }
     const linked = rendering.linked?.(entities) ?? []
-    return answers.page(
+    const reply = answers.page(
       ask,
       { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
       { count, links: links(page) },
     )
+    const isFirst = query.offset === 0 && query.after === undefined
+    const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
+    return hint === undefined ? reply : { ...reply, headers: { ...reply.headers, 'NGSILD-Warning': hint } }
   }
 }
 

@@ -8,12 +8,19 @@ import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { parseOrder } from '#ngsi-ld/order.ts'
 import { compileIdPattern } from '#ngsi-ld/pattern.ts'
+import { resolveShortTypes } from '#ngsi-ld/platform-names.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf } from '#ngsi-ld/registration-match.ts'
 import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
-import { type EntitySelector, parseTypeSelection, type TypeSelection } from '#ngsi-ld/selection.ts'
+import {
+  type EntitySelector,
+  parseTypeSelection,
+  type TypeSelection,
+  typeNamesOf,
+} from '#ngsi-ld/selection.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
+import { warningLine } from '#ngsi-ld/warning-lines.ts'
 import type { Ask } from './ask.ts'
 import { listOf, pagingOf, truthOf } from './negotiate.ts'
 
@@ -125,6 +132,36 @@ export function entityQueryOf(
     ...pagingOf(parameters),
     after: given('pageKey'),
   }
+}
+
+/** The query with the platform's types for short names of types that no entity here ever had. */
+export function withShortTypes(
+  query: EntityQuery,
+  { context: { shortTypes }, broker }: Pick<Ask, 'context' | 'broker'>,
+): EntityQuery {
+  if (shortTypes === undefined) return query
+  const read = (selection: TypeSelection): TypeSelection =>
+    resolveShortTypes(selection, shortTypes, broker.names.isKnown)
+  const selection = query.selection && read(query.selection)
+  if (query.selectors === undefined) return selection === query.selection ? query : { ...query, selection }
+  const selectors = query.selectors.map((one) =>
+    one.types === undefined ? one : { ...one, types: read(one.types) },
+  )
+  return { ...query, selection, selectors }
+}
+
+/** What a client may have meant where nothing was found: the types under other names that are known here. */
+export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'broker'>): string | undefined {
+  for (const name of selection === undefined ? [] : typeNamesOf(selection)) {
+    const other = broker.names.alike(name)
+    if (other !== undefined)
+      return warningLine(
+        199,
+        '-',
+        `nothing found of type ${name}; ${other} is known here, too: name the @context that it is in`,
+      )
+  }
+  return undefined
 }
 
 /** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */

@@ -15,7 +15,7 @@ import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { entityQueryOf, searchParameters, typesOf } from './entity-search.ts'
+import { entityQueryOf, searchParameters, typesOf, withShortTypes } from './entity-search.ts'
 import { firstLook, mostLike, readOn } from './history-reading.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
@@ -106,7 +106,8 @@ export function createTemporalRoutes(
 
   async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
     const wish = wishOf(c, ask)
-    const search = entityQueryOf(ask, wish.attrs, chosen ?? (c.env.map?.page === undefined ? undefined : []))
+    const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
+    const search = withShortTypes(entityQueryOf(ask, wish.attrs, selectors), ask)
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }

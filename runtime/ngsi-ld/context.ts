@@ -31,6 +31,10 @@ export interface Context {
   readonly expand: (term: string) => string
   /** Shortest name in this context for a canonical name. */
   readonly compact: (name: string) => string
+  /** Types that a name of the default context means in a query when no entity ever had it as its type. */
+  readonly shortTypes?: ReadonlyMap<string, string>
+  /** True when `@context` in answers is always an array. */
+  readonly isListed?: boolean
 }
 
 /** The addresses that have to be fetched before a context can be compiled. */
@@ -39,13 +43,13 @@ export interface MissingContexts {
 }
 
 /** The `@context` member of answers: one item stands alone, as most clients send and expect it. */
-export const contextMember = ({ reference }: Pick<Context, 'reference'>): Json =>
-  reference.length === 1 ? reference[0]! : [...reference]
+export const contextMember = ({ reference, isListed }: Pick<Context, 'reference' | 'isListed'>): Json =>
+  reference.length === 1 && isListed !== true ? reference[0]! : [...reference]
 
-/** The context of requests that bring none; answers name the core of the given version. */
-export const createCoreContext = (version: CoreVersion): Context => {
+/** The core alone; answers name it in the given version. */
+export const createCoreContext = (version: CoreVersion, { isListed = false } = {}): Context => {
   const url = coreContextUrl(version)
-  return createContext({ key: url, reference: [url], address: url }, new Map())
+  return createContext({ key: url, reference: [url], address: url, isListed }, new Map())
 }
 
 export const coreContext: Context = createCoreContext('1.9')
@@ -66,7 +70,8 @@ export function compileContext(
   if (own.length === 0) return core
   const address = own.length === 1 && typeof own[0] === 'string' ? own[0] : undefined
   const reference = bringsCore ? own : [...own, ...core.reference]
-  return createContext({ key: address ?? JSON.stringify(own), reference, address }, terms)
+  const { isListed = false } = core
+  return createContext({ key: address ?? JSON.stringify(own), reference, address, isListed }, terms)
 }
 
 /** Items of a local context that are not the core; what stands before a null counts no more. */
@@ -78,7 +83,12 @@ function withoutCore(local: Json): Json[] {
 }
 
 function createContext(
-  { key, reference, address }: Pick<Context, 'key' | 'reference' | 'address'>,
+  {
+    key,
+    reference,
+    address,
+    isListed,
+  }: Required<Pick<Context, 'key' | 'reference' | 'isListed'>> & Pick<Context, 'address'>,
   terms: ReadonlyMap<string, Term>,
 ): Context {
   const { expansions, compactions, prefixIris, prefixTerms } = tablesOf(terms)
@@ -112,6 +122,7 @@ function createContext(
     isCore: expansions.size === 0,
     reference: Object.freeze(reference),
     address,
+    ...(isListed ? { isListed } : {}),
     expand: remembered(expandAfresh),
     compact: remembered(compactAfresh),
   })
@@ -161,7 +172,7 @@ function cutsOf(iri: string): number[] {
 const delimiters = ':/?#[]@'
 
 /** The function with its latest results kept: the same few names come with every request. */
-function remembered(find: (name: string) => string): (name: string) => string {
+export function remembered(find: (name: string) => string): (name: string) => string {
   const kept = new Map<string, string>()
   return (name) => {
     const known = kept.get(name)

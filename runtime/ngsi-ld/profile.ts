@@ -4,7 +4,7 @@
  */
 import type { CoreVersion } from './core-context.ts'
 
-export type ConformanceProfile = '1.1.2' | '1.8' | '1.9'
+export type ConformanceProfile = '1.1.2' | '1.8' | '1.9' | 'platform'
 
 export interface ProfileRules {
   /** Core @context named in answers. Names are always those of the newest core (see core-context.ts). */
@@ -17,6 +17,16 @@ export interface ProfileRules {
   readonly contextNotAvailableStatus: 503 | 504
   /** Status of a query that made an entity map (6.4.3.2). */
   readonly mapMadeStatus: 200 | 201
+  /** Whether it serves the platform's original components: see docs/compatibility.md. */
+  readonly servesPlatform?: boolean
+}
+
+const newest: ProfileRules = {
+  coreVersion: '1.9',
+  updateAppendsMissing: true,
+  createAnswersId: false,
+  contextNotAvailableStatus: 504,
+  mapMadeStatus: 201,
 }
 
 export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
@@ -34,11 +44,6 @@ export const profiles: Readonly<Record<ConformanceProfile, ProfileRules>> = {
     contextNotAvailableStatus: 504,
     mapMadeStatus: 200,
   },
-  '1.9': {
-    coreVersion: '1.9',
-    updateAppendsMissing: true,
-    createAnswersId: false,
-    contextNotAvailableStatus: 504,
-    mapMadeStatus: 201,
-  },
+  '1.9': newest,
+  platform: { ...newest, servesPlatform: true },
 }

@@ -32,7 +32,6 @@ import type { AnswerType } from '#http/negotiate.ts'
 import { createHttpServer } from '#http/server.ts'
 import type { FrameOutcome } from '#intake/intake.ts'
 import { openIntake } from '#intake/open.ts'
-import { createCoreContext } from '#ngsi-ld/context.ts'
 import { type ConformanceProfile, profiles } from '#ngsi-ld/profile.ts'
 import { createBackupMaker } from '#store/backup-maker.ts'
 import { formatVersion } from '#store/schema.ts'
@@ -134,7 +133,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       clock: systemClock,
       log,
     },
-    { core: createCoreContext(profiles[profile].coreVersion) },
+    profiles[profile],
   )
   const { devices } = await openIntake(
     {

@@ -9,7 +9,8 @@ import { createLog } from '#base/log.ts'
 import type { FetchDocument } from '#broker/context-library.ts'
 import { createContexts, platformContextPath } from '#broker/contexts.ts'
 import type { Json } from '#contract'
-import { type Context, coreContext } from '#ngsi-ld/context.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { profiles } from '#ngsi-ld/profile.ts'
 import { createRecords } from '#store/records.ts'
 import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
 
@@ -58,7 +59,7 @@ async function site(web: Web, file = newFile()) {
       clock,
       log: createLog({ level: 'warn', clock, write }),
     },
-    { core: coreContext },
+    profiles['1.9'],
   )
   return { contexts, time, file, warnings, database }
 }
