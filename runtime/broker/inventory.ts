@@ -28,6 +28,9 @@ export interface Inventory {
   attributes(): readonly AttributeUse[]
 }
 
+/** What one tenant has, and which canonical names its types and attributes have or had. */
+export interface OwnInventory extends Inventory, Pick<Names, 'isKnown' | 'alike'> {}
+
 /** A shape with its names, each attribute once. */
 interface NamedShape {
   readonly types: readonly string[]
@@ -35,7 +38,7 @@ interface NamedShape {
   readonly entities: number
 }
 
-export function createInventory({ shapes, names }: { shapes: Shapes; names: Names }): Inventory {
+export function createInventory({ shapes, names }: { shapes: Shapes; names: Names }): OwnInventory {
   const named = (): readonly NamedShape[] => {
     const text = (i: number): string => names.text(i)!
     return shapes.all().map(({ types, attributes, entities }) => {
@@ -58,7 +61,9 @@ export function createInventory({ shapes, names }: { shapes: Shapes; names: Name
       }))
     },
     attributes: () => attributesOf(named()),
-  } satisfies Inventory)
+    isKnown: names.isKnown,
+    alike: names.alike,
+  } satisfies OwnInventory)
 }
 
 function attributesOf(shapes: readonly NamedShape[]): readonly AttributeUse[] {

@@ -176,7 +176,6 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
-    names,
     sourceSubscriptions: told.sources.subscribe.broker,
     digests: createDigests({ following, records, collisions, history: (id, query) => evolve(id, query) }),
     deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),

@@ -28,7 +28,7 @@ import type { SourceCopyRow } from '#store/context-sources.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Digests } from './digests.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
-import type { Inventory } from './inventory.ts'
+import type { OwnInventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'
 
 /** By whose hand a change was made; kept in the log. */
@@ -384,20 +384,12 @@ export interface TenantBroker extends Provision {
   readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker
   readonly passedOn: PassedOnBroker
-  readonly inventory: Inventory
-  readonly names: KnownNames
+  readonly inventory: OwnInventory
   readonly hosted: HostedContexts
   readonly registrations: RegistrationBroker
   readonly sourceSubscriptions: SourceSubscriptionBroker
   readonly deadLetters: DeadLetters
   readonly digests: Digests
-}
-
-/** Canonical names of types and attributes that entities have or had. */
-export interface KnownNames {
-  isKnown(name: string): boolean
-  /** Another known name that ends like this one. */
-  alike(name: string): string | undefined
 }
 
 /** The tenants; the default one has the name ''. */

@@ -38,7 +38,10 @@ export function createDistributedDiscovery({ asks, problems, sources }: Distribu
         registrations,
         { operation: operationOf(kind, details), interest, path, headers: headersOf(c, false), context },
       )
-      return warned(await runOn(problems, c, { ...broker, inventory }, local), warnings)
+      return warned(
+        await runOn(problems, c, { ...broker, inventory: { ...broker.inventory, ...inventory } }, local),
+        warnings,
+      )
     },
   })
 }

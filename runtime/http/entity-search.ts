@@ -141,7 +141,7 @@ export function withShortTypes(
 ): EntityQuery {
   if (shortTypes === undefined) return query
   const read = (selection: TypeSelection): TypeSelection =>
-    resolveShortTypes(selection, shortTypes, broker.names.isKnown)
+    resolveShortTypes(selection, shortTypes, broker.inventory.isKnown)
   const selection = query.selection && read(query.selection)
   if (query.selectors === undefined) return selection === query.selection ? query : { ...query, selection }
   const selectors = query.selectors.map((one) =>
@@ -153,7 +153,7 @@ export function withShortTypes(
 /** What a client may have meant where nothing was found: the types under other names that are known here. */
 export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'broker'>): string | undefined {
   for (const name of selection === undefined ? [] : typeNamesOf(selection)) {
-    const other = broker.names.alike(name)
+    const other = broker.inventory.alike(name)
     if (other !== undefined)
       return warningLine(
         199,
