@@ -1,7 +1,7 @@
 /**
  * The simulated site: a dozen devices with their places and what they measure, as pure functions of time. The same
- * instant always gives the same value, so the past that is filled in and the present agree. One device falls silent
- * for a while, one sensor is stuck, and one device left a retained value long ago.
+ * instant always gives the same value, so the past that is filled in and the present agree. One device is silent at
+ * night, one has a radio link that fails, one sensor is stuck, and one device left a retained value long ago.
  */
 import type { Position } from './series.ts'
 
@@ -71,10 +71,10 @@ const humidity = (at: DemoField['at']) => field('humidity', '%RH', 'P1', 1, at)
 const carbonDioxide = (at: DemoField['at']) => field('co2', 'ppm', '59', 0, at)
 const moisture = (at: DemoField['at']) => field('moisture', '/100', 'P1', 1, at)
 
-/** Silent from two to five in the morning, and one minute in four. */
+/** Silent from two to five in the morning (UTC). */
 const fallsSilent = (time: number): boolean => {
   const hourOfDay = Math.floor((time % day) / hour)
-  return (hourOfDay >= 2 && hourOfDay < 5) || Math.floor(time / 60_000) % 4 === 3
+  return hourOfDay >= 2 && hourOfDay < 5
 }
 
 const never = (): boolean => false
@@ -88,6 +88,9 @@ const device = (
   fields: readonly DemoField[],
   isSilent: DemoDevice['isSilent'] = never,
 ): DemoDevice => ({ id, name, speaks, place, everySeconds, fields, isSilent })
+
+/** Id of the device whose radio link fails (demo-outage.ts). */
+export const weakLink = 'soil-north'
 
 export const demoDevices: readonly DemoDevice[] = [
   device('greenhouse-1', 'Greenhouse, tomatoes', 'senml', [8.0012, 52.0007], 2, [
@@ -112,13 +115,13 @@ export const demoDevices: readonly DemoDevice[] = [
     ),
     field('wind', 'm/s', 'MTS', 1, (time) => Math.abs(daily(10, 3.5, 2, 15, 1.5)(time))),
   ]),
-  device('soil-north', 'Soil probe, north field', 'senml', [8.0031, 52.0043], 5, [
+  device(weakLink, 'Soil probe, north field, on a weak radio link', 'senml', [8.0031, 52.0043], 2, [
     moisture(daily(11, 31, -2, 16, 0.2)),
     temperature(daily(12, 12, 2, 17, 0.05)),
   ]),
   device(
     'soil-south',
-    'Soil probe, south field, on a weak radio link',
+    'Soil probe, south field; its battery is empty at night',
     'senml',
     [8.0027, 51.9968],
     5,

@@ -13,6 +13,8 @@ export interface Publisher {
   publish(topic: string, payload: string, options?: { retain?: boolean }): Promise<void>
   /** Settles when the broker has acknowledged all that was sent. */
   settled(): Promise<void>
+  /** Messages that the broker has acknowledged. */
+  acknowledged(): number
   close(): Promise<void>
 }
 
@@ -34,6 +36,7 @@ export async function createPublisher(
   let accepted = false
   let broken: GatewayError | undefined
   let identifier = 0
+  let acknowledged = 0
 
   const changed = (): void => {
     const due = watchers
@@ -52,7 +55,7 @@ export async function createPublisher(
   const take = (type: number, body: Buffer): void => {
     if (type === connack && body[1] === 0) accepted = true
     else if (type === connack) socket.destroy(failure(`it refused with code ${body[1]}`))
-    else if (type === puback) inFlight.delete(body.readUInt16BE(0))
+    else if (type === puback && inFlight.delete(body.readUInt16BE(0))) acknowledged++
     changed()
   }
   const ping = setInterval(() => socket.write(Uint8Array.of(0xc0, 0)), (keepAliveSeconds * 1000) / 2)
@@ -70,6 +73,7 @@ export async function createPublisher(
       await until(() => inFlight.size < limits.demoInFlightMax.value)
     },
     settled: () => until(() => inFlight.size === 0),
+    acknowledged: () => acknowledged,
     close: () =>
       new Promise<void>((resolve) => {
         if (socket.closed) return resolve()

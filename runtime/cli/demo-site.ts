@@ -7,7 +7,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '#base/clock.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { ask } from './ask.ts'
-import { type DemoDevice, demoDevices, messagesOf } from './demo-devices.ts'
+import { type DemoDevice, demoDevices, messagesOf, weakLink } from './demo-devices.ts'
+import { stuckSensors } from './demo-history.ts'
+import { createRadioLink } from './demo-outage.ts'
 import type { Publisher } from './demo-publisher.ts'
 import type { Position, Sample } from './series.ts'
 import type { Recording } from './series-folder.ts'
@@ -37,6 +39,8 @@ export async function simulate(ports: SitePorts): Promise<void> {
   tell(
     `${demoDevices.length} devices, their last 24 hours filled in within ${((clock.now() - start) / 1000).toFixed(1)} s`,
   )
+  for (const line of await stuckSensors(ports.httpUrl, demoDevices, { from: start - pastMs, to: start }))
+    tell(line)
   for (const device of demoDevices) {
     if (device.speaks === 'senml')
       await tellPlace(
@@ -47,12 +51,14 @@ export async function simulate(ports: SitePorts): Promise<void> {
       )
   }
   const due = new Map(demoDevices.map((device, i) => [device, clock.now() + i * tickMs]))
+  const radio = createRadioLink(ports, demoDevices.find(({ id }) => id === weakLink)!, clock.now())
   while (!signal.aborted) {
     const time = clock.now()
     for (const [device, at] of due) {
       if (at > time) continue
       due.set(device, Math.max(at + device.everySeconds * 1000, time))
-      if (!device.isSilent(time)) await send(publisher, device, [time])
+      if (device.id === weakLink) await radio(time)
+      else if (!device.isSilent(time)) await send(publisher, device, [time])
     }
     await pause(tickMs, undefined, { signal }).catch(() => undefined)
   }

@@ -5,6 +5,7 @@
 import type { Clock } from '#base/clock.ts'
 import { iotStream, sosa } from '#intake/vocabulary.ts'
 import { ask, metricValues } from './ask.ts'
+import { withUnit } from './demo-units.ts'
 
 /** Two looks make a rate. */
 export interface Look {
@@ -63,6 +64,6 @@ function latestValues(entities: readonly ObservationEntity[]): string[] {
     .slice(0, latestShown)
     .map(({ id, value, unitCode }) => {
       const name = decodeURIComponent(id.replace(/^urn:ngsi-ld:StreamObservation:/, '')).replaceAll(':', ' ')
-      return `${name} ${value}${unitCode === undefined ? '' : ` ${unitCode}`}`
+      return `${name} ${withUnit(value, unitCode)}`
     })
 }

@@ -38,6 +38,13 @@ export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, opti
     ...examples.map(([what, url]) => `  # ${what}\n  curl -g '${url}'`),
     `  # a sensor of your own\n  mosquitto_pub -p ${mqttPort} -q 1 -t senml/my-device -m '[{"bn":"my-device:","n":"temperature","u":"Cel","v":21.5}]'`,
     '',
+    ...(options.data === undefined
+      ? [
+          'Watch for the lines "site: STUCK SENSOR" and, 5 seconds after the start and every two minutes,',
+          '"site: OUTAGE BEGINS" and "site: OUTAGE ENDS".',
+          '',
+        ]
+      : []),
     'Ctrl-C ends it.',
     '',
     '',

@@ -48,7 +48,7 @@ describe('the simulated site', () => {
       30_000,
     )
     expect(performance.now() - startedAt).toBeLessThan(30_000)
-    expect(line).toMatch(/\| \S+ \S+ -?\d+(\.\d+)?( \w+)?$/)
+    expect(line).toMatch(/\| \S+ \S+ -?\d+(\.\d+)?( (°C|%|ppm|hPa|m\/s|m|l\/s|W|Wh|W\/m²))?$/)
   })
 
   it('has a dozen devices with their places', async () => {
@@ -92,6 +92,18 @@ describe('the simulated site', () => {
     const [stale] = await history('meadow-logger:temperature')
     expect(Date.now() - Date.parse(stale![1])).toBeGreaterThan(2.9 * 86_400_000)
   })
+
+  it('names its stuck sensor, and its outage with what was sent, acknowledged and stored', async () => {
+    await demo.saying(/^ {2}site: STUCK SENSOR: cold-store humidity is 87\.3 % in all 144 values/m, 30_000)
+    await demo.saying(/^ {2}site: OUTAGE BEGINS: soil-north/m, 60_000)
+    const [, messages, values, acknowledged, stored] = await demo.saying(
+      /^ {2}site: OUTAGE ENDS: soil-north .*; (\d+) messages with (\d+) values sent late, (\d+) messages acknowledged, (\d+) values stored: nothing was lost$/m,
+      60_000,
+    )
+    expect(Number(messages)).toBeGreaterThan(1)
+    expect([acknowledged, values, stored]).toEqual([messages, String(2 * Number(messages)), values])
+    expect(demo.output().match(/STUCK SENSOR: /g)).toHaveLength(1)
+  }, 120_000)
 
   it('ends by Ctrl-C and leaves nothing behind', async () => {
     const inside = readdirSync(temporary)

@@ -1,0 +1,77 @@
+/**
+ * The radio link of one simulated device, which fails for a while. The device keeps what it measures meanwhile, sends it when the
+ * link is back, and reads from the gateway whether all of it is stored.
+ */
+import type { DemoDevice } from './demo-devices.ts'
+import { messagesOf } from './demo-devices.ts'
+import { countStored } from './demo-history.ts'
+import type { SitePorts } from './demo-site.ts'
+
+const everyMs = 120_000
+const beginsMs = 5000
+const endsMs = 15_000
+
+/** Whether the link is down, so many ms after the start of the site. */
+export function isDown(elapsedMs: number): boolean {
+  const within = elapsedMs % everyMs
+  return within >= beginsMs && within < endsMs
+}
+
+export interface Delivered {
+  readonly messages: number
+  readonly acknowledged: number
+  readonly values: number
+  readonly stored: number
+}
+
+export function outageReport({ messages, acknowledged, values, stored }: Delivered): string {
+  const missing = Math.max(values - stored, 0)
+  const verdict =
+    missing === 0 && acknowledged === messages ? 'nothing was lost' : `${missing} values are missing`
+  return (
+    `${messages} messages with ${values} values sent late, ` +
+    `${acknowledged} messages acknowledged, ${stored} values stored: ${verdict}`
+  )
+}
+
+/** Sends what a device measures at a time, or keeps it while the link is down. @throws peer.unavailable */
+export function createRadioLink(
+  { publisher, httpUrl, tell }: Pick<SitePorts, 'publisher' | 'httpUrl' | 'tell'>,
+  device: DemoDevice,
+  startedAt: number,
+): (time: number) => Promise<void> {
+  /** Times of what was measured; at most as many as one outage has. */
+  let kept: number[] = []
+
+  const send = async (times: readonly number[]): Promise<void> => {
+    for (const time of times) {
+      for (const { topic, payload } of messagesOf(device, [time])) await publisher.publish(topic, payload)
+    }
+  }
+  const catchUp = async (): Promise<void> => {
+    const times = kept
+    kept = []
+    await publisher.settled()
+    const before = publisher.acknowledged()
+    await send(times)
+    await publisher.settled()
+    const delivered = {
+      messages: times.length,
+      acknowledged: publisher.acknowledged() - before,
+      values: times.length * device.fields.length,
+      stored: await countStored(httpUrl, device, times),
+    }
+    tell(`OUTAGE ENDS: ${device.id} has its radio link again; ${outageReport(delivered)}`)
+  }
+
+  return async (time) => {
+    if (isDown(time - startedAt)) {
+      if (kept.length === 0)
+        tell(`OUTAGE BEGINS: ${device.id} lost its radio link; it keeps what it measures`)
+      kept.push(time)
+      return
+    }
+    if (kept.length > 0) await catchUp()
+    await send([time])
+  }
+}
