@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { qualitiesOf } from '#base/media-range.ts'
 import { productToken, version } from '#base/version.ts'
 import { hostedContextsPath, platformContextPath } from '#broker/contexts.ts'
+import { iotStream, sosa } from '#intake/vocabulary.ts'
 import { backupsPath } from './backups.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import type { Components } from './components.ts'
@@ -28,12 +29,14 @@ interface Section {
 
 const link = (href: string, title: string): Link => ({ href, title })
 
+const queryOf = (type: string): string => `${entitiesPath}?type=${encodeURIComponent(type)}&options=keyValues`
+
 const dataLinks = [
   link(typesPath, 'Entity types'),
   link(attributesPath, 'Attributes'),
   link(`${entitiesPath}?local=true&limit=20`, 'Entities of this gateway'),
-  link(`${entitiesPath}?type=Platform&options=keyValues`, 'Devices'),
-  link(`${entitiesPath}?type=StreamObservation&options=keyValues`, 'Newest values'),
+  link(queryOf(sosa.Platform), 'Devices'),
+  link(queryOf(iotStream.StreamObservation), 'Newest values'),
   link(subscriptionsPath, 'Subscriptions'),
   link(hostedContextsPath, 'JSON-LD contexts'),
   link(platformContextPath, 'Vocabulary of the platform (JSON-LD context)'),
