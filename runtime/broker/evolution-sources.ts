@@ -163,6 +163,15 @@ export function takeChanges(
     { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
   >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
+  // What another gateway states to have written at a time may be in two lives, where it was sent again after a deletion.
+  const written = lives.length > 1 ? new Set<string>() : undefined
+  const isWrittenTwice = ({ name, one: { instance, modifiedAt } }: Told): boolean => {
+    if (written === undefined) return false
+    const text = JSON.stringify([name, modifiedAt, instance])
+    if (written.has(text)) return true
+    written.add(text)
+    return false
+  }
   for (const [rid, corrections] of query.lastN === undefined ? lives : lives.toReversed())
     for (const one of toldByChanges(ports, rid, query, corrections)) {
       const { observedAt, deletedAt, instance } = one.one
@@ -175,7 +184,7 @@ export function takeChanges(
         known.texts.add(text)
         known.values.add(identityOf(observedAt, instance.value ?? null))
         known.times.push(observedAt)
-      }
+      } else if (deletedAt === undefined && isWrittenTwice(one)) continue
       take(one)
     }
   for (const { times } of told.values()) times.sort((a, b) => a - b)

@@ -41,6 +41,26 @@ it('is counted once where the entity had two lives, live and after a cut', async
   expect(await levels()).toBe(26)
 })
 
+it('is counted once, observed or not, where a gateway sends a new life of an entity twice', async () => {
+  const states = { 'selvedge-states': 'times,types', via: 'HTTP/1.1 selvedge-edge' }
+  const name = property('a', { modifiedAt: '2026-01-02T00:00:00Z' })
+  for (let times = 0; times < 2; times++) {
+    await pair.centre.send('POST', '/ngsi-ld/v1/entityOperations/delete', [id])
+    const body = [{ id, type: 'T', level: observedAt(5, 5), name }]
+    const answer = await pair.centre.send(
+      'POST',
+      '/ngsi-ld/v1/entityOperations/upsert?options=update',
+      body,
+      states,
+    )
+    expect(answer.status).toBe(201)
+  }
+  expect(await heldOf(pair.centre, id)).toMatchObject({
+    observed: { level: [['2026-01-01T00:00:05Z', undefined, 5]] },
+    written: { name: [['2026-01-02T00:00:00Z', undefined, 'a']] },
+  })
+})
+
 it('is counted once where the entity came into being at the centre by its history', async () => {
   await create(observedAt(1, 1))
   for (let second = 2; second < 20; second++) await observe(second, second)
