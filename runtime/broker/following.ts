@@ -291,7 +291,9 @@ export function createFollowing(ports: FollowingPorts) {
     droppedOf: (id: string): readonly Dropped[] => {
       const rid = entities.byId(id)?.rid
       return [
-        ...entities.tombstones(id).flatMap((grave) => droppedWith(grave)),
+        ...entities
+          .tombstones(id)
+          .flatMap((grave) => [...droppedBy(recordsOf(grave.rid, everSince)), ...droppedWith(grave)]),
         ...(rid === undefined ? [] : droppedBy(recordsOf(rid, everSince))),
       ]
     },

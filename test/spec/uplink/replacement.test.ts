@@ -81,3 +81,27 @@ it('compares types, scopes and every member of an attribute, and sends what diff
     (before as { entity: object }).entity,
   )
 })
+
+it('compares away what an entity lost before it was deleted and created anew', async () => {
+  await pair.connect()
+  await create()
+  await pair.isSame(id)
+  const identity = (await pair.site.get('/ngsi-ld/v1/info/sourceIdentity')).json() as {
+    contextSourceAlias: string
+  }
+  await pair.send('PUT', `${entities}/${id}`, replacement)
+  await pair.send('DELETE', `${entities}/${id}`)
+  await pair.send('POST', entities, replacement)
+  await pair.isSame(id)
+  // As where an older copy was brought back.
+  const back = { old: property('o') }
+  const answer = await pair.centre.send('POST', `${entities}/${id}/attrs`, back, {
+    via: `HTTP/1.1 ${identity.contextSourceAlias}`,
+  })
+  expect(answer.status).toBe(204)
+  await pair.send('POST', '/selvedge/v1/uplinks/urn:up/reconcile')
+  await vi.waitFor(
+    async () => expect((await pair.centre.get(`${entities}/${id}`)).json()).not.toHaveProperty('old'),
+    { timeout: 15_000 },
+  )
+})
