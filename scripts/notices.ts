@@ -35,7 +35,7 @@ interface Manifest {
 function noticeOf(folder: string): string {
   const { name, version, license, author, repository }: Manifest = JSON.parse(
     readFileSync(join(folder, 'package.json'), 'utf8'),
-  )
+  ) as Manifest
   const files = readdirSync(folder).filter((file) => licenceFile.test(file))
   if (license === undefined) throw new TypeError(`${folder} names no licence`)
   const texts = files.toSorted().map((file) => readFileSync(join(folder, file), 'utf8').trim())

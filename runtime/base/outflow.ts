@@ -159,11 +159,11 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
       const connection = { held: 0, unsent: 0, written: 0, progressAt: clock.monotonic() }
       connections.set(socket, connection)
       const write = socket.write as (...args: unknown[]) => boolean
-      socket.write = ((...args: unknown[]) => {
+      socket.write = (...args: unknown[]) => {
         const isBelow = write.apply(socket, args)
         if (!isBelow && connections.has(socket)) note(socket, connection)
         return isBelow
-      }) as Socket['write']
+      }
       socket.on('drain', () => hold(connection, 0))
       socket.on('close', () => {
         hold(connection, 0)

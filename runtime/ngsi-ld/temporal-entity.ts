@@ -191,7 +191,7 @@ export function parseTemporalInstance(
   term: string,
   context: Context,
 ): AttributeInstance {
-  const body = isObject(json) ? (withoutContext(json) as JsonObject) : undefined
+  const body = isObject(json) ? withoutContext<JsonObject>(json) : undefined
   const inner = body === undefined ? json : (own(body, term) ?? own(body, name) ?? body)
   const [instance, ...others] =
     name === 'scope' ? scopesIn(inner as Json) : instancesIn(inner as Json, name, context)

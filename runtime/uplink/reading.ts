@@ -221,7 +221,7 @@ const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
 export function withoutTime(instance: AttributeInstance): AttributeInstance {
   if (instance['modifiedAt'] === undefined) return instance
   const { modifiedAt: _, ...rest } = instance
-  return rest as AttributeInstance
+  return rest
 }
 
 /**

@@ -37,13 +37,10 @@ function keptClient(port: number) {
   return (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> =>
     new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { 'Content-Type': 'application/json' }
-      const outgoing = request(
-        { agent, port, host: '127.0.0.1', method, path, headers },
-        async (incoming) => {
-          const text = (await incoming.toArray()).join('')
-          resolve({ status: incoming.statusCode!, text })
-        },
-      )
+      const outgoing = request({ agent, port, host: '127.0.0.1', method, path, headers }, (incoming) => {
+        const chunks = incoming.toArray().then((all) => all.join(''))
+        chunks.then((text) => resolve({ status: incoming.statusCode!, text }), reject)
+      })
       outgoing.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body))
     })
 }
