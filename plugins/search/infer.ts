@@ -96,7 +96,7 @@ export async function linked(
   return field.inverse === undefined ? [] : reads.pointingTo(field, entity.id)
 }
 
-/** What qoi:hasQuality points to until quality is computed; it is never an entity. */
+/** What qoi:hasQuality points to in data of the original platform until quality is computed; it is never an entity. */
 const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'
 
 /** `Type.a*.b=value`: an IRI as value has dots of its own. */

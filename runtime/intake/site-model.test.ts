@@ -75,7 +75,6 @@ it('makes six entities of a first reading of which nothing else is known', () =>
       [stream('observes')]: relationship(id('ObservableProperty')),
       [stream('providedBy')]: relationship(serviceId),
       [sosa('observes')]: relationship(id('ObservableProperty')),
-      [qoi('hasQuality')]: relationship('urn:ngsi-ld:Quality:noqualityyet'),
     },
     {
       id: id('ObservableProperty'),

@@ -15,7 +15,6 @@ import {
   dctermsFormat,
   iotLite,
   iotStream,
-  noQualityYet,
   notAvailable,
   qoi,
   rdfsLabel,
@@ -283,7 +282,6 @@ function streamEntity({ device, ids }: FieldFacts): Entity {
     [iotStream.observes]: relationship(ids.property),
     [iotStream.providedBy]: relationship(ids.service),
     [sosa.observes]: relationship(ids.property),
-    [qoi.hasQuality]: relationship(noQualityYet),
     ...placeOf(device),
   }
 }

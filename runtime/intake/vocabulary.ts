@@ -76,5 +76,3 @@ export const selvedgeBasis = named('selvedge', 'basis')
 
 /** "Unknown" in every qoi attribute. */
 export const notAvailable = 'NA'
-/** What qoi:hasQuality points to until quality is computed. */
-export const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'
