@@ -25,11 +25,13 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
   const output = file === undefined ? { write: terminal.out, close: () => undefined } : openFile(file)
   const progress = createProgress(terminal, 'entities')
   let done = 0
+  let hint: string | undefined
   try {
     if (format === 'csv') output.write(csvRow(entityColumns))
     const textOf = (entity: JsonObject): string =>
       format === 'csv' ? toRows(entity).map(csvRow).join('') : `${JSON.stringify(entity)}\n`
-    for await (const { entities, count } of pages(gateway, given)) {
+    for await (const { entities, count, warning } of pages(gateway, given)) {
+      hint ??= warning
       if (!given.has('history')) output.write(entities.map(textOf).join(''))
       for (const { id } of given.has('history') ? entities : []) {
         for await (const part of evolutionOf(gateway, id as string)) output.write(textOf(part))
@@ -43,15 +45,30 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
     output.close()
   }
   const what = given.has('history') ? 'histories of entities' : 'entities'
-  const words = `${done.toLocaleString('en-US')} ${what} exported`
+  const why = done === 0 ? (hint ?? emptyReason(given)) : undefined
+  const words = `${done.toLocaleString('en-US')} ${what} exported${why === undefined ? '' : `: ${why}`}`
   const tell = file === undefined ? terminal.err : terminal.out
   return tellResult(given, tell, { words, facts: { entities: done }, failed: false })
 }
 
-async function* pages(
-  gateway: RunningGateway,
-  given: Given,
-): AsyncGenerator<{ readonly entities: readonly JsonObject[]; readonly count: number }> {
+function emptyReason(given: Given): string {
+  const conditions = ['type', 'q']
+    .filter((name) => given.has(name))
+    .map((name) => `--${name} ${given.text(name)}`)
+  const tenant = given.text('tenant')
+  const where = `in ${tenant === undefined ? 'the default tenant' : `tenant ${tenant}`}`
+  if (conditions.length === 0) return `this gateway has no entities ${where}`
+  return `no entity ${where} matches ${conditions.join(' and ')}`
+}
+
+interface ExportPage {
+  readonly entities: readonly JsonObject[]
+  readonly count: number
+  /** What the gateway says where it found nothing. */
+  readonly warning: string | undefined
+}
+
+async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<ExportPage> {
   const [type, q] = [given.text('type'), given.text('q')]
   const parameters = new URLSearchParams({
     // What other brokers hold is theirs to export.
@@ -68,6 +85,7 @@ async function* pages(
     yield {
       entities: JSON.parse(answer.text) as JsonObject[],
       count: Number(answer.headers.get('ngsild-results-count')),
+      warning: /^199 \S+ "(.*)"$/.exec(answer.headers.get('ngsild-warning') ?? '')?.[1],
     }
     next = /<([^>]*)>;\s*rel="next"/.exec(answer.headers.get('link') ?? '')?.[1]
   }

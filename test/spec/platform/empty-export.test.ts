@@ -1,0 +1,39 @@
+/** `selvedge export` that finds nothing says why. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { httpClient } from '#test/kit/http-gateway.ts'
+import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
+
+let gateway: GatewayProcess
+beforeAll(async () => {
+  gateway = await startGatewayProcess()
+})
+afterAll(() => gateway.stop())
+
+const told = async (...args: string[]): Promise<unknown> => {
+  const { code, stdout, stderr } = await runSelvedge(['export', '--url', gateway.httpUrl, ...args], {
+    env: { SELVEDGE_DATA: gateway.dataFolder },
+  })
+  return [code, stdout, stderr]
+}
+
+it('says whether there is nothing at all, nothing that matches, or a type of another IRI', async () => {
+  expect(await told()).toEqual([
+    0,
+    '',
+    '0 entities exported: this gateway has no entities in the default tenant\n',
+  ])
+  const house = { id: 'urn:h:1', type: 'https://example.org/House' }
+  expect((await httpClient(gateway.httpUrl).send('POST', '/ngsi-ld/v1/entities', house)).status).toBe(201)
+  expect(await told('--type', 'Castle', '--q', 'age>9')).toEqual([
+    0,
+    '',
+    '0 entities exported: no entity in the default tenant matches --type Castle and --q age>9\n',
+  ])
+  expect(await told('--type', 'House')).toEqual([
+    0,
+    '',
+    expect.stringMatching(
+      /^0 entities exported: nothing found of type House; https:\/\/example\.org\/House is known here/,
+    ),
+  ])
+})
