@@ -55,7 +55,7 @@ import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
 import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
 import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
 import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
-import { profiles } from '#ngsi-ld/profile.ts'
+import { type ProfileRules, profiles } from '#ngsi-ld/profile.ts'
 import { isUplink } from '#ngsi-ld/subscription.ts'
 import { plugins } from '#plugins/registry.ts'
 import type { Database } from '#store/database.ts'
@@ -101,7 +101,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const declared = openDeclared(opened, settings, { contexts: () => contexts, trusted: trustedWith, log })
   const alias = aliasesOf(settings)
   const uplinks = new Map<string, Uplinks>()
-  const own = { peer, alias, send, declared, uplinks, clock, log, metrics }
+  const own = { peer, alias, send, declared, uplinks, clock, log, metrics, ...profileOf(settings) }
   const connect = (tenant: Inside): Outside => connectOutside(tenant, { contexts: () => contexts, ...own })
   const tenants = await openTenants(
     { ...folder, writer, clock, log, metrics, attach: connect },
@@ -183,6 +183,8 @@ function openContexts(
   return createContexts({ ...ports, fetchDocument }, profiles[conformance.profile])
 }
 
+const profileOf = ({ conformance }: Settings): ProfileRules => profiles[conformance.profile]
+
 /** What is owed through a tunnel while the gateway starts. */
 const notYet: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 
@@ -213,6 +215,7 @@ interface OutsidePorts {
   readonly declared: (tenant: string) => Declared
   /** By tenant, for those who operate them. */
   readonly uplinks: Map<string, Uplinks>
+  readonly servesPlatform?: boolean
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -220,7 +223,7 @@ interface OutsidePorts {
 
 /** One tenant's way to the outside: its dispatcher, fed by its matcher, rendering when it sends. */
 function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
-  const { clock, log, metrics } = ports
+  const { servesPlatform, clock, log, metrics } = ports
   // Subscriptions to context sources have negative numbers.
   const holderOf = (i: number) => (i < 0 ? tenant.sources : tenant.matcher)
   const statistics = createStatisticsKeeper({ get: (i) => holderOf(i).get(i) })
@@ -231,7 +234,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
       render: (deliveries) => {
         const render = deliveries[0]!.sub < 0 ? renderSourceNotification : renderNotification
         const newId = (sent: readonly Delivery[]) => notificationId(tenant.name, sent)
-        return render({ tenant, contexts: ports.contexts(), clock, newId }, deliveries)
+        return render({ tenant, contexts: ports.contexts(), servesPlatform, clock, newId }, deliveries)
       },
       send: ports.send,
       subscriptions: statistics,

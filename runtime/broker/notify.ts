@@ -38,6 +38,8 @@ export interface NotifyPorts {
   readonly clock: Clock
   /** Identifies what is sent: the same at every try of these deliveries, never repeated for others. */
   readonly newId: (deliveries: readonly Delivery[]) => string
+  /** Whether subscriptions in keyValues are notified as normalized (profile `platform`). */
+  readonly servesPlatform?: boolean | undefined
 }
 
 /**
@@ -51,9 +53,15 @@ export function renderNotification(
   const [first] = deliveries as [Delivery]
   const registered = ports.tenant.matcher.get(first.sub)
   if (registered === undefined) return undefined
-  const { subscription, statistics } = registered
+  const { statistics } = registered
+  const subscription =
+    ports.servesPlatform === true ? inFull(registered.subscription) : registered.subscription
   const { endpoint } = subscription.notification
-  const context = contextOf(subscription, ports.contexts, ports.tenant.name)
+  // Whoever asks for simplified entities in the profile of the platform reads normalized ones with full names.
+  const context =
+    subscription === registered.subscription
+      ? contextOf(subscription, ports.contexts, ports.tenant.name)
+      : ports.contexts.core
   const again = againOf(first)
   if (again !== undefined)
     return requestAgain(endpoint, headersOf(subscription, ports.tenant.name, context), again)
@@ -73,6 +81,13 @@ export function renderNotification(
   })
   const headers = headersOf(subscription, ports.tenant.name, context)
   return { ...requestTo(endpoint, headers, JSON.stringify(notification)), count }
+}
+
+/** The subscription as the original broker of the platform served it, which had no other format than normalized. */
+function inFull(subscription: Subscription): Subscription {
+  const { notification } = subscription
+  if (notification.format !== 'keyValues' && notification.format !== 'simplified') return subscription
+  return { ...subscription, notification: { ...notification, format: 'normalized' } }
 }
 
 /** The items of as many deliveries as one notification may hold, of one at least. */

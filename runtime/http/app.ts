@@ -136,7 +136,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers({ core: contexts.unnamed })
   const bodies = createBodies()
-  const asks = createAsks({ broker, contexts, bodies, alias }, { defaultType: settings.defaultMediaType })
+  const asks = createAsks({ broker, contexts, bodies, alias }, { ...rules, ...settings })
 
   const maps = createEntityMaps(clock)
   const distribution = createDistribution({ ...ports, ...settings, asks, bodies, answers, problems })

@@ -11,6 +11,7 @@ import type { Json } from '#contract'
 import { type Amendment, createAmendment, preferredMinor } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { withClosedQueryRings, withClosedRings } from '#ngsi-ld/open-rings.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/problem.ts'
 import { viaOrigin } from '#ngsi-ld/via.ts'
 import { warningLine } from '#ngsi-ld/warning-lines.ts'
@@ -138,7 +139,7 @@ const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; fu
 
 export function createAsks(
   { broker, contexts, bodies, alias }: AskPorts,
-  settings: { defaultType: AnswerType },
+  settings: { readonly defaultMediaType: AnswerType; readonly servesPlatform?: boolean | undefined },
 ): Asks {
   const tenantOf = (c: HttpContext): string => {
     refuseUnbuilt(c)
@@ -158,9 +159,16 @@ export function createAsks(
   }
   const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
     const local = json['@context']
+    if (settings.servesPlatform === true && local === undefined) return contexts.unnamed
     if (local === undefined || local === null)
       throw badRequestData('is missing in a body of application/ld+json', '@context')
     return contexts.resolve(withOrigin(c, local), tenant)
+  }
+
+  const amended = settings.servesPlatform === true ? withClosedRings : (json: Json): Json => json
+  const amendedParameters = (c: HttpContext, known: ReadonlySet<string>): Parameters => {
+    const parameters = parametersOf(c.req.url, known)
+    return settings.servesPlatform === true ? withClosedQueryRings(parameters) : parameters
   }
 
   const open = async <Body>(
@@ -188,14 +196,14 @@ export function createAsks(
 
   const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
     const tenant = tenantOf(c)
-    const parameters = parametersOf(c.req.url, known)
+    const parameters = amendedParameters(c, known)
     const context = linked(c, tenant)
     const at = c.env.broker ?? existing(tenant)
     if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, ...form }
     return context.then((found) => ({ tenant, broker: at, context: found, parameters, ...form }))
   }
   const entityForm = (c: HttpContext): Form => {
-    const type = answerType(headerOf(c, 'accept'), settings.defaultType, entityTypes)
+    const type = answerType(headerOf(c, 'accept'), settings.defaultMediaType, entityTypes)
     const prefer = headerOf(c, 'prefer')
     if (type !== geoJson) return prefer === undefined ? { type } : { type, ...amendingFor(prefer) }
     const inLink = /(?:^|[,;\s])body=json(?:$|[,;\s])/i.test(prefer ?? '')
@@ -212,17 +220,18 @@ export function createAsks(
     read(c, known) {
       // An answer without a body has no media type that a client could refuse.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
-      const type = answerType(accept, settings.defaultType)
+      const type = answerType(accept, settings.defaultMediaType)
       return readAs(c, known, { type, ...amendingFor(headerOf(c, 'prefer')) })
     },
 
-    stream: (c, known) => readAs(c, known, { type: settings.defaultType }),
+    stream: (c, known) => readAs(c, known, { type: settings.defaultMediaType }),
 
     readEntities: (c, known) => readAs(c, known, entityForm(c)),
 
     async query(c, known) {
       const form = entityForm(c)
-      const { json, isLinked, context, tenant, parameters } = await open(c, { known }, bodies.json)
+      const { isLinked, context, tenant, parameters, ...sent } = await open(c, { known }, bodies.json)
+      const json = amended(sent.json)
       if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
       if (isLinked) refuseEmbedded(json)
       const at = c.env.broker ?? existing(tenant)
@@ -232,7 +241,8 @@ export function createAsks(
     },
 
     async body(c, options = {}) {
-      const { json, isLinked, context, ...ask } = await open(c, options, bodies.json)
+      const { json: sent, isLinked, context, ...ask } = await open(c, options, bodies.json)
+      const json = amended(sent)
       if (!isObject(json)) {
         if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
         return { ...ask, body: json, context }
@@ -245,12 +255,16 @@ export function createAsks(
 
     async batch(c, options = {}) {
       const { json: body, isLinked, context, ...ask } = await open(c, options, bodies.batch)
-      const items = await readItems(body, (item) => {
-        if (!isObject(item)) return context
-        if (!isLinked) return embedded(c, item, ask.tenant)
-        refuseEmbedded(item)
-        return context
-      })
+      const items = await readItems(
+        body,
+        (item) => {
+          if (!isObject(item)) return context
+          if (!isLinked) return embedded(c, item, ask.tenant)
+          refuseEmbedded(item)
+          return context
+        },
+        amended,
+      )
       return { ...ask, items, context }
     },
 

@@ -29,10 +29,14 @@ export interface BatchItems extends Iterable<BatchItem> {
 /** After how many items others get their turn. */
 export const itemsAtOnce = 256
 
-/** @throws GatewayError for a body that is refused whole. */
+/**
+ * @param amended changes an item before it is used.
+ * @throws GatewayError for a body that is refused whole.
+ */
 export async function readItems(
   body: BatchBody,
   contextOf: (json: Json) => Context | Promise<Context>,
+  amended: (json: Json) => Json,
 ): Promise<BatchItems> {
   const { length, json } = accessTo(body)
   const contexts: (Context | { readonly error: unknown })[] = []
@@ -51,7 +55,7 @@ export async function readItems(
   }
   const at = (index: number): BatchItem => {
     const context = contexts[index]!
-    const item = parsed[index] ?? json(index)
+    const item = amended(parsed[index] ?? json(index))
     return 'error' in context ? { json: item, error: context.error } : { json: item, context }
   }
   return Object.freeze({
