@@ -51,6 +51,8 @@ export type Life = readonly [rid: number, corrections: Corrections]
 
 /** One instance, and which attribute it is of. */
 export interface Told {
+  /** Another gateway stated when it was written. */
+  readonly isStated?: boolean
   readonly name: string
   readonly dataset: string
   readonly one: TimedInstance
@@ -113,7 +115,8 @@ export function* toldByChanges(
       } else {
         const observedAt = dateTimeToMs(instance.observedAt ?? '')
         const timed = observedAt === undefined ? base : { ...base, observedAt }
-        yield* tell(name, dataset, { ...timed, instance, instanceId })
+        const told = tell(name, dataset, { ...timed, instance, instanceId })
+        yield* at === record.at ? told : told.map((one) => ({ ...one, isStated: true }))
       }
     }
     if (record.scope === undefined) continue
@@ -163,10 +166,10 @@ export function takeChanges(
     { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
   >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
-  // What another gateway states to have written at a time may be in two lives, where it was sent again after a deletion.
-  const written = lives.length > 1 ? new Set<string>() : undefined
-  const isWrittenTwice = ({ name, one: { instance, modifiedAt } }: Told): boolean => {
-    if (written === undefined) return false
+  // What another gateway states to have written at a time may be there twice, as past and as current, or in two lives.
+  const written = new Set<string>()
+  const isWrittenTwice = ({ name, one: { instance, modifiedAt }, isStated }: Told): boolean => {
+    if (isStated !== true) return false
     const text = JSON.stringify([name, modifiedAt, instance])
     if (written.has(text)) return true
     written.add(text)

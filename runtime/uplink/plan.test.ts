@@ -101,3 +101,12 @@ describe('layers', () => {
     expect(layersOf([went(1), went(2)])).toMatchObject([{ steps: [went(2)] }])
   })
 })
+
+it('removes what an entity had in each of its lives', () => {
+  const remove = (had: string): Step => ({
+    ...{ kind: 'remove', entity: { id: 'urn:a', type: 'A' }, had: new Set([had]), at: 1 },
+  })
+  expect(layersOf([remove('label'), remove('level')]).flatMap(({ steps }) => steps)).toEqual([
+    { ...remove('label'), had: new Set(['label', 'level']) },
+  ])
+})

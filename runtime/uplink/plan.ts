@@ -178,6 +178,8 @@ function joined(one: Step, other: Step): Step | undefined {
       attributes.set(name, [...(attributes.get(name) ?? []), ...instances])
     return { ...other, attributes }
   }
+  // Of each life that ended all it had is to go.
+  if (one.kind === 'remove' && other.kind === 'remove') return { ...other, had: one.had.union(other.had) }
   // What went twice is told in any order, and went when it went last.
   if (one.kind === 'drop' && other.kind === 'drop')
     return (one.at ?? 0) > (other.at ?? Number.POSITIVE_INFINITY) ? one : other
