@@ -1,6 +1,7 @@
 /**
  * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in the order in
- * which they are staged; those of one batch operation bear its commit time, so that they may share a notification.
+ * which they are staged. Those of batch operations in one commit bear one mark, so that they may share a notification: they
+ * are announced together, settled together, and after a crash read together, so that a repeat has the same id.
  */
 import type { Delivery } from '#store/deliveries.ts'
 import type { Stage } from './stage.ts'
@@ -24,11 +25,6 @@ export interface OwingPorts {
 export function createOwing(ports: OwingPorts) {
   let last = ports.lastDelivery
   return (stage: Stage, to: { readonly i: number; readonly endpoint: string }, what: Owed): void => {
-    const { at } = stage
-    const place = { d: ++last, sub: to.i, endpoint: to.endpoint, at, batch: stage.isBatch ? at : null }
-    const delivery: Delivery = { ...place, ...what }
-    const { d, sub, endpoint, entity, batch, stream, t, value, body } = delivery
-    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
     let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
     if (owed === undefined) {
       const list: Delivery[] = []
@@ -36,6 +32,11 @@ export function createOwing(ports: OwingPorts) {
       stage.scratch.set('deliveries', list)
       stage.published(() => ports.onDeliveries(list))
     }
+    const d = ++last
+    const mark = stage.isBatch ? (owed[0]?.d ?? d) : null
+    const delivery: Delivery = { d, sub: to.i, endpoint: to.endpoint, at: stage.at, batch: mark, ...what }
+    const { sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
+    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
     owed.push(delivery)
   }
 }

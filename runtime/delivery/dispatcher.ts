@@ -103,7 +103,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     for (const { d, sub } of lane.backlog.dropOldest(perEndpointMax)) {
       dropped.value++
       subscriptions.dropped(sub, 1)
-      settlement.settle(d)
+      settlement.settle([d])
       settlement.touch(sub)
     }
     pump.wake(lane)

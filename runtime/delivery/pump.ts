@@ -156,10 +156,8 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
     lane.backlog.finish(flight)
   }
   function settle(lane: Lane, flights: readonly Flight[]): void {
-    for (const flight of flights) {
-      settlement.settle(flight.delivery.d)
-      lane.backlog.finish(flight)
-    }
+    settlement.settle(flights.map(({ delivery }) => delivery.d))
+    for (const flight of flights) lane.backlog.finish(flight)
   }
   /** Deliveries that failed together are sent one by one, so that one of them does not hold up the others. */
   function separate(lane: Lane, flights: readonly Flight[], pausedUntil?: number): void {

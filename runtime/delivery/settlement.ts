@@ -20,8 +20,8 @@ export interface SettlementPorts {
 export interface Settlement {
   /** Settled deliveries whose rows still stand. */
   readonly pending: ReadonlySet<number>
-  /** The row goes: delivered, void or dropped. */
-  settle(d: number): void
+  /** Deletes the rows in one commit: delivered, void or dropped. */
+  settle(numbers: readonly number[]): void
   /** The row goes and a dead letter stays. */
   bury(delivery: Delivery, reason: string, body: string): void
   /** The statistics of a subscription changed. */
@@ -91,9 +91,9 @@ export function createSettlement(ports: SettlementPorts): Settlement {
 
   return Object.freeze({
     pending,
-    settle(d) {
-      pending.add(d)
-      settled.push(d)
+    settle(numbers) {
+      for (const d of numbers) pending.add(d)
+      settled.push(...numbers)
       schedule()
     },
     bury(delivery, reason, body) {

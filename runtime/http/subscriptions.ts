@@ -83,7 +83,7 @@ export function createSubscriptionTable({
         ...(via === undefined ? {} : { via }),
         ...(tunnel === undefined ? {} : { tunnel }),
       }
-      return { ...(await named(c, subscription, of)), asked }
+      return { ...(await named(c, subscription, { ...of, isShown: true })), asked }
     },
     changed: passing.subscriptionChanged,
   })
@@ -131,12 +131,16 @@ export async function checkContext(
   if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
 }
 
-/** The subscription with the address of the context that its notifications are written in (GS CIM 009, 5.8.1.4). */
+/**
+ * The subscription with the address of the context that its notifications are written in, where that is not the one of the
+ * request or a subscription to entities shows it (GS CIM 009, 5.8.1.4).
+ */
 export async function named(
   c: HttpContext,
   subscription: Subscription,
-  { ask, broker }: { ask: BodyAsk; broker: TenantBroker },
+  { ask, broker, isShown = false }: { ask: BodyAsk; broker: TenantBroker; isShown?: boolean },
 ): Promise<Subscription> {
   const { address } = await nameable(c, broker, ask.context)
-  return address === undefined ? subscription : { jsonldContext: address, ...subscription }
+  const isStated = isShown || address !== ask.context.address
+  return address === undefined || !isStated ? subscription : { jsonldContext: address, ...subscription }
 }

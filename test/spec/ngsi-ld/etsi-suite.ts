@@ -21,6 +21,42 @@ export const answeredOtherwise: readonly AnsweredOtherwise[] = [
     why: 'Expects one entity for join=flat where nothing is linked; a flat answer is always a list.',
   },
   {
+    test: '008_01',
+    kind: 'standard',
+    clause: '5.6.11',
+    why: 'Expects that a value replaces another one of the same observedAt. Writing history adds; only requests that name an instance modify or remove one.',
+  },
+  {
+    test: '018_16, 021_20',
+    kind: 'standard',
+    clause: '5.5.2',
+    why: 'Expects InvalidRequest for a value of format that is not known. The request is well-formed and its data are wrong: BadRequestData.',
+  },
+  {
+    test: '019_03_05',
+    kind: 'choice',
+    clause: '5.7.2.4',
+    why: 'Expects 400 for a query by ids alone, which is answered here for clients that know no type.',
+  },
+  {
+    test: '021_23_01, 021_23_03, 021_23_04, 021_23_05, 021_23_06, 021_23_07, 021_23_08, 021_23_09',
+    kind: 'standard',
+    clause: '5.7.4.4',
+    why: 'Orders histories by attributes and times; the clause takes id alone.',
+  },
+  {
+    test: '031_01',
+    kind: 'standard',
+    clause: '5.8.1.4',
+    why: 'Expects a list of subscriptions without jsonldContext, which 028_01 and 030_03 leave open.',
+  },
+  {
+    test: '060_05',
+    kind: 'standard',
+    clause: '5.6.21.4',
+    why: 'Purges by an id alone, which the clause refuses.',
+  },
+  {
     test: '054_02_02',
     kind: 'choice',
     clause: '5.6.18, 6.3.2',

@@ -67,7 +67,7 @@ export const rows = {
       'POST /notify takes notifications for AMQP',
       route('POST', '/notify'),
     ),
-    orchestratorRoot: absent(orchestrator, 'GET / answers', route('GET', '/')),
+    orchestratorRoot: absent(orchestrator, 'GET / answers', route('GET', '/orchestrator/')),
     orchestratorVersion: absent(
       orchestrator,
       'GET /version gives the version label',

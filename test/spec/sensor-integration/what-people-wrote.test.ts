@@ -164,6 +164,8 @@ it('gives each observation the unit of its frame, whatever was patched in betwee
     [7, undefined],
     [21, 'CEL'],
     [22, 'CEL'],
+    // Without observedAt, which a whole history shows too (GS CIM 009, 5.7.3.4).
+    [280, 'KEL'],
   ])
 })
 
