@@ -1,6 +1,7 @@
 /**
  * Many schema documents to one: queries of all files are put together, a type gets the fields of its parents, and each query
- * of a list gets a connection beside it. What a file says wrongly is told with file and line and nothing of that file is used.
+ * of a list gets a connection beside it. A mistake is reported with file and line, and nothing of that file is used. Where a file
+ * declares a type or a query of the platform's own schema again, the platform's fields stay and unknown fields are added.
  * Pure: texts in, a document out.
  */
 import {
@@ -67,10 +68,11 @@ function mistakeOf(error: GraphQLError): SchemaMistake {
 }
 
 function merged(texts: readonly SchemaText[], found: GraphQLError[]): DocumentNode {
-  const shelf: Shelf = { named: new Map(), directives: new Map(), found }
+  const shelf: Shelf = { named: new Map(), directives: new Map(), own: new Set(), found }
   for (const text of texts) {
     try {
       for (const definition of parsed(text).definitions) shelve(shelf, definition)
+      if (text === texts[0]) for (const name of membersOf(shelf)) shelf.own.add(name)
     } catch (error) {
       found.push(error as GraphQLError)
     }
@@ -90,7 +92,17 @@ function parsed({ name, text }: SchemaText): DocumentNode {
 interface Shelf {
   readonly named: Map<string, NamedDefinition>
   readonly directives: Map<string, DefinitionNode>
+  /** Types of the platform's own schema, and their fields, inherited ones too, as `Type.field`. */
+  readonly own: Set<string>
   readonly found: GraphQLError[]
+}
+
+function membersOf(shelf: Shelf): string[] {
+  const done = new Map<string, readonly FieldDefinitionNode[]>()
+  return [...shelf.named.values()].flatMap((node) => {
+    const fields = isObject(node) ? withIdentity(fieldsOf(shelf, node, done, [])) : []
+    return [node.name.value, ...fields.map((field) => `${node.name.value}.${field.name.value}`)]
+  })
 }
 
 type NamedDefinition = DefinitionNode & { readonly name: { readonly value: string } }
@@ -130,7 +142,9 @@ function shelve(shelf: Shelf, given: DefinitionNode): void {
     shelf.named.set(name, node)
     return
   }
-  const mayJoin = (isObject(node) && isObject(known) && (roots.has(name) || isExtension)) || isInput(node)
+  // The schema files of the original search enabler declare types and queries again that are the platform's own here.
+  const isOpen = roots.has(name) || isExtension || shelf.own.has(name)
+  const mayJoin = (isObject(node) && isObject(known) && isOpen) || isInput(node)
   if (!mayJoin || node.kind !== known.kind) {
     complain(shelf, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
     return
@@ -144,10 +158,14 @@ function joined(shelf: Shelf, known: FieldsOwner, added: FieldsOwner): NamedDefi
   const fields = new Map((known.fields ?? []).map((field) => [field.name.value, field]))
   for (const field of added.fields ?? []) {
     const { value: name } = field.name
+    if (shelf.own.has(`${added.name.value}.${name}`)) continue
     if (!fields.has(name)) fields.set(name, field)
     else if (isObject(added)) complain(shelf, `${added.name.value} has a field ${name} already`, field)
   }
-  const directives = [...(known.directives ?? []), ...(added.directives ?? [])]
+  const kept = known.directives ?? []
+  const isOwn = ({ name }: { readonly name: { readonly value: string } }): boolean =>
+    shelf.own.has(known.name.value) && kept.some((one) => one.name.value === name.value)
+  const directives = [...kept, ...(added.directives ?? []).filter((one) => !isOwn(one))]
   return { ...known, directives, fields: [...fields.values()] } as NamedDefinition
 }
 

@@ -5,6 +5,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { printType } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildSchema } from '#plugins/search/schema.ts'
 import { readSchemaFolder } from '#plugins/search/schema-folder.ts'
@@ -124,8 +125,8 @@ describe('a schema with mistakes', () => {
       'type A @resource(class: "urn:a", subClassOf: ["B"])\ntype B @resource(class: "urn:b", subClassOf: ["A"])',
       'is a sub-class of itself',
     ],
-    ['type Sensor { id: String }', 'mine.graphqls:1:1 Sensor is declared twice'],
-    ['extend type Query { sensors: [Sensor] }', 'Query has a field sensors already'],
+    ['type T { a: Int }\ntype T { a: Int }', 'mine.graphqls:2:1 T is declared twice'],
+    ['extend type Query { t: Int }\nextend type Query { t: Int }', 'Query has a field t already'],
     ['type T @resource(klass: "urn:t")', '@resource has no argument klass'],
     ['type T @resourse(class: "urn:t")', 'There is no directive @resourse'],
     ['extend type Query { things(of: Sensor): [Sensor] }', 'Sensor is a type of answers'],
@@ -133,6 +134,18 @@ describe('a schema with mistakes', () => {
     ['{ sensors { id } }', 'declares types, inputs, scalars and directives only'],
   ])('tells where: %s', (text, complaint) => {
     expect(told(text).join('\n')).toContain(complaint)
+  })
+
+  it('is none where it declares types and queries of the platform again, as the original files do', async () => {
+    const text =
+      'type Sensor @resource(class: "urn:other") { id: Int more: Float @attribute(uri: "https://a.example/more") }\n' +
+      'type Query { sensors: [Sensor] }'
+    expect(told(text)).toEqual([])
+    const { schema } = buildSchema([{ name: 'mine.graphqls', text }])
+    const sensor = printType(schema.getType('Sensor')!)
+    expect(sensor).toContain('id: String!')
+    expect(sensor).toContain('more: Float')
+    expect(sensor).toContain('madeObservation')
   })
 
   it('is left out, told to operators, and the rest is served', async () => {
