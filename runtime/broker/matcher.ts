@@ -236,7 +236,9 @@ export function createMatcher(ports: MatcherPorts) {
       return matches(stage, registered, entity, times)
     },
     notify: (stage, registered, owed) =>
-      owe(stage, registered, { ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed) }),
+      owe(stage, registered, {
+        ...{ ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed), isShared: true },
+      }),
   })
 
   return Object.freeze({

@@ -119,41 +119,6 @@ describe('showChanges', () => {
   })
 })
 
-describe('a batch', () => {
-  it('is reported in one notification that holds every entity that matches', async () => {
-    const uri = gateway.receiver.url('/batch')
-    const of = (round: number, i: number) => ({
-      id: `urn:x:b:${round}:${i}`,
-      type: 'OfBatch',
-      a: property(i),
-    })
-    await send('POST', '/subscriptions', {
-      ...{ id: 'urn:x:s:batch', type: 'Subscription', entities: [{ type: 'OfBatch' }], q: 'a>0' },
-      notificationTrigger: ['entityCreated'],
-      notification: { endpoint: { uri } },
-    })
-    const reported = () =>
-      gateway.receiver.received
-        .filter(({ path }) => path === '/batch')
-        .map(({ body }) => (JSON.parse(body) as Body).data.map(({ id }) => id))
-    // On a very busy machine a batch may be committed in two parts, each with its notification.
-    for (let round = 0; !reported().some((ids) => ids.length === 3); round++) {
-      expect(round).toBeLessThan(10)
-      await send(
-        'POST',
-        '/entityOperations/create',
-        [0, 1, 2, 3].map((i) => of(round, i)),
-      )
-      await expect.poll(() => reported().flat()).toEqual(expect.arrayContaining([of(round, 3).id]))
-    }
-    expect(
-      reported()
-        .flat()
-        .some((id) => String(id).endsWith(':0')),
-    ).toBe(false)
-  })
-})
-
 describe('a subscription', () => {
   it('shows the address of the @context that its notifications are written in', async () => {
     const subscription = { type: 'Subscription', entities: [{ type: 'Named' }] }
