@@ -26,7 +26,7 @@ export interface Stage {
   dated(at: number): Stage
   /** The same stage for an item of a batch operation; all items have the commit time `at` of the first. */
   ofBatch(at: number): Stage
-  /** Whether an item of a batch operation is decided: its notifications are merged with those of the other items. */
+  /** Whether an item of a batch operation is decided: throttling lets all items of one batch through together. */
   readonly isBatch: boolean
   /** The same stage, where these times (ms) are by a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage

@@ -19,7 +19,7 @@ export interface Throttled {
   readonly statistics: SubscriptionStatistics
   /** Monotonic ms of the last match that was notified: the window begins then. */
   lastMatchAt: number
-  /** Commit time of the batch that this match belongs to; the other matches of that batch share its notification. */
+  /** Commit time of the batch that this match belongs to; the other matches of that batch are notified too. */
   lastBatchAt: number | undefined
   /** Entities that matched within the window, by id, with a change that the entity does not show later. */
   held: Map<string, OwedEntity | undefined>

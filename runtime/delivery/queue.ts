@@ -41,7 +41,7 @@ export interface Queue {
   add(delivery: Delivery): void
   /** The next one that may leave at `now`. */
   take(now: number): Flight | undefined
-  /** Takes the heads of other ready pairs that may share the request of `flight`: same subscription, same batch. */
+  /** Takes the heads of other ready pairs that may share the request of `flight`: same subscription, same mark. */
   companions(flight: Flight): Flight[]
   /** It is settled; the next one of its pair may leave. Returns the pair when the rest of it is in the table only. */
   finish(flight: Flight): Pair | undefined

@@ -1,6 +1,6 @@
 /**
- * Deliveries of one batch share a request (GS CIM 009, 5.8.6): one per subscription, each entity once, and one by one
- * after a failure that a single entity may have caused.
+ * Deliveries with one mark, such as those at the end of a throttling window, share a request: one per subscription, each
+ * entity once, and one by one after a failure that a single entity may have caused.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
