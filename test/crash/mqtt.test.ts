@@ -141,6 +141,6 @@ it('publishes the wills of clients that were connected', async () => {
   await broker.kill()
   broker = await startBrokerProcess(file.file)
   const database = openReader(file.file)
-  await expect.poll(() => committedFrames(database), { timeout: 3000 }).toEqual(['claimed/will lost'])
+  await expect.poll(() => committedFrames(database)).toEqual(['claimed/will lost'])
   database.close()
 })

@@ -38,7 +38,7 @@ test('the version is on the command line, in HTTP, MQTT, notifications, metrics,
     notification: { endpoint },
   })
   await post('entities', { id: 'urn:ngsi-ld:Room:1', type: 'Room', lit: { type: 'Property', value: 1 } })
-  await expect.poll(() => receiver.received[0]?.headers['user-agent'], { timeout: 5000 }).toBe(productToken)
+  await expect.poll(() => receiver.received[0]?.headers['user-agent']).toBe(productToken)
 
   await gateway.kill('SIGTERM')
   const { stdout } = await runSelvedge(['status', '--data', dataFolder, '--http-port', '1'])

@@ -101,14 +101,14 @@ describe('notifications to an endpoint that is down', () => {
     ])
     expect(outbox.metrics.expose()).toContain('selvedge_deliveries_dropped_total 160')
     await receiver.up()
-    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 5000 })
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
     expect(
       receiver
         .taken()
         .map((one) => notified(one).value)
         .sort((a, b) => a - b),
     ).toEqual(Array.from({ length: 100 }, (_, i) => 160 + i))
-    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0))
   })
 
   it('are forgotten with their subscription, and probing ends', async () => {
@@ -138,7 +138,7 @@ describe('notifications to an endpoint that is down', () => {
         outbox.dispatcher.reread(other.url())
       })
     })
-    await vi.waitFor(() => expect(other.taken()).toHaveLength(300), { timeout: 5000 })
+    await vi.waitFor(() => expect(other.taken()).toHaveLength(300))
     expectEachOnceInOrder(other.taken(), 300)
     expect(outbox.dispatcher.stats()).toMatchObject([{ endpoint: receiver.url(), waiting: 10 }])
     await other.down()

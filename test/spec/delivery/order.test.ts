@@ -46,14 +46,18 @@ describe('notifications to an endpoint that takes them', () => {
     expect(receiver.mostAtOnce()).toBeGreaterThan(4)
     expect(receiver.mostAtOnce()).toBeLessThanOrEqual(limits.deliveriesInFlightMax.value)
     expect(receiver.connections()).toBeLessThanOrEqual(limits.deliveriesInFlightMax.value)
-    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0))
     expect(outbox.dispatcher.stats()).toEqual([])
   })
 
   it('do not wait for a slow endpoint', async () => {
     const slow = await createReceiver()
+    let release = (): void => undefined
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve
+    })
     slow.answer(async () => {
-      await sleep(1000)
+      await isReleased
       return 200
     })
     const owed = (endpoint: string) =>
@@ -62,6 +66,7 @@ describe('notifications to an endpoint that takes them', () => {
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50), { timeout: 900 })
     expect(slow.taken()).toHaveLength(0)
     expect(slow.received).toHaveLength(limits.deliveriesInFlightMax.value)
+    release()
     await slow.down()
   })
 
@@ -70,7 +75,7 @@ describe('notifications to an endpoint that takes them', () => {
     const owed = (endpoint: string) =>
       Array.from({ length: 50 }, (_, i) => ({ endpoint, entity: `urn:e:${i}`, value: i }))
     await outbox.owe([...owed(receiver.url('/hangs')), ...owed(receiver.url('/takes'))])
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50), { timeout: 2000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50))
   })
 
   it('carry the headers given and a length, and cannot forge the framing', async () => {

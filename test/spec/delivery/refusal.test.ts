@@ -57,7 +57,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     let refusals = 0
     receiver.answer(() => (refusals++ === 0 ? { status: 429, headers: { 'retry-after': '2' } } : 200))
     await outbox.owe(owed(3, () => 'urn:e'))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(3), { timeout: 5000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(3))
     const [refused, first] = receiver.received
     expect(first!.at - refused!.at).toBeGreaterThan(1950)
     expect(first!.at - refused!.at).toBeLessThan(2500)
@@ -68,7 +68,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     await outbox.owe(owed(1))
     await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6), { timeout: 12_000 })
     receiver.answer(() => 200)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1), { timeout: 2000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1))
     expect(outbox.reads.deadLetters(10)).toEqual([])
   })
 
@@ -82,7 +82,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     // The others did not wait for it.
     const lastOther = receiver.received.filter((one) => !isOf('urn:e:3')(one)).at(-1)
     expect(lastOther!.at).toBeLessThan(receiver.received.filter(isPoison)[3]!.at)
-    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 3000 })
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0))
     const dead = outbox.reads.deadLetters(10)
     expect(dead).toMatchObject([
       { sub: 1, entity: 'urn:e:3', reason: 'answered 400', endpoint: receiver.url() },
@@ -109,7 +109,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     let hangs = 0
     receiver.answer((received) => (isOf('urn:e:2')(received) && hangs++ < 2 ? 'hang' : 200))
     await outbox.owe(owed(70))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(70), { timeout: 5000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(70))
     expectEachOnceInOrder(receiver.taken(), 70)
     expect(outbox.outcomes.map(({ outcome }) => outcome.error)).toContain('no answer within 300 ms')
     const lastOther = receiver
@@ -123,7 +123,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     let answers = 0
     receiver.answer(() => (['reset', 'cut', 204] as const)[answers++] ?? 204)
     await outbox.owe(owed(3, () => 'urn:e'))
-    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 5000 })
+    await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
     expect(receiver.received.map((one) => notified(one).value)).toEqual([0, 0, 1, 2])
   })
 
@@ -132,7 +132,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     let answers = 0
     receiver.answer(() => (answers++ === 0 ? 503 : 200))
     await outbox.owe(owed(2, () => 'urn:e'))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2), { timeout: 5000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2))
     expect(receiver.received[1]!.at - receiver.received[0]!.at).toBeGreaterThan(1450)
   })
 
@@ -148,7 +148,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     })
     const entities = ['urn:large', 'urn:header', 'urn:gone', 'urn:broken', 'urn:fine']
     await outbox.owe(owed(5, (i) => entities[i]!))
-    await vi.waitFor(() => expect(outbox.rows()).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(outbox.rows()).toBe(0))
     expect(receiver.taken().map((one) => notified(one).entity)).toEqual(['urn:fine'])
     const reasons = outbox.reads.deadLetters(10).map(({ entity, reason }) => `${entity} ${reason}`)
     expect(reasons.sort()).toEqual([
@@ -162,6 +162,6 @@ describe('notifications to an endpoint that answers with failures', () => {
     await outbox.door.commit((stage) => stage.write('subscription.insert', 1, 'urn:s', '{}', '{}'))
     await outbox.owe(owed(5))
     const read = outbox.database.prepare<[], { stats: string }>('SELECT stats FROM subscription WHERE i = 1')
-    await vi.waitFor(() => expect(JSON.parse(read.get()!.stats)).toEqual({ sent: 5 }), { timeout: 3000 })
+    await vi.waitFor(() => expect(JSON.parse(read.get()!.stats)).toEqual({ sent: 5 }))
   })
 })

@@ -56,7 +56,7 @@ describe('a dispatcher that ends', () => {
     await vi.waitFor(() => expect(receiver.received.length - before).toBe(count), { timeout: 10_000 })
     const after = receiver.received.slice(before)
     expectEachOnceInOrder(after, count)
-    await vi.waitFor(() => expect(outbox?.rows()).toBe(0), { timeout: 3000 })
+    await vi.waitFor(() => expect(outbox?.rows()).toBe(0))
   })
 
   it('by SIGKILL at the second settlement sends again only what the first had not settled', async () => {
@@ -78,7 +78,7 @@ describe('a dispatcher that ends', () => {
   it('by a stop has settled all that was taken, and the next start sends nothing twice', async () => {
     outbox = await openOutbox(database.file)
     await outbox.owe(owed(100))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(100), { timeout: 5000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(100))
     await outbox.close()
     outbox = await openOutbox(database.file)
     expect(outbox.rows()).toBe(0)
@@ -111,7 +111,7 @@ describe('a dispatcher that ends', () => {
     outbox = await openOutbox(database.file)
     expect(outbox.rows()).toBe(51)
     receiver.answer(() => 200)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50), { timeout: 5000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50))
     expectInOrder(receiver.received)
     expect(receiver.received.map((one) => notified(one).value)).toContain(49)
   })

@@ -60,7 +60,7 @@ describePeer('mosquitto_pub', 'a value published by mosquitto_pub at QoS 1', (mo
       expect(humidity?.[result]).toMatchObject({ value })
     }
     const told = () => notifications(receiver.taken()).filter(([, name]) => name === 'greenhouse:humidity')
-    await vi.waitFor(() => expect(told()).toHaveLength(20), { timeout: 3000 })
+    await vi.waitFor(() => expect(told()).toHaveLength(20))
     expect(told().map(([value]) => value)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1))
   })
 

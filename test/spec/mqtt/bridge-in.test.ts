@@ -178,7 +178,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(bridge.stats().connected).toBe(false)
     await mosquitto.start()
-    await expect.poll(() => bridge.stats().connected, { timeout: 5000 }).toBe(true)
+    await expect.poll(() => bridge.stats().connected).toBe(true)
   })
 
   it('pauses longer and longer between attempts', async () => {

@@ -88,7 +88,7 @@ describePeer('mosquitto', 'a notification to a broker that goes away', (path) =>
     await expect.poll(waiting).toContain('"status":"failed"')
     await mosquitto.start()
     const after = await hear(mosquitto.port)
-    await expect.poll(() => values(after.heard), { timeout: 5000 }).toEqual([2, 3])
+    await expect.poll(() => values(after.heard)).toEqual([2, 3])
     await after.client.endAsync()
     await mosquitto.remove()
   })

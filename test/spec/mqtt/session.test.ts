@@ -360,7 +360,7 @@ describe('a will', () => {
     await restart({ willGraceMs: 400 })
     expect(broker.frames()).toEqual([])
     await connectRaw(broker.port, 'returning')
-    await expect.poll(broker.frames, { timeout: 3000 }).toEqual(['claimed/will lost'])
+    await expect.poll(broker.frames).toEqual(['claimed/will lost'])
     await expect.poll(() => rows('will')).toBe(0)
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(broker.frames()).toEqual(['claimed/will lost'])

@@ -45,7 +45,7 @@ prove('Events', {
     await mdr.create({ ...sensor('urn:ngsi-ld:Other:events'), type: 'qoi:Other' })
     await change(20)
     await change(50)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2), { timeout: 3000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2))
     // What does not match would have come by now.
     await new Promise((resolve) => setTimeout(resolve, 300))
     const told = receiver.taken().map(({ body }) => JSON.parse(body) as Told)

@@ -17,7 +17,7 @@ import {
 import { rightFor } from '#http/tunnelled.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
 
-const within = { timeout: 3000, interval: 10 }
+const within = { timeout: 25_000, interval: 10 }
 const get = (path: string): TunnelRequest => ({ method: 'GET', path, headers: { via: '1.1 x' }, body: '' })
 
 describe('the ends of a tunnel', () => {

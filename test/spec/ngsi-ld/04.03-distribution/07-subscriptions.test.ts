@@ -165,9 +165,9 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     const location = await register({})
     const count = async (): Promise<string | undefined> =>
       (await there.get(`${api}/subscriptions?count=true&limit=0`)).headers['ngsild-results-count']
-    await vi.waitFor(async () => expect(await count()).toBe(String(ids.length)), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await count()).toBe(String(ids.length)))
     await here.ask('DELETE', location)
-    await vi.waitFor(async () => expect(await count()).toBe('0'), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await count()).toBe('0'))
     await Promise.all(ids.map((id) => here.ask('DELETE', `${api}/subscriptions/${id}`)))
   })
 

@@ -195,7 +195,7 @@ function lives(open: () => Promise<Way>): void {
     await one.write(1)
     await expect.poll(one.told).toEqual([1])
     await one.patch({ expiresAt: new Date(Date.now() + 500).toISOString() })
-    await expect.poll(async () => (await one.shown())['status'], { timeout: 2000 }).toBe('expired')
+    await expect.poll(async () => (await one.shown())['status']).toBe('expired')
     await one.write(2)
     await one.patch({ expiresAt: new Date(Date.now() + 60_000).toISOString() })
     expect(await one.shown()).toMatchObject({ status: 'active' })
@@ -224,13 +224,13 @@ function lives(open: () => Promise<Way>): void {
     await sleep(900)
     expect(one.told()).toEqual([])
     await one.write(6)
-    await expect.poll(() => one.told().length, { timeout: 3000 }).toBeGreaterThan(1)
+    await expect.poll(() => one.told().length).toBeGreaterThan(1)
     expect(new Set(one.told())).toEqual(new Set([6]))
     await one.patch({ timeInterval: null })
     await sleep(100)
     const before = one.told().length
     await one.write(7)
-    await expect.poll(() => one.told().slice(before), { timeout: 2000 }).toEqual([7])
+    await expect.poll(() => one.told().slice(before)).toEqual([7])
     await one.remove()
   })
 }
@@ -251,7 +251,7 @@ describe('a subscription told by HTTP', () => {
     expect(notification).not.toHaveProperty('lastSuccess')
     receiver.answer(() => 200)
     await one.write(2)
-    await expect.poll(() => receiver.taken().length, { timeout: 4000 }).toBe(2)
+    await expect.poll(() => receiver.taken().length).toBe(2)
     expect(receiver.received[1]!.at - receiver.received[0]!.at).toBeGreaterThan(1490)
     await expect
       .poll(async () => (await one.shown()).notification)
