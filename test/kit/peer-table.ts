@@ -23,6 +23,7 @@ export const peerTable = {
   mosquitto_passwd: debian('mosquitto_passwd', 'mosquitto'),
   mosquitto_pub: debian('mosquitto_pub', 'mosquitto-clients'),
   mosquitto_sub: debian('mosquitto_sub', 'mosquitto-clients'),
+  'paho-mqtt': debian('/usr/lib/python3/dist-packages/paho/mqtt/client.py', 'python3', 'python3-paho-mqtt'),
   curl: debian('curl', 'curl'),
   chromium: debian('chromium', 'chromium'),
   'systemd-analyze': debian('systemd-analyze', 'systemd'),
@@ -39,11 +40,11 @@ export type PeerName = keyof typeof peerTable
 /** Absolute path of a peer, or undefined. Daemons live in sbin, which ordinary users have not in PATH. */
 export function findPeer(name: PeerName): string | undefined {
   const { file } = peerTable[name]
-  if (file.startsWith('/')) return isExecutable(file) ? file : undefined
+  if (file.startsWith('/')) return isUsable(file) ? file : undefined
   return [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, file))
-    .find(isExecutable)
+    .find(isUsable)
 }
 
 export function missingPeers(): PeerName[] {
@@ -56,9 +57,9 @@ export function sourceOf(name: PeerName): string {
   return 'npm' in from ? `npm package ${from.npm}` : `Debian package ${from.debian.join(' ')}`
 }
 
-function isExecutable(path: string): boolean {
+function isUsable(path: string): boolean {
   try {
-    accessSync(path, constants.X_OK)
+    accessSync(path, path.endsWith('.py') ? constants.R_OK : constants.X_OK)
     return true
   } catch {
     return false

@@ -1,4 +1,7 @@
-/** MQTT 5 with clients that others wrote: Mosquitto's command line clients and the mqtt library. */
+/** MQTT 5 with clients that others wrote: Mosquitto's command line clients, paho and the mqtt library. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
@@ -62,6 +65,23 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto, by MQTT 5,', () => {
   it('are told why they may not come in', async () => {
     const wrong = publish('-t', 'claimed/p', '-m', 'x', '-u', 'intruder', '-P', 'guess')
     await expect(wrong).rejects.toThrow(/bad user name or password/i)
+  })
+})
+
+describePeer('paho-mqtt', 'the Python client paho, by MQTT 5,', () => {
+  it('gets all that its session is owed, in order, with properties and levels', async () => {
+    const script = join(import.meta.dirname, 'paho-client.py')
+    const { stdout } = await promisify(execFile)('/usr/bin/python3', [script, String(broker.port)])
+    const texts = Array.from({ length: 30 }, (_, n) => `${n}`)
+    expect(JSON.parse(stdout)).toEqual({
+      first: [0, 'Success'],
+      granted: ['Granted QoS 2'],
+      again: [1, 'Success'],
+      one: texts.filter((_, n) => n % 2 === 0),
+      two: texts.filter((_, n) => n % 2 === 1),
+      last: [[['n', '29']], 'text/plain', [9]],
+    })
+    expect(broker.frames()).toEqual(texts.map((text) => `claimed/paho ${text}`))
   })
 })
 
