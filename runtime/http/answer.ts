@@ -76,7 +76,9 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
   const head = (ask: Ask, context: Context): Headers => {
     const headers = plainHead(ask, context)
-    return ask.amendment === undefined ? headers : { ...headers, ...applied(ask) }
+    return ask.amendment === undefined && ask.warning === undefined
+      ? headers
+      : { ...headers, ...applied(ask), ...warningOf(ask) }
   }
   const plainHead = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
     if (isGeoJson === true) {
@@ -87,14 +89,17 @@ export function createAnswers({ core }: { core: Context }): Answers {
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
   }
-  const plain = ({ tenant, warning }: Pick<AskHead, 'tenant' | 'warning'>): Headers => ({
+  const plain = (ask: Pick<AskHead, 'tenant' | 'warning'>): Headers => ({
     Server: productToken,
-    ...(tenant === '' ? {} : { 'NGSILD-Tenant': tenant }),
-    ...(warning === undefined ? {} : { 'NGSILD-Warning': warning }),
+    ...(ask.tenant === '' ? {} : { 'NGSILD-Tenant': ask.tenant }),
+    ...warningOf(ask),
   })
 
   const applied = ({ amendment }: Pick<AskHead, 'amendment'>): Headers =>
     amendment === undefined ? {} : { 'Preference-Applied': `ngsi-ld=${amendment.version}` }
+
+  const warningOf = ({ warning }: Pick<AskHead, 'warning'>): Headers =>
+    warning === undefined ? {} : { 'NGSILD-Warning': warning }
 
   const wholeOf = (ask: Ask, text: string, context: Context): Reply => {
     const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))

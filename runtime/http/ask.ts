@@ -38,7 +38,7 @@ export interface AskHead {
   readonly parameters: Parameters
   /** Given where the client prefers an earlier version of the standard. */
   readonly amendment?: Amendment
-  /** Value of NGSILD-Warning: what of the body is not kept as it was sent. */
+  /** Value of NGSILD-Warning, such as what of the body is not stored as it was sent. */
   readonly warning?: string
 }
 

@@ -6,6 +6,7 @@ import type { TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import type { Asker, Warning } from '#federation/sources.ts'
+import { preferredMinor } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { passes } from '#ngsi-ld/registration-match.ts'
@@ -86,10 +87,15 @@ export function warned(answer: Response, warnings: readonly Warning[]): Response
   return new Response(answer.body, { status: answer.status, headers })
 }
 
-/** The answer with the name of its tenant [6.3.14], which what sources or their failures answered does not have. */
-export function inTenant(answer: Response, tenant: string): Response {
-  if (tenant === '' || answer.headers.has('NGSILD-Tenant')) return answer
+/**
+ * The answer with the headers that every local answer has: the tenant (6.3.14) and, where there is JSON, the version of the
+ * API that was preferred (6.3.6). Answers and failures of sources do not have them.
+ */
+export function finished(answer: Response, { asker: { tenant }, c }: Distributed): Response {
   const headers = new Headers(answer.headers)
-  headers.set('NGSILD-Tenant', tenant)
+  if (tenant !== '') headers.set('NGSILD-Tenant', tenant)
+  const minor = preferredMinor(headerOf(c, 'prefer'))
+  const isJson = headers.get('Content-Type')?.includes('json') === true
+  if (minor !== undefined && isJson) headers.set('Preference-Applied', `ngsi-ld=1.${minor}`)
   return new Response(answer.body, { status: answer.status, headers })
 }

@@ -22,7 +22,7 @@ import {
   anyParameter,
   type Distributed,
   filtered,
-  inTenant,
+  finished,
   mappedQuestion,
   mappedSources,
   refuseLoop,
@@ -225,7 +225,7 @@ export function createDistribution(ports: DistributionPorts) {
     (c) => {
       const request = distributed(c)
       if (request === undefined) return local(c)
-      return run(request, local).then((answer) => inTenant(answer, request.asker.tenant))
+      return run(request, local).then((answer) => finished(answer, request))
     }
 
   return Object.freeze({

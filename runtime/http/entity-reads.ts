@@ -132,14 +132,13 @@ export function createEntityReads(answers: Answers) {
       if (text !== undefined) texts.push(text)
     }
     const linked = rendering.linked?.(entities) ?? []
-    const reply = answers.page(
-      ask,
+    const isFirst = query.offset === 0 && query.after === undefined
+    const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
+    return answers.page(
+      hint === undefined ? ask : { ...ask, warning: hint },
       { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
       { count, links: links(page) },
     )
-    const isFirst = query.offset === 0 && query.after === undefined
-    const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
-    return hint === undefined ? reply : { ...reply, headers: { ...reply.headers, 'NGSILD-Warning': hint } }
   }
 }
 

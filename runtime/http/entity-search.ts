@@ -158,7 +158,7 @@ export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'brok
       return warningLine(
         199,
         '-',
-        `nothing found of type ${name}; ${other} is known here, too: name the @context that it is in`,
+        `no entity of type ${name} found; type ${other} exists: send a Link header with the @context that defines it`,
       )
   }
   return undefined

@@ -15,7 +15,7 @@ import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { entityQueryOf, searchParameters, typesOf, withShortTypes } from './entity-search.ts'
+import { entityQueryOf, searchParameters, typeHint, typesOf, withShortTypes } from './entity-search.ts'
 import { firstLook, mostLike, readOn } from './history-reading.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
@@ -118,8 +118,9 @@ export function createTemporalRoutes(
     const context = answers.contextFor(ask)
     const { rendered, range, more, count, shown } = await found(ask, search, wish, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
+    const hint = texts.length === 0 && search.offset === 0 ? typeHint(search, ask) : undefined
     return answers.list(
-      ask,
+      hint === undefined ? ask : { ...ask, warning: hint },
       { texts, context },
       { count, links: pageLinks(c.req.url, search, { more, shown }), range },
     )

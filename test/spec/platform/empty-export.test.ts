@@ -33,7 +33,7 @@ it('says whether there is nothing at all, nothing that matches, or a type of ano
     0,
     '',
     expect.stringMatching(
-      /^0 entities exported: nothing found of type House; https:\/\/example\.org\/House is known here/,
+      /^0 entities exported: no entity of type House found; type https:\/\/example\.org\/House exists/,
     ),
   ])
 })

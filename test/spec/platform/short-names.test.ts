@@ -72,11 +72,14 @@ it('takes names by the core alone where a request names it', async () => {
 })
 
 it('warns where nothing is found of a type that is known under another IRI', async () => {
-  const { status, headers, json } = await gateway.get(`${entities}?type=House`)
-  expect([status, json()]).toEqual([200, []])
-  expect(headers['ngsild-warning']).toBe(
-    '199 - "nothing found of type House; https://example.org/model#House is known here, too: name the @context that it is in"',
-  )
+  const times = 'timerel=before&timeAt=2999-01-01T00:00:00Z'
+  for (const path of [`${entities}?type=House`, `/ngsi-ld/v1/temporal/entities?type=House&${times}`]) {
+    const { status, headers, json } = await gateway.get(path)
+    expect([status, json()]).toEqual([200, []])
+    expect(headers['ngsild-warning']).toBe(
+      '199 - "no entity of type House found; type https://example.org/model#House exists: send a Link header with the @context that defines it"',
+    )
+  }
   expect((await gateway.get(`${entities}?type=Castle`)).headers['ngsild-warning']).toBeUndefined()
   expect((await gateway.get(`${entities}?type=Sensor`)).headers['ngsild-warning']).toBeUndefined()
 })

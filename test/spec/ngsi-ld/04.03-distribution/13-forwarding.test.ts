@@ -142,8 +142,9 @@ it('a batch goes entity by entity to a source that offers single operations only
   }))
   const seen = () => asked.map(({ method, path }) => `${method} ${path}`).toSorted()
   answer = () => ({ status: 201 })
-  const created = await here.send('POST', `${operations}/create`, pumps)
+  const created = await here.send('POST', `${operations}/create`, pumps, { Prefer: 'ngsi-ld=1.8' })
   expect([created.status, created.json()]).toEqual([201, ['urn:p:1', 'urn:p:2', 'urn:p:3']])
+  expect(created.headers['preference-applied']).toBe('ngsi-ld=1.8')
   expect(seen()).toEqual(Array.from({ length: 3 }, () => `POST ${entities}`))
   expect(asked.map(({ body }) => body)).toEqual(expect.arrayContaining(pumps))
 
