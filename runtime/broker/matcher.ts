@@ -236,9 +236,7 @@ export function createMatcher(ports: MatcherPorts) {
       return matches(stage, registered, entity, times)
     },
     notify: (stage, registered, owed) =>
-      owe(stage, registered, {
-        ...{ ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed), isShared: true },
-      }),
+      owe(stage, registered, { ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed) }),
   })
 
   return Object.freeze({

@@ -90,7 +90,7 @@ function inFull(subscription: Subscription): Subscription {
   return { ...subscription, notification: { ...notification, format: 'normalized' } }
 }
 
-/** The items of as many deliveries as one notification may hold, of one at least. */
+/** The items of as many deliveries as fit into one notification; the first delivery always does. */
 function withinSize(
   deliveries: readonly Delivery[],
   itemsOf: (delivery: Delivery) => readonly JsonObject[],
@@ -99,9 +99,9 @@ function withinSize(
   let bytes = 0
   let count = 0
   for (const delivery of deliveries) {
-    if (bytes >= limits.notificationBytes.value) break
     const more = itemsOf(delivery)
     if (deliveries.length > 1) bytes += JSON.stringify(more).length
+    if (count > 0 && bytes > limits.notificationBytes.value) break
     items.push(...more)
     count++
   }

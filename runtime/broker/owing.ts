@@ -1,17 +1,14 @@
 /**
  * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in the order in
- * which they are staged. Those at the end of a throttling window bear one mark, so that they share a notification. Those of
- * a batch operation do not: which of them may leave together depends on what else waits, and a repeat after a crash would
- * hold other entities under another id, so that its receiver would not recognise it.
+ * which they are staged, and their commit times never decrease. Deliveries of one batch operation, or of the end of one
+ * throttling window, have the same mark: the dispatcher may send them in one notification. Which of them leave together is
+ * decided when they are sent, so after a crash an entity can be repeated in another notification, under another id.
  */
 import type { Delivery } from '#store/deliveries.ts'
 import type { Stage } from './stage.ts'
 
 /** Content of a delivery, before it gets its number and its place in the outbox. */
-export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'> & {
-  /** It may share a notification with others of this commit. */
-  readonly isShared?: true
-}
+export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
 
 export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
 
@@ -28,6 +25,7 @@ export interface OwingPorts {
 /** Returns the function that stages a delivery to a subscriber. */
 export function createOwing(ports: OwingPorts) {
   let last = ports.lastDelivery
+  let lastAt = 0
   return (stage: Stage, to: { readonly i: number; readonly endpoint: string }, what: Owed): void => {
     let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
     if (owed === undefined) {
@@ -37,9 +35,10 @@ export function createOwing(ports: OwingPorts) {
       stage.published(() => ports.onDeliveries(list))
     }
     const d = ++last
-    const { isShared = false, ...content } = what
-    const mark = isShared ? (owed[0]?.d ?? d) : null
-    const delivery: Delivery = { d, sub: to.i, endpoint: to.endpoint, at: stage.at, batch: mark, ...content }
+    // Later parts of a batch bear the time of its first part. A consumer of a stream confirms by time and number.
+    lastAt = Math.max(lastAt, stage.at)
+    const place = { d, sub: to.i, endpoint: to.endpoint, at: lastAt, batch: stage.batchAt ?? null }
+    const delivery: Delivery = { ...place, ...what }
     const { sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
     stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
     owed.push(delivery)

@@ -26,8 +26,8 @@ export interface Stage {
   dated(at: number): Stage
   /** The same stage for an item of a batch operation; all items have the commit time `at` of the first. */
   ofBatch(at: number): Stage
-  /** Whether an item of a batch operation is decided: throttling lets all items of one batch through together. */
-  readonly isBatch: boolean
+  /** The commit time of the first item of the batch operation that is decided; undefined for any other write. */
+  readonly batchAt: number | undefined
   /** The same stage, where these times (ms) are by a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
   /** Adds a row to the group. */
@@ -105,7 +105,7 @@ interface Unset {
 interface WriteFacts {
   readonly at: number
   readonly heard: string | undefined
-  readonly isBatch: boolean
+  readonly batchAt: number | undefined
   readonly unset: Unset | undefined
 }
 
@@ -128,14 +128,14 @@ export function createGroup(start: { at: number; number: number }): Group {
   const stageAs = (facts: WriteFacts): Stage => ({
     at: facts.at,
     heard: facts.heard,
-    isBatch: facts.isBatch,
+    batchAt: facts.batchAt,
     dated(at) {
       if (at < start.at) isDated = true
       return stageAs({ ...facts, at })
     },
     ofBatch(at) {
       if (at < start.at) isDated = true
-      return stageAs({ ...facts, at, isBatch: true })
+      return stageAs({ ...facts, at, batchAt: at })
     },
     from: (heard) => stageAs({ ...facts, heard }),
     unset: (clock, times) => stageAs({ ...facts, unset: { clock, times } }),
@@ -187,7 +187,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       undoers.push(action)
     },
   })
-  const stage = stageAs({ at: start.at, heard: undefined, isBatch: false, unset: undefined })
+  const stage = stageAs({ at: start.at, heard: undefined, batchAt: undefined, unset: undefined })
 
   return {
     stage,

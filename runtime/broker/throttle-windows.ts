@@ -59,7 +59,7 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
   function begin(stage: Stage, registered: Registered): void {
     const { lastMatchAt, lastBatchAt } = registered
     registered.lastMatchAt = clock.monotonic()
-    registered.lastBatchAt = stage.isBatch ? stage.at : undefined
+    registered.lastBatchAt = stage.batchAt
     stage.undone(() => Object.assign(registered, { lastMatchAt, lastBatchAt }))
   }
 
@@ -67,7 +67,8 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
   function holds(stage: Stage, registered: Registered, match: Match): boolean {
     const { subscription, statistics, lastMatchAt, lastBatchAt, held } = registered
     const { throttling } = subscription
-    if (throttling === undefined || (stage.isBatch && stage.at === lastBatchAt)) return false
+    const isOfBatch = stage.batchAt !== undefined && stage.batchAt === lastBatchAt
+    if (throttling === undefined || isOfBatch) return false
     if (clock.monotonic() - lastMatchAt >= throttling * 1000) {
       begin(stage, registered)
       return false

@@ -1,6 +1,6 @@
 /**
  * Moves deliveries: takes the lanes in turn, starts what may leave, and draws the consequence of each attempt. It
- * starts a few per turn of the event loop and has a bounded number in flight per endpoint, per host and in all, so
+ * renders a few per turn of the event loop and has a bounded number in flight per endpoint, per host and in all, so
  * that neither a slow endpoint nor a large backlog holds up anything else.
  */
 import type { Clock } from '#base/clock.ts'
@@ -79,26 +79,28 @@ export function createPump(ports: PumpPorts): Pump {
     let left = limits.deliveriesPerTurn.value
     for (const lane of hungry) {
       if (state !== 'running' || inFlight >= limits.deliveriesInFlightTotalMax.value) return
-      if (left-- === 0) break
+      if (left <= 0) break
       hungry.delete(lane)
       // A set hands out what is added while one walks through it: lanes take turns.
       const now = clock.monotonic()
-      if (startNext(lane, now)) hungry.add(lane)
+      const count = startNext(lane, now)
+      left -= Math.max(count, 1)
+      if (count > 0) hungry.add(lane)
       else rest(lane, now)
     }
     schedule()
   }
-  /** True when the lane may have more to do at once. */
-  function startNext(lane: Lane, now: number): boolean {
+  /** Returns how many deliveries it took up, at least 1 when the lane may have more to do at once. */
+  function startNext(lane: Lane, now: number): number {
     const { host, backlog, pace } = lane
-    if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return false
+    if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return 0
     if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
-      return false
+      return 0
     const flights = backlog.next(now)
-    if (flights.length === 0) return backlog.isReading()
+    if (flights.length === 0) return backlog.isReading() ? 1 : 0
     const rendered = consequences.render(lane, flights)
     if (rendered !== undefined) void fly(lane, flights.slice(0, rendered.count), rendered)
-    return true
+    return flights.length
   }
   async function fly(lane: Lane, flights: readonly Flight[], rendered: Rendered): Promise<void> {
     inFlight++
@@ -221,7 +223,9 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         bury(lane, first, { reason: failure.reason, body: rendered.body.toString() })
       } else {
         const until = lane.pace.failed(first, failure)
-        // Where other requests succeed, the fault may lie with one of these entities.
+        for (const { pair } of flights) pair.failedAt = first.pair.failedAt
+        // Where other requests succeed, one of these entities may be the cause. The first one is sent alone to find out.
+        first.pair.isAlone = true
         if (until !== undefined) separate(lane, flights, until)
         else for (const flight of flights) lane.backlog.putBack(flight)
         if (lane.pace.failures() < reportFailures || lane.isReported) return

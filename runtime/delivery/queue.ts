@@ -14,7 +14,7 @@ export interface Pair {
   isFlying: boolean
   /** Later deliveries of it were left in the table. */
   isBehind: boolean
-  /** A notification that it shared with others failed: its head is sent alone. */
+  /** Its head failed: it is sent alone until it succeeds. */
   isAlone: boolean
   /** When its head failed last, monotonic ms. */
   failedAt: number | undefined

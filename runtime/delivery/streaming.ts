@@ -54,7 +54,7 @@ interface Active {
 }
 
 /** Rows read at once. */
-const readCount = 64
+const readCount = limits.notificationEntitiesMax.value
 /** How far beyond its ceiling a stream may grow before the oldest are dropped: a commit for many, not for each. */
 const slack = 1000
 
@@ -80,7 +80,10 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       if (rows.length === 0) return
       for (let from = 0; from < rows.length; ) {
         if (active.isFull || active !== lane.consumer) return
-        from += write(lane, active, sharing(rows, from))
+        const shared = sharing(rows, from)
+        // More of this batch may follow: it is read again from its first row.
+        if (from > 0 && shared.length > 1 && from + shared.length === rows.length) break
+        from += write(lane, active, shared)
       }
     }
   }

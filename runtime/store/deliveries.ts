@@ -31,7 +31,7 @@ export interface Delivery {
   readonly entity: string
   /** Time of the commit that made it, ms. */
   readonly at: number
-  /** Deliveries of one subscription with the same number here may share a notification. */
+  /** Deliveries of one subscription with the same number here, of one batch operation, may share a notification. */
   readonly batch: number | null
   readonly stream: number | null
   readonly t: number | null

@@ -328,7 +328,7 @@ ALTER TABLE gap ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
     version: 51,
     title: 'notifications of one batch operation share a request',
     sql: `
--- Deliveries of one subscription with the same number here, of one commit, may share a notification.
+-- Deliveries of one subscription with the same number here, of one batch operation, may share a notification.
 ALTER TABLE delivery ADD COLUMN batch INTEGER;
 `,
   },

@@ -65,4 +65,10 @@ export const keptSeeds: readonly KeptSeed[] = [
       'a gap of a budget held a late value and so reached far back: what a restored hub lacked of what had been written long' +
       ' before was taken for what the gap tells of',
   },
+  {
+    seed: 904337,
+    found:
+      'after a kill of the hub, entities of a batch were repeated in other notifications under other ids; the judge recognised' +
+      ' repeats by id and complained that values went back',
+  },
 ]

@@ -126,7 +126,7 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   const { httpPort: port, httpUrl: hubUrl } = await hub.now()
   const proxy = await createFaultProxy({ target: { host: '127.0.0.1', port } })
   ends.push(() => proxy.close())
-  await watcher.subscribe(hubUrl, types)
+  await watcher.subscribe(hub, types)
   await subscribeUplink((await site.now()).httpUrl, `${proxy.url}/ngsi-ld/v1`, budget)
   const startedAt = performance.now()
   const tally: Tally = { observations: 0, operations: {} }

@@ -1,27 +1,36 @@
 /**
  * What a subscriber of the hub sees while a gateway feeds it: of every attribute instance the times of its current values,
  * which may not go back while it is there. Each attribute has a subscription of its own, since only what changed is told as
- * it was then. Repeats of a notification, which a hub that was killed sends again, say nothing.
+ * it was then. A hub that ended repeats what it had not settled; the entities of a batch may then arrive in other
+ * notifications. So only the order per entity is judged, not the ids of notifications.
  */
 
 import { httpClient } from '#test/kit/http-gateway.ts'
+import { createNotifiedOrder } from '#test/kit/notified-order.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
+import type { Phoenix } from './phoenix.ts'
 
 export interface Watcher {
   readonly complaints: readonly string[]
   readonly seen: () => number
   /** Subscribes at the hub, which keeps the subscription. */
-  subscribe(hubUrl: string, types: readonly string[]): Promise<void>
+  subscribe(hub: Phoenix, types: readonly string[]): Promise<void>
   /** The hub goes on from an older copy: what it told before means nothing. */
   forget(): void
   close(): Promise<void>
 }
 
 interface Told {
-  readonly id: string
   readonly subscriptionId: string
   readonly data: readonly Record<string, unknown>[]
 }
+
+/** Of each instance of the watched attribute its observedAt. */
+type Times = Readonly<Record<string, string>>
+
+/** An instance whose time in `times` is before that in `last`. */
+const olderIn = (last: Times, times: Times): string | undefined =>
+  Object.keys(times).find((key) => Date.parse(times[key]!) < Date.parse(last[key] ?? ''))
 
 interface Instance {
   readonly observedAt?: string
@@ -42,36 +51,31 @@ const triggers = [
 export async function createWatcher(): Promise<Watcher> {
   const receiver = await createReceiver()
   const complaints: string[] = []
-  const known = new Set<string>()
-  /** Newest observedAt by instance, by subscription and entity. */
-  const newest = new Map<string, Map<string, string>>()
-  let seen = 0
+  let [seen, ends] = [0, () => 0]
+  const order = createNotifiedOrder<Times>({
+    isBack: (last, times) => olderIn(last, times) !== undefined,
+    ends: () => ends(),
+  })
 
   function take(entity: Record<string, unknown>, subscription: string): void {
     const { id, type: _, ...attributes } = entity as { id: string; type: unknown }
-    const before = newest.get(`${subscription} ${id}`) ?? new Map<string, string>()
-    const now = new Map<string, string>()
+    const times: Record<string, string> = {}
     for (const [name, given] of Object.entries(attributes)) {
       for (const one of (Array.isArray(given) ? given : [given]) as Instance[]) {
         if (typeof one !== 'object' || one === null || one.observedAt === undefined) continue
-        const key = `${name} ${one.datasetId ?? ''}`
-        const last = before.get(key)
-        if (last !== undefined && Date.parse(one.observedAt) < Date.parse(last))
-          complaints.push(
-            `${id} ${key} went back from ${last} to ${one.observedAt} (${new Date().toISOString()})`,
-          )
-        now.set(key, one.observedAt)
+        times[`${name} ${one.datasetId ?? ''}`] = one.observedAt
       }
     }
-    newest.set(`${subscription} ${id}`, now)
+    const before = order.take(`${subscription} ${id}`, times)
     seen++
+    if (before === undefined) return
+    const [from, to] = [before, times].map((state) => JSON.stringify(state))
+    complaints.push(`${id} went back from ${from} to ${to} (${new Date().toISOString()})`)
   }
 
   receiver.answer(({ body }) => {
     receiver.forget()
-    const { id, subscriptionId, data } = JSON.parse(body) as Told
-    if (known.has(id)) return 204
-    known.add(id)
+    const { subscriptionId, data } = JSON.parse(body) as Told
     for (const one of data) take(one, subscriptionId)
     return 204
   })
@@ -79,11 +83,10 @@ export async function createWatcher(): Promise<Watcher> {
   return {
     complaints,
     seen: () => seen,
-    forget() {
-      newest.clear()
-      known.clear()
-    },
-    async subscribe(hubUrl, types) {
+    forget: order.forget,
+    async subscribe(hub, types) {
+      ends = () => hub.lives().ended
+      const { httpUrl: hubUrl } = await hub.now()
       for (const attribute of watched) {
         const subscription = {
           id: `urn:judge:${attribute.split(/[#/]/).at(-1)}`,

@@ -112,7 +112,8 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
 function rendered(deliveries: readonly Delivery[]): Rendered {
   const [{ d, sub, endpoint, body }] = deliveries as [Delivery]
   const entities = deliveries.map(({ entity }) => entity)
-  const shared = entities.length > 1 ? { entities } : {}
+  const values = deliveries.map((one) => (JSON.parse(one.body ?? '{}') as { value?: number }).value)
+  const shared = entities.length > 1 ? { entities, values } : {}
   return {
     uri: endpoint,
     headers: { 'Content-Type': 'application/json' },

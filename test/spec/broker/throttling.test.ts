@@ -3,6 +3,7 @@
  * end, and the entities of one batch together.
  */
 import { expect, it } from 'vitest'
+import { nothingObserved } from '#broker/owing.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Fragment } from '#ngsi-ld/entity.ts'
 import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
@@ -94,6 +95,28 @@ it('lets all entities of one batch through together', async () => {
   const batch = [1, 2, 3].map((n) => ({ id: `urn:x:${n}`, type: 'Room' }))
   await open.broker.batchCreate(batch, 'http')
   expect(owed()).toBe(3)
+  const marks = new Set(deliveries().map((one) => one.batch))
+  expect(marks.size).toBe(1)
+  expect(marks).not.toContain(null)
+})
+
+it('dates deliveries in the order of their numbers, also those of a batch that goes on later', async () => {
+  await subscribe({ notificationTrigger: ['entityCreated'] })
+  const { door, matcher } = open.inside
+  const owe = (batchAt?: number) =>
+    door.commit((given) => {
+      const stage = batchAt === undefined ? given : given.ofBatch(batchAt)
+      const [registered] = [...matcher.all()]
+      matcher.owe(stage, registered!, { ...nothingObserved, entity: id, body: '{}' })
+      return stage.at
+    })
+  const first = await owe()
+  open.clock.pass(1000)
+  const later = await owe()
+  await owe(first)
+  const [before, between, after] = deliveries()
+  expect([before!.at, between!.at, after!.at]).toEqual([first, later, later])
+  expect([before!.batch, between!.batch, after!.batch]).toEqual([null, null, first])
 })
 
 it('marks the entities at the end of a window, so that they share a notification', async () => {
@@ -103,5 +126,5 @@ it('marks the entities at the end of a window, so that they share a notification
   await endWindow()
   const [first, ...held] = deliveries()
   expect(first!.batch).toBeNull()
-  expect(held.map((one) => one.batch)).toEqual([held[0]!.d, held[0]!.d])
+  expect(held.map((one) => one.batch)).toEqual([held[0]!.at, held[0]!.at])
 })

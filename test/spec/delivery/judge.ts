@@ -10,6 +10,9 @@ export interface Notified {
   readonly sub: number
   readonly entity: string
   readonly value: number
+  /** Entities and values of a request that holds several. */
+  readonly entities?: readonly string[]
+  readonly values?: readonly number[]
 }
 
 export const notified = ({ body }: Received): Notified => JSON.parse(body) as Notified

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
+import { createNotifiedOrder } from '#test/kit/notified-order.ts'
 import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
 import { expectEachOnceInOrder, expectInOrder, notified } from './judge.ts'
@@ -17,8 +18,9 @@ describe('a dispatcher that ends', () => {
 
   const program = new URL('./sender-process.ts', import.meta.url).pathname
   /** Runs a process that sends so many, with a failpoint armed; how it ended. */
-  async function sends(count: number, failpoint: string): Promise<number | string | null> {
-    const child = spawn(process.execPath, [program, database.file, receiver.url(), String(count)], {
+  async function sends(count: number, failpoint: string, ofBatch = 0): Promise<number | string | null> {
+    const args = [program, database.file, receiver.url(), String(count), String(ofBatch)]
+    const child = spawn(process.execPath, args, {
       env: { ...process.env, SELVEDGE_FAILPOINTS: failpoint },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
@@ -68,6 +70,33 @@ describe('a dispatcher that ends', () => {
     await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 10_000 })
     const again = receiver.received.slice(before).map((one) => notified(one).d)
     expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
+  })
+
+  it('by SIGKILL may repeat entities of batches in other requests, each entity in its order', async () => {
+    let ends = 0
+    const order = createNotifiedOrder<number>({ isBack: (last, value) => value < last, ends: () => ends })
+    const seen: { readonly entities: string; readonly values: readonly number[] }[] = []
+    const wrong: string[] = []
+    receiver.answer((one) => {
+      const { entity, value, entities = [entity], values = [value] } = notified(one)
+      seen.push({ entities: entities.join(), values })
+      for (const [i, each] of entities.entries())
+        if (order.take(each, values[i]!) !== undefined) wrong.push(`${each}: ${values[i]}`)
+      return 204
+    })
+    expect(await sends(600, 'delivery:before-settle=kill(2)', 10)).toBe('SIGKILL')
+    const before = seen.splice(0)
+    ends++
+    outbox = await openOutbox(database.file, { sharing: 7 })
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 20_000 })
+    expect(wrong).toEqual([])
+    const valuesOf = (some: typeof seen): number[] => some.flatMap(({ values }) => values)
+    const again = valuesOf(before).filter((value) => valuesOf(seen).includes(value))
+    expect(again.length).toBeGreaterThan(0)
+    expect(Math.max(...before.map(({ values }) => values.length))).toBe(4)
+    expect(Math.max(...seen.map(({ values }) => values.length))).toBe(7)
+    const last = new Set([...valuesOf(before), ...valuesOf(seen)])
+    expect(Array.from({ length: last.size }, (_, i) => i).filter((value) => !last.has(value))).toEqual([])
   })
 
   it('settles a second later what the disk refused to settle', async () => {

@@ -1,14 +1,17 @@
 /**
  * A process of its own that owes deliveries, sends them and ends when all are settled, so that a test can have it
- * killed at a failpoint. Arguments: database file, endpoint, how many.
+ * killed at a failpoint. Arguments: database file, endpoint, how many, and how many entities each batch has, if they are made
+ * by batches; each batch is committed alone and leaves in requests of up to four entities.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openOutbox } from '#test/kit/outbox.ts'
 
-const [file = '', endpoint = '', count = '0'] = process.argv.slice(2)
-const outbox = await openOutbox(file)
-await outbox.owe(
-  Array.from({ length: Number(count) }, (_, i) => ({ endpoint, entity: `urn:e:${i % 7}`, value: i })),
-)
+const [file = '', endpoint = '', count = '0', ofBatch = '0'] = process.argv.slice(2)
+const size = Number(ofBatch)
+const outbox = await openOutbox(file, size > 0 ? { sharing: 4 } : {})
+const owed = (i: number) => ({ endpoint, entity: `urn:e:${i % (size || 7)}`, value: i })
+if (size === 0) await outbox.owe(Array.from({ length: Number(count) }, (_, i) => owed(i)))
+for (let from = 0; size > 0 && from < Number(count); from += size)
+  await outbox.owe(Array.from({ length: size }, (_, i) => ({ ...owed(from + i), batch: from })))
 while (outbox.rows() > 0) await sleep(20)
 await outbox.close()

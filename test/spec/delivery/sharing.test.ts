@@ -1,6 +1,6 @@
 /**
- * Deliveries with one mark, such as those at the end of a throttling window, share a request: one per subscription, each
- * entity once, and one by one after a failure that a single entity may have caused.
+ * Deliveries with the same mark (of a batch operation, or of the end of a throttling window) share a request: one per
+ * subscription, each entity once, and one by one after a failure that a single entity may have caused.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
@@ -77,12 +77,31 @@ it('sends entities one by one after a refusal, and gives up only the one that is
   await vi.waitFor(() => expect(buried()).toEqual(['bad']), { timeout: 10_000 })
 })
 
-it('sends a whole batch again once an endpoint that answered 500 is well', async () => {
+it('sends one entity alone to an endpoint that answered 500, and the rest of the batch once that succeeds', async () => {
   let isWell = false
   receiver.answer(() => (isWell ? 200 : 500))
   await outbox.owe(['a', 'b', 'c'].map((entity) => owed(entity, { batch: 7 })))
   await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(0))
   isWell = true
   await settled()
-  expect(receiver.taken().map(entitiesOf)).toEqual([['a', 'b', 'c']])
+  expect(receiver.taken().map(entitiesOf)).toEqual([['a'], ['b', 'c']])
+})
+
+it.each(['reset', 500] as const)(
+  'goes on with the other entities of a batch where one causes %s',
+  async (answer) => {
+    receiver.answer((received) => (entitiesOf(received).includes('bad') ? answer : 200))
+    await outbox.owe(['a', 'b', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
+    const taken = () => receiver.taken().flatMap(entitiesOf).toSorted()
+    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'c']), { timeout: 20_000 })
+    receiver.answer(() => 200)
+    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'bad', 'c']), { timeout: 20_000 })
+  },
+)
+
+it('sends one by one to an endpoint that refuses several entities at once by a cut', async () => {
+  receiver.answer((received) => (entitiesOf(received).length > 1 ? 'reset' : 200))
+  await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
+  await settled()
+  expect(receiver.taken().flatMap(entitiesOf).length).toBe(10)
 })

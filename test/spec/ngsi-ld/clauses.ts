@@ -240,7 +240,7 @@ export const clauses: readonly Clause[] = [
     [distribution('07-subscriptions')],
     'Conditions on what a source tells are judged on what all hold; on what changes here, by what is here.',
   ),
-  partial(
+  done(
     '5.8.6',
     'Notifications: over HTTP and MQTT, at changes and at intervals',
     [
@@ -253,7 +253,7 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
       'spec/ngsi-ld/05.08-subscription/05-told-over-http.test.ts',
     ],
-    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown, or within a throttling window, is sent after it. A batch operation sends one notification for each entity, where 5.8.6 has one with all.',
+    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown, or within a throttling window, is sent after it. A batch operation sends one notification with all entities; several where they are more than 256 or 512 KB, or where an entity waits for an earlier notification.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [

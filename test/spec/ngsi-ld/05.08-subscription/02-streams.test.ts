@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { limits } from '#base/limits.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const path = '/ngsi-ld/v1/subscriptions/urn:x:s'
@@ -44,8 +45,12 @@ const write = async (t: number): Promise<void> => {
 interface Told {
   readonly id: string
   readonly t: number
+  /** How many entities the notification holds. */
+  readonly count: number
 }
-const toldOf = (id: string, body: { data: [{ t: number }] }): Told => ({ id, t: body.data[0].t })
+const toldOf = (id: string, { data }: { data: [{ t: number }] }): Told => ({
+  ...{ id, t: data[0].t, count: data.length },
+})
 
 /** Listens by Server-Sent Events. */
 async function listen(headers: Record<string, string> = {}) {
@@ -109,6 +114,23 @@ describe('a stream of Server-Sent Events', () => {
     const last = await listen({ 'Last-Event-ID': before.told[0]!.id })
     await expect.poll(() => values(last.told)).toEqual([2])
     last.end()
+  })
+
+  it('tells the entities of a batch in one notification, up to its ceiling', async () => {
+    const many = limits.notificationEntitiesMax.value + 20
+    await write(1)
+    const batch = Array.from({ length: many }, (_, i) => ({
+      ...{ id: `urn:x:many:${i}`, type: 'Room' },
+      t: { type: 'Property', value: i },
+    }))
+    expect((await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', batch)).status).toBe(201)
+    const stream = await listen()
+    await expect.poll(() => stream.told.map(({ count }) => count)).toEqual([1, many - 20, 20])
+    stream.end()
+    // What is confirmed is the first part of the batch and what was before it.
+    const rest = await listen({ 'Last-Event-ID': stream.told[1]!.id })
+    await expect.poll(() => rest.told).toEqual(stream.told.slice(2))
+    rest.end()
   })
 
   it('has one consumer at a time: the newest', async () => {

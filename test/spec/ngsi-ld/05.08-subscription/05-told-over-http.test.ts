@@ -3,6 +3,7 @@
  * 5.2.14, 5.8.1, 5.8.2, 5.8.6, 6.3.5], against a whole gateway and a real receiver.
  */
 import { describe, expect, it } from 'vitest'
+import { limits } from '#base/limits.ts'
 import { property } from '#test/kit/gateway-of-file.ts'
 import { wholeGatewayOfFile } from '#test/kit/whole-gateway-of-file.ts'
 
@@ -116,6 +117,65 @@ describe('showChanges', () => {
     )
     const previous = `previous${member[0]!.toUpperCase()}${member.slice(1)}`
     expect(body.data[0]!['a']).toEqual({ type, [member]: after, [previous]: before })
+  })
+})
+
+describe('a batch', () => {
+  it('is reported in several notifications where one would be too large, each counted', async () => {
+    const uri = gateway.receiver.url('/large')
+    await send('POST', '/subscriptions', {
+      ...{ id: 'urn:x:s:large', type: 'Subscription', entities: [{ type: 'Large' }] },
+      notification: { endpoint: { uri } },
+    })
+    const ids = Array.from({ length: 8 }, (_, i) => `urn:x:large:${i}`)
+    const text = property('x'.repeat(200 * 1024))
+    await send(
+      'POST',
+      '/entityOperations/create',
+      ids.map((id) => ({ id, type: 'Large', text })),
+    )
+    const sent = () => gateway.receiver.received.filter(({ path }) => path === '/large')
+    const idsOf = ({ body }: { body: string }) => (JSON.parse(body) as Body).data.map(({ id }) => String(id))
+    await expect.poll(() => sent().flatMap(idsOf).toSorted(), { timeout: 20_000 }).toEqual(ids)
+    const most = limits.notificationBytes.value + 1024
+    expect(sent().every(({ body }) => body.length < most)).toBe(true)
+    expect(sent().length).toBeGreaterThan(1)
+    await expect
+      .poll(async () => (await gateway.get(`${api}/subscriptions/urn:x:s:large`)).json())
+      .toMatchObject({ notification: { timesSent: sent().length } })
+  })
+
+  it('is reported in one notification that holds every entity that matches', async () => {
+    const uri = gateway.receiver.url('/batch')
+    const of = (round: number, i: number) => ({
+      id: `urn:x:b:${round}:${i}`,
+      type: 'OfBatch',
+      a: property(i),
+    })
+    await send('POST', '/subscriptions', {
+      ...{ id: 'urn:x:s:batch', type: 'Subscription', entities: [{ type: 'OfBatch' }], q: 'a>0' },
+      notificationTrigger: ['entityCreated'],
+      notification: { endpoint: { uri } },
+    })
+    const reported = () =>
+      gateway.receiver.received
+        .filter(({ path }) => path === '/batch')
+        .map(({ body }) => (JSON.parse(body) as Body).data.map(({ id }) => id))
+    // On a very busy machine a batch may be committed in two parts, each with its notification.
+    for (let round = 0; !reported().some((ids) => ids.length === 3); round++) {
+      expect(round).toBeLessThan(10)
+      await send(
+        'POST',
+        '/entityOperations/create',
+        [0, 1, 2, 3].map((i) => of(round, i)),
+      )
+      await expect.poll(() => reported().flat()).toEqual(expect.arrayContaining([of(round, 3).id]))
+    }
+    expect(
+      reported()
+        .flat()
+        .some((id) => String(id).endsWith(':0')),
+    ).toBe(false)
   })
 })
 
