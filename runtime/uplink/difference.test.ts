@@ -19,7 +19,7 @@ const here: Step = {
 const there = (value: string, hour: number) =>
   ({ id: 'urn:a', type: 'A', label: label(value, hour) }) as Entity
 
-it('what is there and here needs no look at what went here', () => {
+it('deletes at the centre what was deleted here, and what only came from here and is not here', () => {
   const entity = { id: 'urn:a', type: 'A', label: { type: 'Property', value: 'here' } } as Entity
   const view = {
     ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },
@@ -46,6 +46,9 @@ it('what is there and here needs no look at what went here', () => {
   expect(surplusOf(view, { ...told, mark } as unknown as Entity, ports)).toEqual([
     { kind: 'drop', entity: { id: 'urn:a', type: 'A' }, name: 'mark', dataset: '' },
   ])
+  const unknown = { ...told, other: mark } as unknown as Entity
+  expect(surplusOf(view, unknown, ports)).toEqual([])
+  expect(surplusOf(view, unknown, { ...ports, isOthers: () => false })).toMatchObject([{ name: 'other' }])
 })
 
 it.each([

@@ -10,7 +10,7 @@ import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { covers } from '#ngsi-ld/digest.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, listOf } from '#ngsi-ld/json.ts'
-import { instanceKeys, keyOf, type LeavingPorts } from './leaving.ts'
+import { dropOf, instanceKeys, keyOf, type LeavingPorts } from './leaving.ts'
 import { isBelow, isSameScope } from './placing.ts'
 import type { Head, Step } from './plan.ts'
 import { withoutTime } from './reading.ts'
@@ -22,7 +22,7 @@ import { instanceThere, keysThere, timeThere } from './told.ts'
  */
 export type IsOthers = (key: string) => boolean
 
-/** Drops of what is over there and went here, where nobody wrote it since. */
+/** Steps that delete at the other broker what was deleted here, where nobody wrote it there since. */
 export function surplusOf(
   view: EntityView,
   there: Entity,
@@ -47,13 +47,14 @@ export function surplusOf(
   const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))
   return [...more].flatMap((key): Step[] => {
     const gone = last.get(key)
-    if (gone === undefined || reading.isFromThere(gone.heard)) return []
-    const { name, dataset, at } = gone
-    if (name === 'scope') return [{ kind: 'drop', entity: { id, type }, name, dataset }]
-    if (!reading.selection.takesAttribute(name)) return []
+    // What nobody else wrote there came from here, also where no record of its deletion is left.
+    const isOurs = key !== 'scope' && !isOthers(key)
+    if ((gone === undefined && !isOurs) || reading.isFromThere(gone?.heard)) return []
+    const drop = dropOf({ id, type }, key, {})
+    if (key === 'scope') return [drop]
+    if (!reading.selection.takesAttribute(key.split(' ', 1)[0]!)) return []
     const known = instanceThere(there, key)
-    if (known === undefined || !isOthers(key) || !isWrittenAfter(known, at))
-      return [{ kind: 'drop', entity: { id, type }, name, dataset }]
+    if (isOurs || known === undefined || gone === undefined || !isWrittenAfter(known, gone.at)) return [drop]
     onNewer()
     return []
   })

@@ -2,10 +2,12 @@
  * What went here as steps for the other broker: attributes and scopes that were dropped, entities that were deleted, histories
  * that were erased, and what their past is told of. Pure but for looking up what is and was.
  */
+import type { Dropped } from '#broker/dropped.ts'
 import type { Erased, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { listOf } from '#ngsi-ld/json.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import type { Placing } from './placing.ts'
 import type { Attributes, Came, Head, Step, Went } from './plan.ts'
@@ -25,6 +27,9 @@ export interface LeavingPorts {
 /** By which it is known where an entity is, or was. */
 export type PlacingPorts = Pick<LeavingPorts, 'entity' | 'gravesAfter' | 'isFromThere' | 'placing'>
 
+/** A step by which an entity goes, as far as it is what was sent from here. */
+type Removal = Step & { readonly kind: 'remove' }
+
 /** What is to go of an entity where it is not there any more. */
 export interface Leaving {
   readonly entity: Head
@@ -42,7 +47,7 @@ export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): 
   const graves = ports.gravesAfter(entity.id, 0)
   const grave = graves.at(-1)
   const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
-  const steps: readonly Step[] =
+  const steps: readonly Removal[] =
     grave === undefined
       ? [{ kind: 'remove', entity, had: new Set() }]
       : told.size + lost.length > 0
@@ -50,51 +55,74 @@ export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): 
         : stepsOfGrave(grave, undefined, ports)
   // What it was before it came again and went for good is there, too, where neither was told.
   const before = graves.flatMap((one) => stepsOfGrave(one, undefined, ports))
-  const had = [...before, ...steps].flatMap((step) => (step.kind === 'remove' ? [...step.had] : []))
+  const had = [...before, ...steps].flatMap((step) => [...step.had])
   const seen = seenOf([...told.values()].flat()) ?? 0
-  return steps.map((step) =>
-    step.kind === 'remove'
-      ? { ...step, had: new Set([...had, ...back, ...lost]), seen: Math.max(step.seen ?? 0, seen) }
-      : step,
-  )
+  return steps.map((step) => ({
+    ...step,
+    had: new Set([...had, ...back, ...lost]),
+    seen: Math.max(step.seen ?? 0, seen),
+  }))
+}
+
+/** Earlier lives of an entity that was created again, of which the other broker may hold something. */
+export interface Ended {
+  readonly graves: readonly TombstoneRow[]
+  /** What these lives lost before they ended. */
+  readonly lost: readonly Dropped[]
 }
 
 /**
- * Steps by which goes what an entity was before it came again, as far as it is not that now. It stays where it can: its
- * values may have gone up already.
+ * Steps that delete at the other broker what earlier lives of an entity left there, but for what it has `now`; left out, none of
+ * it was sent yet. A life of other types goes as a whole where the entity `isUnsent`: other brokers keep types otherwise.
  */
 export function endsOf(
   head: Head,
-  now: Entity,
+  { graves, lost }: Ended,
   {
-    graves,
+    now,
+    isUnsent,
     ...ports
   }: Pick<LeavingPorts, 'selection' | 'isFromThere'> & {
-    readonly graves: readonly TombstoneRow[]
+    readonly now?: Entity
+    readonly isUnsent: boolean
   },
 ): readonly Step[] {
-  return graves.flatMap((grave) => {
-    const was = JSON.parse(grave.doc) as Entity
-    const ends = stepsOfGrave(grave, undefined, ports)
-    if (ends.length === 0 || String(was.type) !== String(now.type)) return ends
-    const scopes: readonly Step[] =
-      was.scope !== undefined && now.scope === undefined && head.scope === undefined
-        ? [dropOf(head, 'scope', {})]
-        : []
-    const attributes = attributeNames(was)
-      .filter((name) => ports.selection.takesAttribute(name))
-      .flatMap((name) =>
-        instancesOf(was, name)
-          .filter(({ datasetId = '' }) => !hasInstance(now, name, datasetId))
-          .map(
-            ({ datasetId = '' }): Step => ({
-              ...{ kind: 'drop', entity: head, name, dataset: datasetId, at: grave.at },
-            }),
-          ),
-      )
-    return [...scopes, ...attributes]
-  })
+  const present = new Set(now === undefined ? [] : instanceKeys(now))
+  const had = new Set(oursOf(lost, ports))
+  const lives = graves.flatMap((grave) => stepsOfGrave(grave, undefined, ports))
+  const whole = new Set<string>()
+  for (const life of lives) {
+    const isOther = isUnsent && String(life.entity.type) !== String(now?.type ?? head.type)
+    for (const key of life.had) (isOther ? whole : had).add(key)
+  }
+  const types = [...new Set(lives.flatMap(({ entity }) => listOf(entity.type)))]
+  const left = had.difference(present).union(whole)
+  const removal: Removal = {
+    ...{ kind: 'remove', entity: { id: head.id, type: types }, had: left },
+    at: latestOf(lives.map(({ at }) => at)),
+    seen: latestOf(lives.map(({ seen }) => seen)),
+  }
+  const hadScope =
+    lost.some(({ name }) => name === 'scope') ||
+    graves.some(({ doc }) => (JSON.parse(doc) as Entity).scope !== undefined)
+  const losesScope = hadScope && now?.scope === undefined && head.scope === undefined
+  return [
+    ...(lives.length === 0 || left.size === 0 ? [] : [removal]),
+    ...(lives.length > 0 && losesScope ? [dropOf(head, 'scope', {})] : []),
+  ]
 }
+
+/** Which attribute instances, of what was deleted here, are to be deleted at the other broker. */
+export const oursOf = (
+  dropped: readonly Dropped[],
+  { selection, isFromThere }: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
+): readonly string[] =>
+  dropped.flatMap(({ key, name, heard }) =>
+    name === 'scope' || !selection.takesAttribute(name) || isFromThere(heard) ? [] : [key],
+  )
+
+const latestOf = (times: readonly (number | undefined)[]): number | undefined =>
+  times.reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined)
 
 /** Drops of what an entity has no more and the past of it brings back. */
 export function* broughtBack(
@@ -104,10 +132,7 @@ export function* broughtBack(
   { droppedOf }: Pick<LeavingPorts, 'droppedOf'>,
 ): Generator<Step> {
   for (const [name, instances] of told) {
-    const datasets = new Set(
-      instances.flatMap(({ observedAt, datasetId = '' }) => (observedAt === undefined ? [] : [datasetId])),
-    )
-    for (const dataset of datasets) {
+    for (const dataset of new Set(instances.map(({ datasetId = '' }) => datasetId))) {
       if (hasInstance(now, name, dataset)) continue
       const key = keyOf(name, dataset)
       const at = droppedOf(entity.id).findLast((one) => one.key === key)?.at
@@ -133,7 +158,7 @@ export function stepsOfGrave(
   grave: TombstoneRow | undefined,
   heard: string | undefined,
   ports: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
-): readonly Step[] {
+): readonly Removal[] {
   const was = buriedIn(grave)
   return was === undefined || !ports.selection.takes(was) ? [] : removalOf(grave!, heard, ports)
 }
@@ -143,7 +168,7 @@ function removalOf(
   grave: TombstoneRow,
   heard: string | undefined,
   { selection, isFromThere }: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
-): readonly Step[] {
+): readonly Removal[] {
   if (isFromThere(grave.heard ?? undefined)) return []
   const was = JSON.parse(grave.doc) as Entity
   const { id, type } = was

@@ -6,10 +6,11 @@
 import { createTurns, type Turn } from '#base/turns.ts'
 import type { Followed, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/types.ts'
-import { endsOf, instanceKeys, type LeavingPorts, stepsOfErased } from './leaving.ts'
+import { heardFrom } from '#ngsi-ld/via.ts'
+import { type Ended, endsOf, instanceKeys, type LeavingPorts, stepsOfErased } from './leaving.ts'
 import type { Step } from './plan.ts'
 import { stepsOfEntity } from './reading.ts'
-import type { UplinkState } from './state.ts'
+import { forgetSettled, type GravesOwed, type UplinkState } from './state.ts'
 import { createWholes, type Wholes } from './wholes.ts'
 
 export interface Present {
@@ -30,10 +31,10 @@ export interface Present {
   /** The same without rows being past for it. */
   became(rid: number, view: EntityView, from: Since): Step[]
   /**
-   * The same of what a row says came again before it was told that it had gone: all of it, without what it was; that row is past
-   * then, too. None of any other row.
+   * Steps that delete at the other broker what earlier lives of an entity left there, where a row creates it again and their
+   * deletion is still unsent; to be sent before the row. None for any other row.
    */
-  again(row: Followed): readonly Step[]
+  unsentEnds(row: Followed): readonly Step[]
   /** The same since the live lane was at rest last, of all that was committed up to a time (ms). To be sent in the same turn. */
   owed(id: string): { readonly steps: readonly Step[]; readonly upTo: number }
 }
@@ -47,7 +48,7 @@ interface Since {
 export interface PresentPorts {
   readonly following: Following
   readonly reading: LeavingPorts
-  readonly state: Pick<UplinkState, 'position' | 'refresh' | 'gravesOwed'>
+  readonly state: Pick<UplinkState, 'position' | 'refresh' | keyof GravesOwed>
 }
 
 export function createPresent({ following, reading, state }: PresentPorts): Present {
@@ -76,39 +77,49 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     if (told.length === 0) return []
     const { entity } = told[0]!
     const now = view.entity()
+    const { created, attributes } = view.times()
     const present = new Set(instanceKeys(now))
-    const losesScope = entity.scope === undefined && !reading.isFromThere(view.times().attributes['']?.[2])
-    const ended = following.gravesAfter(view.id, graves)
-    const ends = endsOf(entity, now, { ...reading, graves: ended })
-    // What it was before may have lost some, too.
-    const rids = [...ended.map((grave) => grave.rid), rid]
-    const drops = rids
-      .flatMap((one) => following.dropped(one, since))
-      .flatMap(({ key, name, dataset, heard, at }): Step[] => {
-        if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
-        const isTold =
-          !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
-        return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
-      })
+    const losesScope = entity.scope === undefined && !reading.isFromThere(attributes['']?.[2])
+    const ends = endsOf(entity, endedSince(view.id, graves), {
+      ...reading,
+      ...{ now, isUnsent: created >= since },
+    })
+    const drops = following.dropped(rid, since).flatMap(({ key, name, dataset, heard, at }): Step[] => {
+      if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
+      const isTold =
+        !present.has(key) && reading.selection.takesAttribute(name) && !reading.isFromThere(heard)
+      return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
+    })
     return [...ends, ...drops, ...told]
+  }
+
+  /** Earlier lives that ended behind a log number, or of which the deletion was left to the history and may be unsent. */
+  function endedSince(id: string, n: number, upTo = Number.POSITIVE_INFINITY): Ended {
+    const ended = following.gravesAfter(id, Math.min(n, state.gravesOwed ?? n))
+    const graves = ended.filter((grave) => grave.n < upTo)
+    return { graves, lost: graves.flatMap(({ rid }) => following.dropped(rid, Number.NEGATIVE_INFINITY)) }
   }
 
   const isPast = (n: number, id: string): boolean => n <= (toldAs.get(id) ?? 0)
 
-  function again({ n, what }: Followed): readonly Step[] {
-    const { gravesOwed: graves } = state
-    const isNew = 'id' in what && what.kind === 'created' && !isPast(n, what.id)
-    if (graves === undefined || !isNew || following.gravesAfter(what.id, graves).length === 0) return []
-    const found = following.entityWithRid(what.id)
-    return found?.rid === what.rid ? steps(found.rid, found.view, { since: 0, graves }) : []
+  function unsentEnds({ n, what }: Followed): readonly Step[] {
+    const { gravesOwed } = state
+    if (gravesOwed === undefined || !('id' in what) || what.kind !== 'created' || isPast(n, what.id))
+      return []
+    const { id, type = [], scope } = what
+    const isThere = reading.isFromThere(heardFrom(what.by))
+    const placed = reading.placing.scope(scope ?? undefined, isThere)
+    const head = { id, type, ...(placed === undefined ? {} : { scope: placed }) }
+    return endsOf(head, endedSince(id, gravesOwed, n), { ...reading, isUnsent: true })
   }
 
   return Object.freeze({
     turn: createTurns(),
     isPast,
-    again,
+    unsentEnds,
     passed(n) {
       if (n >= most) toldAs.clear()
+      forgetSettled(state)
     },
     wholes,
     mark,

@@ -1,6 +1,6 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
-import { adapted, newState, owe, oweWhole, type UplinkState } from './state.ts'
+import { adapted, forgetSettled, newState, owe, oweWhole, settleGraves, type UplinkState } from './state.ts'
 
 const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
 const here = { n: 90, at: 900 }
@@ -95,3 +95,25 @@ it.each([
     expect(one.spans).toHaveLength(expected.length)
   },
 )
+
+it('knows of unsent deletions until the live lane has passed what the spans left to it', () => {
+  const one = state([])
+  owe(one, 400, 600)
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.position = { n: 70, at: 600 }
+  settleGraves(one, 80)
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.spans = []
+  settleGraves(one, 80)
+  forgetSettled(one)
+  expect(one).toMatchObject({ gravesOwed: 50, gravesOwedUpTo: 80 })
+  // A second cut before that: the earliest deletion counts.
+  oweWhole(one, { from: 600, to: 700 })
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.spans = []
+  settleGraves(one, 90)
+  one.position = { n: 90, at: 700 }
+  forgetSettled(one)
+  expect(one).not.toHaveProperty('gravesOwed')
+  expect(one).not.toHaveProperty('gravesOwedUpTo')
+})

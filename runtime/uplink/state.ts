@@ -40,13 +40,24 @@ export interface Telling {
   again?: number
 }
 
-export interface UplinkState {
+/** Which deletions may be unsent. */
+export interface GravesOwed {
+  /**
+   * Log number behind which deletions were left to the spans, or the history in the spans may bring back what was deleted; left
+   * out where there is no such deletion.
+   */
+  gravesOwed?: number | undefined
+  /**
+   * Log number up to which entities were created again whose deletion the spans left to the live lane; set when no span is left.
+   */
+  gravesOwedUpTo?: number | undefined
+}
+
+export interface UplinkState extends GravesOwed {
   /** All of the log up to here went up, but for what `refresh` and `spans` still owe. */
   position: Position
   /** Entities behind `rid` that became something else after a commit time are still to be sent as they are. */
   refresh: { since: number; graves: number; rid: number } | undefined
-  /** Log number behind which deletions may be left to the spans; left out where there are none. */
-  gravesOwed?: number | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: Waiting[]
   /** What is decided of what waits behind the position, while nothing can be sent, in order; it becomes spans then. */
@@ -159,17 +170,30 @@ export function oweWhole(state: UplinkState, { from, to }: Span): void {
   wait(state, stretchOf([], unreadTo(state, from) ?? from, to))
 }
 
+/** Where no span is left, the backfill lane has sent all deletions but those of entities that were created again, which the live lane sends. */
+export function settleGraves(state: UplinkState, here: number): void {
+  if (state.spans.length > 0 || state.gravesOwed === undefined) return
+  state.gravesOwedUpTo = here
+  forgetSettled(state)
+}
+
+/** No deletion is unsent once the live lane has passed what the spans left to it. */
+export function forgetSettled(state: GravesOwed & Pick<UplinkState, 'position'>): void {
+  if (state.gravesOwedUpTo === undefined || state.position.n < state.gravesOwedUpTo) return
+  delete state.gravesOwed
+  delete state.gravesOwedUpTo
+}
+
 /** The end of the last span, where that is still to be read from a time on. */
 function unreadTo({ spans }: UplinkState, from: number): number | undefined {
   const last = spans.at(-1)
   return last !== undefined && Math.max(last.from, last.read ?? 0) <= from ? last.to : undefined
 }
 
-function wait(
-  { spans }: UplinkState,
-  [first, ...others]: readonly Portion[],
-  began = first?.from ?? 0,
-): void {
+function wait(state: UplinkState, [first, ...others]: readonly Portion[], began = first?.from ?? 0): void {
+  const { spans, position } = state
+  state.gravesOwed = Math.min(position.n, state.gravesOwed ?? position.n)
+  delete state.gravesOwedUpTo
   if (first === undefined) return
   const last = spans.at(-1)
   // One that is on its way stays as it is: a budget leaves it alone.

@@ -26,7 +26,7 @@ import { datedAt, readingOf, stepsOfEntity } from './reading.ts'
 import { createRetrying } from './retrying.ts'
 import type { UplinkSelection } from './selection.ts'
 import { createSending, type SendingPorts } from './sending.ts'
-import { owe, recall, type Telling, type UplinkState } from './state.ts'
+import { owe, recall, settleGraves, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -38,6 +38,8 @@ export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'reading' | 'l
   readonly log: Log
   /** What this gateway calls itself in Via. */
   readonly alias: string
+  /** The state is a new one that is not on disk yet. */
+  readonly isAnew: boolean
   /** Puts the state on disk. */
   readonly save: (state: UplinkState) => Promise<void>
 }
@@ -87,7 +89,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   state.refresh = earlier(state.refresh, throttledBefore(state.position, throttling))
   let [savedAt, isClosed] = [Number.NEGATIVE_INFINITY, false]
-  let [isFilling, isUnsaved] = [false, true]
+  let [isFilling, isUnsaved, isOnDisk] = [false, true, !ports.isAnew]
   const reading = readingOf(following, { selection, placing }, isThere(ports.alias, state))
   const ghosts = createGhosts(reading)
   const onChanged = (): void => {
@@ -121,7 +123,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (last === undefined) return false
     if (rows.some(({ heard }) => heard !== undefined) && !(await knowCentre())) return true
     const meeting = meetings.begin()
-    const steps = rows.flatMap((row) => [...present.again(row), ...meeting.steps(row, throttled)])
+    const steps = rows.flatMap((row) => [...present.unsentEnds(row), ...meeting.steps(row, throttled)])
     // Times of rows do not ascend where a batch bears the time of its first item.
     const times = rows.flatMap((row) => [row.at, datedAt(row)])
     const dated = { from: Math.min(...times), to: Math.max(...times) + 1 }
@@ -166,7 +168,6 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const since = following.since(state.position)
     owe(state, since, here.at + 1)
     measure.forget()
-    state.gravesOwed = Math.min(state.position.n, state.gravesOwed ?? state.position.n)
     state.refresh = earlier(state.refresh, { since, graves: state.position.n, rid: 0 })
     if (here.at - since > limits.reconcileAfterMs.value && since > 0) comparing.begin('long-cut')
     state.position = here
@@ -216,6 +217,8 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
 
   async function liveLane(): Promise<void> {
     await present.wholes.learn(createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value))
+    // After a crash, deletions are sent since the position on disk: so there is one before anything is sent.
+    if (!isOnDisk) await keep(true)
     while (!isClosed) {
       // Times by a clock that is not set are not told to anybody.
       const isBusy = !following.isHeld() && (await link.ready('live')) && (await present.turn(liveTurn))
@@ -252,7 +255,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       isUnsaved = true
       if (span.from < span.to) continue
       state.spans.splice(state.spans.indexOf(span), 1)
-      if (state.spans.length === 0) delete state.gravesOwed
+      settleGraves(state, following.position().n)
       state.telling = { began: span.began, to: span.to, unnamed: {} }
     }
   }
@@ -283,6 +286,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     savedAt = now
     try {
       await ports.save(state)
+      isOnDisk = true
     } catch (error) {
       isUnsaved = true
       throw error

@@ -168,6 +168,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         log,
         centres: { live: centreBy('live'), backfill: centreBy('backfill') },
         alias: settings.alias,
+        isAnew,
         told({ isOk, at, reason }) {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },

@@ -12,23 +12,30 @@ export interface LesserBroker {
   close(): Promise<void>
 }
 
-/** `unknown` are the beginnings of paths with the status they are answered with. */
+/**
+ * `unknown` are the beginnings of paths with the status they are answered with; with `lost` a request is passed on and its answer
+ * is not.
+ */
 export async function createLesserBroker(
   port: number,
-  unknown: Readonly<Record<string, number>>,
+  unknown: Readonly<Record<string, number | 'lost'>>,
 ): Promise<LesserBroker> {
   let asked: string[] = []
   const server = createServer((incoming, response) => {
     const { method = 'GET', url = '/', headers } = incoming
     asked.push(`${method} ${url}`)
     const [, status] = Object.entries(unknown).find(([path]) => url.startsWith(path)) ?? []
-    if (status !== undefined) {
+    if (typeof status === 'number') {
       incoming.resume()
       response.writeHead(status, { 'content-type': 'application/json' })
       response.end('{"title":"not known here"}')
       return
     }
     const passed = request({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+      if (status === 'lost') {
+        response.destroy()
+        return
+      }
       response.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(response)
     })
