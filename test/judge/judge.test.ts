@@ -20,8 +20,6 @@ describe('an uplink through a bad way', () => {
     async (given) => {
       const report = await runTrial({
         ...{ ...given, observations: 12_000, seconds: 6, rate: 2000, patienceSeconds: 60 },
-        // About one trial of 25 with these shows an attribute of an earlier life at the hub (docs/judge.md).
-        restates: false,
       })
       expect(report.complaints).toEqual([])
       expect(report.instances).toBeGreaterThan(500)

@@ -71,4 +71,10 @@ export const keptSeeds: readonly KeptSeed[] = [
       'after a kill of the hub, entities of a batch were repeated in other notifications under other ids; the judge recognised' +
       ' repeats by id and complained that values went back',
   },
+  {
+    seed: 811,
+    found:
+      'the gateway was killed before it first stored the state of its uplink: after the restart it did not send deletions of' +
+      ' entities that it had sent already, and the hub kept attributes of earlier lives',
+  },
 ]

@@ -37,8 +37,6 @@ export interface TrialOptions {
   /** Whether the gateway's disk is filled now and then; left out, where a small disk can be mounted. */
   readonly fillsDisk?: boolean
   readonly tell?: (line: string) => void
-  /** Whether types and scopes are replaced, values corrected, and entities created anew; left out, they are. */
-  readonly restates?: boolean
   /** Ends the trial, and all that it began. */
   readonly signal?: AbortSignal
 }
@@ -229,7 +227,7 @@ const idsOf = (): string[] =>
 
 /** Writers and devices until there were enough observations, or time is over. */
 async function runTraffic(
-  { seed, observations, seconds: most, rate, restates = true }: TrialOptions,
+  { seed, observations, seconds: most, rate }: TrialOptions,
   { site, signal }: { readonly site: Phoenix; readonly signal: AbortSignal },
   tally: Tally,
 ): Promise<void> {
@@ -243,7 +241,7 @@ async function runTraffic(
     return tally.observations < observations && performance.now() - startedAt < most * 1000
   }
   const portsOf = (i: number) => ({
-    ...{ place: site.now, goesOn, signal, restates },
+    ...{ place: site.now, goesOn, signal },
     dice: createDice(seed * 1000 + i),
     otherDice: createDice(seed * 1000 + i + 6_000_003),
   })

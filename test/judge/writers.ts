@@ -18,8 +18,6 @@ export interface WriterPorts {
   readonly dice: () => number
   /** By dice of its own: what a seed did before, it does at the same times. */
   readonly otherDice: () => number
-  /** Whether types and scopes are replaced, values corrected, and entities created anew with other attributes. */
-  readonly restates: boolean
   /** Whether to go on; also waits so that observations do not come faster than wanted. */
   readonly goesOn: (observations: number) => Promise<boolean>
   /** Ends all that is asked again and again: it throws when the trial is over. */
@@ -225,7 +223,7 @@ export async function keepTanks(
     if (there.length > 0 && dice() < 0.08) made += await late(pick(there))
     if (there.length > 0 && dice() < 0.12) made += await change(pick(there))
     const left = tanks.filter(({ exists }) => exists)
-    if (ports.restates && left.length > 0 && otherDice() < 0.06)
+    if (left.length > 0 && otherDice() < 0.06)
       made += await restate(left[Math.floor(otherDice() * left.length)]!)
     made += await observe()
   }
