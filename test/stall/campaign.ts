@@ -31,14 +31,16 @@ export interface StallRow extends Stall {
 export interface StallOptions {
   readonly entities: number
   readonly isLoaded: boolean
+  /** What to run instead of `bin/selvedge`. */
+  readonly program?: string | undefined
   readonly tell: (line: string) => void
 }
 
 export async function runStalls(
   cases: readonly StallCase[],
-  { entities, isLoaded, tell }: StallOptions,
+  { entities, isLoaded, program, tell }: StallOptions,
 ): Promise<readonly StallRow[]> {
-  const gateway = await startGatewayProcess()
+  const gateway = await startGatewayProcess(program === undefined ? {} : { program: [program] })
   const site: Site = { gateway, http: httpClient(gateway.httpUrl), entities }
   try {
     await createEntities(site)
@@ -60,12 +62,12 @@ export async function runStalls(
   }
 }
 
-export const lineOf = ({ name, outcome, delayMs, measuredMs, residentMb }: StallRow): string =>
+export const lineOf = ({ name, outcome, delayMs, measuredMs, peakMb }: StallRow): string =>
   [
     name.padEnd(58),
     `${Math.round(delayMs)} ms`.padStart(9),
     `(${Math.round(measuredMs)})`.padStart(8),
-    `${Math.round(residentMb)} MB`.padStart(8),
+    `${Math.round(peakMb)} MB`.padStart(8),
     ` ${outcome.slice(0, 60)}`,
   ].join(' ')
 
