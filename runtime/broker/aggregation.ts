@@ -71,16 +71,19 @@ export function* aggregatesOf(
   }
   for (const part of parts)
     yield* addStream(ports, part, query, () => sumOf(part.name, part.type, part.dataset))
-  for (const { name, dataset, one, time } of loose) {
+  for (const [i, { name, dataset, one, time }] of loose.entries()) {
     const { name: type, member } = kindOf(one.instance)
     sumOf(name, type, dataset).add(time, one.instance[member]!)
+    if (i % loosePerStep === loosePerStep - 1) yield true
   }
   const attributes = new Map<string, readonly JsonObject[]>()
   let size = 0
   for (const [name, ofName] of sums) {
     const shown = [...ofName.values()].filter(({ aggregation }) => !aggregation.isEmpty())
     if (shown.length === 0) continue
-    const results = shown.map(({ head, aggregation }) => ({ ...head, ...aggregation.results() }))
+    const results: JsonObject[] = []
+    for (const { head, aggregation } of shown)
+      results.push({ ...head, ...(yield* aggregation.stepsOfResults()) })
     size += sizeOfJson(results)
     if (size > limits.joinedBytesMax.value)
       throw tooComplex('the periods of all attributes are too many for one answer; ask for fewer attributes')
@@ -88,6 +91,8 @@ export function* aggregatesOf(
   }
   return { id, type: lives.entity.type, attributes }
 }
+
+const loosePerStep = 1000
 
 interface Gathered {
   readonly loose: LooseInstance[]

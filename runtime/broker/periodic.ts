@@ -16,7 +16,7 @@ import type { EntityQuery, EntityView, QueryPage } from './types.ts'
 export interface PeriodicPorts {
   readonly door: Door
   readonly matcher: Matcher
-  readonly query: (query: EntityQuery) => QueryPage
+  readonly find: (query: EntityQuery) => QueryPage | Promise<QueryPage>
   readonly clock: Clock
   readonly log: Log
 }
@@ -56,7 +56,7 @@ export function createPeriodic(ports: PeriodicPorts) {
   async function tell(registered: Registered): Promise<void> {
     const { subscription } = registered
     if (!isActive(subscription, clock.now())) return
-    const pages = pagesOf(matching(ports, registered))
+    const pages = pagesOf(await matching(ports, registered))
     if (pages.length === 0) return
     await ports.door.commit((stage) => {
       if (matcher.get(registered.i) === registered) matcher.period(stage, registered, pages)
@@ -104,12 +104,12 @@ function nextAfter(dueAt: number, interval: number, now: number): number {
 }
 
 /** Every entity that matches now. */
-function matching({ query }: PeriodicPorts, { subscription }: Registered): EntityView[] {
+async function matching({ find }: PeriodicPorts, { subscription }: Registered): Promise<EntityView[]> {
   const { entities, q, geoQ, scopeQ } = subscription
   const found: EntityView[] = []
   let page: QueryPage | undefined
   do {
-    page = query({
+    page = await find({
       selectors: entities,
       q,
       geo: geoQ,

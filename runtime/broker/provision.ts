@@ -52,7 +52,7 @@ export interface ProvisionPorts {
   readonly documents: Documents
   readonly observer: Observer
   readonly retrieve: (id: string) => EntityView | undefined
-  readonly query: (query: EntityQuery) => QueryPage
+  readonly query: (query: EntityQuery) => QueryPage | Promise<QueryPage>
 }
 
 export function createProvision({ door, documents, observer, retrieve, query }: ProvisionPorts): Provision {
@@ -143,7 +143,14 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
     let after: string | undefined
     do {
-      const page = query({ ...wanted, order: undefined, limit: sliceSize, offset: 0, count: false, after })
+      const page = await query({
+        ...wanted,
+        order: undefined,
+        limit: sliceSize,
+        offset: 0,
+        count: false,
+        after,
+      })
       const ids = page.entities.map(({ id }) => id)
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)

@@ -288,7 +288,7 @@ function readable({ kept, past }: Pick<Open, 'kept' | 'past'>): TenantBroker {
     temporal: {
       ...broker.temporal,
       aggregate: async (id, query) => past?.broker.temporal.aggregate(id, query),
-      search: (search, query) => past?.broker.temporal.search(search, query) ?? nothing,
+      search: async (search, query) => past?.broker.temporal.search(search, query) ?? nothing,
       searchAggregates: async (search, query) =>
         past?.broker.temporal.searchAggregates(search, query) ?? nothing,
     },

@@ -63,7 +63,7 @@ export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: Agg
     first = Math.min(first, time)
   }
   const adding = { window, isObserved, add }
-  for (const one of part.tail) addOne(part, one, adding)
+  yield* addTail(part, part.tail, adding)
   for (const chunk of part.chunks) {
     // Chunks follow each other in the time that they are asked for.
     if (isObserved && chunk.t0 >= first) break
@@ -104,8 +104,20 @@ export function* addStream(
       own().addMany(t0, t1, { count, min, max: max!, sum: total!, sumsq: sumsq! })
     } else yield addNumbers(ports, part, chunk, { window, touched, sum: own() })
   }
-  for (const one of part.tail) {
-    if (!seen.has(identityOf(one.time, one.value))) addOne(part, one, adding)
+  yield* addTail(
+    part,
+    part.tail.filter((one) => !seen.has(identityOf(one.time, one.value))),
+    adding,
+  )
+}
+
+/** Observations between two steps; a chunk has about as many. */
+const tailPerStep = 1024
+
+function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): Steps<void> {
+  for (const [i, one] of tail.entries()) {
+    addOne(part, one, adding)
+    if (i % tailPerStep === tailPerStep - 1) yield true
   }
 }
 

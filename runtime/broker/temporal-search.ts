@@ -27,7 +27,6 @@ import type { Steps } from './stream-sums.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
-  EntityHistory,
   EntityQuery,
   QueryPage,
   TemporalBroker,
@@ -39,7 +38,7 @@ export interface TemporalSearchPorts extends EvolutionPorts {
   readonly database: Database
   readonly rollUps: RollUps
   readonly clock: Clock
-  readonly find: (query: EntityQuery) => QueryPage
+  readonly find: (query: EntityQuery) => QueryPage | Promise<QueryPage>
 }
 
 const candidatesPerRead = 200
@@ -54,7 +53,7 @@ export function createTemporalSearch(
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
-  async function pass({ goOn }: AggregateQuery): Promise<void> {
+  async function pass({ goOn }: TemporalQuery): Promise<void> {
     await breathe()
     checkOpen(database)
     goOn?.()
@@ -79,39 +78,27 @@ export function createTemporalSearch(
     }
   }
 
+  /** A page of what `read` gives of the entities that were meant. Others pass between two entities. */
+  function paged<Found extends Sized>(
+    search: EntityQuery,
+    query: TemporalQuery,
+    read: (id: string) => Found | undefined | Promise<Found | undefined>,
+  ): Promise<TemporalPage<Found>> {
+    const fits = filterOf(ports, search, query)
+    // An entity that is deleted meanwhile comes again, among the deleted ones.
+    const met = new Set<string>()
+    return page(ports, search, async (id) => {
+      if (met.has(id)) return undefined
+      met.add(id)
+      await pass(query)
+      return fits === undefined || atOnce(() => fits(id)) ? shown(await read(id)) : undefined
+    })
+  }
+
   return {
     aggregate,
-    search(search, query) {
-      const pages = page<EntityHistory>(ports, search)
-      const fits = filterOf(ports, search, query)
-      let step = pages.next()
-      while (step.done !== true) {
-        const id = step.value
-        const found = fits?.(id) === false ? undefined : atOnce(() => evolutionOf(ports, id, query))
-        step = pages.next(shown(found))
-      }
-      return step.value
-    },
-    async searchAggregates(search, query) {
-      const pages = page<EntityAggregates>(ports, search)
-      const fits = filterOf(ports, search, query)
-      const isMeant = async (id: string): Promise<boolean> => {
-        if (met.has(id)) return false
-        if (fits === undefined) return true
-        await pass(query)
-        return fits(id)
-      }
-      // Who is deleted between two turns comes again, among those that were.
-      const met = new Set<string>()
-      let step = pages.next()
-      while (step.done !== true) {
-        const id = step.value
-        const found = (await isMeant(id)) ? shown(await aggregate(id, query)) : undefined
-        met.add(id)
-        step = pages.next(found)
-      }
-      return step.value
-    },
+    search: (search, query) => paged(search, query, (id) => atOnce(() => evolutionOf(ports, id, query))),
+    searchAggregates: (search, query) => paged(search, query, (id) => aggregate(id, query)),
   }
 }
 
@@ -135,17 +122,18 @@ const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown>
 ): Found | undefined => (found?.attributes.size === 0 ? undefined : found)
 
 /**
- * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. Asks for
- * what there is of one after the other, where its values are what the filters ask for.
+ * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. `find` gives
+ * what there is of one, where its values are what the filters ask for.
  */
-function* page<Found extends Sized>(
+async function page<Found extends Sized>(
   ports: TemporalSearchPorts,
   { q: _q, geo: _geo, scope: _scope, limit, offset, count, ...search }: EntityQuery,
-): Generator<string, TemporalPage<Found>, Found | undefined> {
+  find: (id: string) => Promise<Found | undefined>,
+): Promise<TemporalPage<Found>> {
   const found: Found[] = []
   let [seen, size, isFull] = [0, 0, limit === 0]
-  for (const id of candidates(ports, search)) {
-    const one = yield id
+  for await (const id of candidates(ports, search)) {
+    const one = await find(id)
     if (one === undefined) continue
     if (seen >= offset && !isFull) {
       size += sizeOf(one)
@@ -238,7 +226,7 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
 type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'count'>
 
 /** Ids of entities that were meant, each once: in order of id where that is asked for, else deleted ones come last. */
-function* candidates(ports: TemporalSearchPorts, search: Search): Generator<string> {
+async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGenerator<string> {
   const { attrs: _attrs, after: _after, order, ...what } = search
   const living = livingOnes(ports, { ...what, order })
   const dead = deadOnes(ports, compileSearch(what))
@@ -254,7 +242,7 @@ function* candidates(ports: TemporalSearchPorts, search: Search): Generator<stri
   })
   const others = Array.from(dead, ({ id }) => keyed(id)).sort((a, b) => compare(a.keys, b.keys))
   let next = 0
-  for (const id of living) {
+  for await (const id of living) {
     const { keys } = keyed(id)
     for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
     yield id
@@ -262,10 +250,13 @@ function* candidates(ports: TemporalSearchPorts, search: Search): Generator<stri
   for (const { id } of others.slice(next)) yield id
 }
 
-function* livingOnes(ports: TemporalSearchPorts, what: Omit<Search, 'attrs' | 'after'>): Generator<string> {
+async function* livingOnes(
+  ports: TemporalSearchPorts,
+  what: Omit<Search, 'attrs' | 'after'>,
+): AsyncGenerator<string> {
   let after: string | undefined
   for (let offset = 0; ; offset += candidatesPerRead) {
-    const page = ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
+    const page = await ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
     for (const { id } of page.entities) yield id
     if (!page.more) return
     after = page.next

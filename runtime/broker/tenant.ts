@@ -162,16 +162,19 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
   const { queryAtOnce: find } = consume
-  const told = openSubscriptions({ ...stored, door, matcher, query: find, clock, log }, () => outside!)
+  const told = openSubscriptions(
+    { ...stored, door, matcher, find: consume.query, query: find, clock, log },
+    () => outside!,
+  )
   const evolution = { entities, history, edits, records, names, live, streams }
   const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
-    ...createProvision({ door, documents, observer, ...consume, query: find }),
+    ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: temporalOf({ ...stored, ...evolution, find, door, documents, observer, clock }),
+    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer, clock }),
     ...{ subscriptions: told.subscriptions, registrations: told.sources.registrations.broker },
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),

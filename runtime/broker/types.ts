@@ -207,6 +207,8 @@ export interface TemporalQuery extends TemporalSelection {
   readonly unobserved?: boolean
   /** Most instances of each attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
+  /** Called between turns of a query of several entities, and of aggregates; what it throws ends it. */
+  readonly goOn?: (() => void) | undefined
 }
 
 /** History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected. */
@@ -226,8 +228,6 @@ export interface EntityAggregates {
 export interface AggregateQuery extends TemporalQuery {
   readonly methods: ReadonlySet<AggregateMethod>
   readonly duration?: Duration | undefined
-  /** Called between turns; what it throws ends the summing up. */
-  readonly goOn?: (() => void) | undefined
 }
 
 export interface TemporalPage<Found> {
@@ -240,7 +240,7 @@ export interface TemporalPage<Found> {
 export interface TemporalBroker {
   /** Summing up goes in turns, so that others pass. */
   aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined>
-  search(search: EntityQuery, query: TemporalQuery): TemporalPage<EntityHistory>
+  search(search: EntityQuery, query: TemporalQuery): Promise<TemporalPage<EntityHistory>>
   searchAggregates(search: EntityQuery, query: AggregateQuery): Promise<TemporalPage<EntityAggregates>>
   /** Creates a temporal entity, or adds to the one there is. */
   put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>

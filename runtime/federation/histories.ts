@@ -207,7 +207,7 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   const { merged, aggregate } = togetherOf(broker, byId)
 
   /** Ids of the entities of a page. */
-  function page(search: EntityQuery, query: TemporalQuery): TemporalPage<string> {
+  async function page(search: EntityQuery, query: TemporalQuery): Promise<TemporalPage<string>> {
     const { limit, offset, count, order: _, after: _after, attrs: _attrs, ...what } = search
     const { attrs: _names, datasets: _datasets, lastN: _lastN, ...window } = query
     const past = (id: string): EntityHistory | undefined =>
@@ -221,19 +221,21 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
       if (whole === undefined || !fits(pastOf(whole), timesOf(whole))) return false
       return shown(whole, query).attributes.size > 0
     }
-    const first = broker.temporal.search(
+    const first = await broker.temporal.search(
       { ...search, limit: offset + limit, offset: 0, count: true },
       { ...query, limit: 1 },
     )
     const held = first.found.filter(({ id }) => !byId.has(id) || found(id)).map(({ id }) => id)
     const seen = new Set(first.found.map(({ id }) => id))
-    const isHere = (id: string): boolean =>
-      first.more &&
-      broker.temporal.search(
-        { ...search, ids: [id], limit: 1, offset: 0, count: false },
-        { ...query, limit: 1 },
-      ).found.length > 0
-    const others = [...byId.keys()].sort().filter((id) => !seen.has(id) && !isHere(id) && found(id))
+    const isHere = async (id: string): Promise<boolean> => {
+      if (!first.more) return false
+      const one = { ...search, ids: [id], limit: 1, offset: 0, count: false }
+      const here = await broker.temporal.search(one, { ...query, limit: 1 })
+      return here.found.length > 0
+    }
+    const others: string[] = []
+    for (const id of [...byId.keys()].sort())
+      if (!seen.has(id) && found(id) && !(await isHere(id))) others.push(id)
     const all = first.more ? held : [...held, ...others]
     const total = (first.count ?? held.length) + others.length
     return {
@@ -246,12 +248,12 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   const temporal: TemporalBroker = Object.freeze({
     ...broker.temporal,
     aggregate,
-    search(search, query) {
-      const found = page(search, query)
+    async search(search, query) {
+      const found = await page(search, query)
       return { ...found, found: found.found.flatMap((id) => tellable(merged(id, query))) }
     },
     async searchAggregates(search, query) {
-      const found = page(search, query)
+      const found = await page(search, query)
       const sums: EntityAggregates[] = []
       for (const id of found.found) sums.push(...tellable(await aggregate(id, query)))
       return { ...found, found: sums }

@@ -239,13 +239,13 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     return view
   }
   const { temporal } = broker
-  const tellFound = (search: EntityQuery, query: TemporalQuery): void => {
+  const tellFound = async (search: EntityQuery, query: TemporalQuery): Promise<void> => {
     isTold = true
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
       // Of each attribute one instance is enough to know that there is something.
-      const page = temporal.search(part, { ...query, limit: 1 })
+      const page = await temporal.search(part, { ...query, limit: 1 })
       ids.push(...page.found.map(({ id }) => id))
       more = page.more
     }
@@ -270,12 +270,12 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     temporal: {
       ...temporal,
       aggregate: async (id, query) => one(id, await temporal.aggregate(id, query)),
-      search(search, query) {
-        tellFound(search, query)
+      async search(search, query) {
+        await tellFound(search, query)
         return temporal.search(search, query)
       },
-      searchAggregates(search, query) {
-        tellFound(search, query)
+      async searchAggregates(search, query) {
+        await tellFound(search, query)
         return temporal.searchAggregates(search, query)
       },
     },
@@ -325,7 +325,7 @@ function goingBy(
     },
     temporal: {
       ...temporal,
-      search: ({ count }, query) =>
+      search: async ({ count }, query) =>
         paged(
           count,
           ids.flatMap((id) => broker.history(id, query) ?? []),

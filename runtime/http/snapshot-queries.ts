@@ -68,7 +68,8 @@ export async function findAll(
   const times = temporalQueries.map((query) => ({ ...historySearch(head, broker, query), asked: query }))
   const here: Finding[] = []
   for (const { search } of searches) here.push(await found.takeEntities(broker, search))
-  const past = times.map((one) => found.takeHistories(broker, one))
+  const past: Finding[] = []
+  for (const one of times) past.push(await found.takeHistories(broker, one))
 
   const widened = async (
     asked: Promise<GatheredForQuery> | undefined,
@@ -144,11 +145,14 @@ function createCollection(core: Context) {
       }
       return { count, outcome: outcomeOf(count, []) }
     },
-    takeHistories(at: TenantBroker, { search, query }: ReturnType<typeof historySearch>): Finding {
+    async takeHistories(
+      at: TenantBroker,
+      { search, query }: ReturnType<typeof historySearch>,
+    ): Promise<Finding> {
       let count = 0
       let isCut = false
       for (let more = true; more; ) {
-        const page = at.temporal.search(
+        const page = await at.temporal.search(
           { ...search, limit: historiesPerRead, offset: count, count: false },
           query,
         )

@@ -60,7 +60,8 @@ export function createTemporalRoutes(
     const goOn = (): void => {
       if (env.outgoing?.closed === true) throw invalidRequest('was not awaited: the connection is closed')
     }
-    return wish.aggregates === undefined ? wish : { ...wish, aggregates: { ...wish.aggregates, goOn } }
+    const aggregates = wish.aggregates && { ...wish.aggregates, goOn }
+    return { ...wish, query: { ...wish.query, goOn }, aggregates }
   }
 
   async function retrieve(c: HttpContext, ask: Ask): Promise<Response> {
@@ -150,7 +151,7 @@ export function createTemporalRoutes(
       return { ...page, range: undefined, rendered, shown: rendered.length }
     }
     const query = firstLook(wish.query, search.limit)
-    const page = ask.broker.temporal.search(search, query)
+    const page = await ask.broker.temporal.search(search, query)
     const first = page.found.map((one) => shownOf(one, wish))
     const part = partAfter(first, query, { ask, wish })
     const rendered = part.evolutions.map((one) =>

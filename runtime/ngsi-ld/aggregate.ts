@@ -129,6 +129,21 @@ export function createAggregation(
     return current
   }
 
+  function* resultsOf(): Generator<true, JsonObject, undefined> {
+    const ordered = [...buckets.values()].toSorted((a, b) => a.period.number - b.period.number)
+    const shown: Record<string, Json> = {}
+    for (const method of methods) {
+      const rows: Json[] = []
+      for (const [i, bucket] of ordered.entries()) {
+        const value = resultOf(bucket, method)
+        if (value !== undefined) rows.push([value, ...timesOf(bucket, periods)])
+        if (i % periodsPerStep === periodsPerStep - 1) yield true
+      }
+      if (rows.length > 0) shown[method] = rows
+    }
+    return shown
+  }
+
   return Object.freeze({
     add(time: number, value: Json): void {
       const bucket = bucketAt(time)
@@ -154,19 +169,18 @@ export function createAggregation(
     endOfPeriod: (time: number): number => periodOf(time, from, periods.duration).end,
     isEmpty: () => buckets.size === 0,
     results(): JsonObject {
-      const ordered = [...buckets.values()].toSorted((a, b) => a.period.number - b.period.number)
-      const shown: Record<string, Json> = {}
-      for (const method of methods) {
-        const rows = ordered.flatMap((bucket) => {
-          const value = resultOf(bucket, method)
-          return value === undefined ? [] : [[value, ...timesOf(bucket, periods)]]
-        })
-        if (rows.length > 0) shown[method] = rows
+      const steps = resultsOf()
+      for (;;) {
+        const { done, value } = steps.next()
+        if (done === true) return value
       }
-      return shown
     },
+    /** The same in steps, since periods may be many. */
+    stepsOfResults: resultsOf,
   })
 }
+
+const periodsPerStep = 500
 
 export type Aggregation = ReturnType<typeof createAggregation>
 

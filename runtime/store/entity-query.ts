@@ -32,6 +32,7 @@ import {
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
 import { createStatements } from './remembered-statements.ts'
+import { rangesOf, ridsPerStatement } from './rid-slices.ts'
 import { rowsAhead } from './rows-ahead.ts'
 import { cutPage, rowsWithin } from './rows-within.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
@@ -49,7 +50,7 @@ export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral' | 'hasBoxe
   readonly database: Database
   readonly entities: Pick<
     Entities,
-    'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages' | 'columns' | 'lastPlace'
+    'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages' | 'columns' | 'lastPlace' | 'lastRid'
   >
   /** The entity of a row as it is now; absent, the row is taken as it is. */
   readonly view?: (row: EntityRow) => JudgedEntity
@@ -85,7 +86,7 @@ const defaults: EntityQuerySettings = {
 
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
-  const { pages, columns } = ports.entities
+  const { pages, columns, lastRid } = ports.entities
   /** Calls with at most `most` rows of arms that tell the same columns, and some more of those in memory. Tells how often. */
   const eachRow = (alike: readonly Arm[], most: number, take: (row: ArmRow) => void): number => {
     let count = 0
@@ -135,24 +136,52 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
   }
 
-  /** The rids of a plan behind `after`, ascending. */
-  const ridsOf = (plan: Plan, after: number, limit: number, offset: number): readonly number[] => {
-    if (plan.rids === undefined) return statements.numbers(ridsStatement(plan, { after, limit, offset }))
-    const listed = plan.rids.filter((rid) => rid > after)
+  /** At most so many rids of a plan behind `after`, ascending; may rest between two statements. */
+  function* ridsOf(plan: Plan, after: number, limit: number, offset: number): Steps<readonly number[]> {
+    if (plan.rids !== undefined) return yield* knownRids(plan, plan.rids, after, { limit, offset })
+    const found: number[] = []
+    for (const range of rangesOf(plan, after, lastRid())) {
+      const most = limit + offset - found.length
+      for (const rid of statements.numbers(ridsStatement(plan, { ...range, limit: most, offset: 0 })))
+        found.push(rid)
+      if (found.length >= limit + offset) break
+      yield
+    }
+    return found.slice(offset)
+  }
+
+  function* knownRids(
+    plan: Plan,
+    rids: readonly number[],
+    after: number,
+    { limit, offset }: { readonly limit: number; readonly offset: number },
+  ): Steps<readonly number[]> {
+    const listed = rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
     const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
     const asked = plan.filters.filter((_, i) => tests[i] === undefined)
-    const passing = (rids: readonly number[], most: number): readonly number[] => {
-      const left = tests.reduce((some, test) => test?.(some) ?? some, rids)
-      return asked.length === 0
-        ? left.slice(0, most)
-        : statements.numbers(passingStatement(left, asked, most))
+    const most = limit + offset
+    const atOnce = ridsPerStatement(plan, listed.length)
+    const found: number[] = []
+    let size = Math.min(Math.ceil(listedPerWanted * most), atOnce)
+    for (let first = 0; first < listed.length && found.length < most; ) {
+      const left = tests.reduce<readonly number[]>(
+        (some, test) => test?.(some) ?? some,
+        listed.slice(first, first + size),
+      )
+      const wanted = Math.min(most - found.length, left.length)
+      const passing =
+        asked.length === 0 ? left.slice(0, wanted) : statements.numbers(passingStatement(left, asked, wanted))
+      found.push(...passing)
+      first += size
+      size = Math.min(2 * size, atOnce)
+      if (asked.length > 0) yield
     }
-    return sifted(listed, passing, offset + limit).slice(offset)
+    return found.slice(offset)
   }
 
-  const listPage = (plan: Plan, after: number, limit: number, offset: number): ListedPage => {
-    const rids = ridsOf(plan, after, limit + 1, offset)
+  function* listPage(plan: Plan, after: number, limit: number, offset: number): Steps<ListedPage> {
+    const rids = yield* ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
   const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => {
@@ -190,7 +219,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     let last = after
     let walked = 0
     for (let limit = settings.ridsAtFirst; ; limit = Math.min(4 * limit, ridsAtOnce)) {
-      const rids = ridsOf(plan, last, limit, 0)
+      const rids = yield* ridsOf(plan, last, limit, 0)
       const read = rowsAhead(rids.filter(needsRow), ports.entities.byRids)
       for (const rid of rids) {
         const row = read(rid)
@@ -215,7 +244,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const conditions = conditionsOf(search)
     const plan = choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) {
-      const listed = listPage(plan, after, limit, offset)
+      const listed = yield* listPage(plan, after, limit, offset)
       pages.remember(search, { limit, offset, after }, listed)
       return pageOf(listed)
     }
@@ -233,17 +262,17 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     })
     const isFull = rids.length > limit || size > limits.pageBytesMax.value
     if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: isFull }, read)
-    const others = listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
+    const others = yield* listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
     return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
   }
 
   /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
-  const listed = (search: EntitySearch): readonly number[] | undefined => {
+  function* listed(search: EntitySearch): Steps<readonly number[] | undefined> {
     if (search.idPattern !== undefined) return undefined
     const conditions = conditionsOf(search)
     const chosen = choosePlan(conditions, planPorts)
     const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
-    return plan.exact ? ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
+    return plan.exact ? yield* ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
   }
 
   return Object.freeze({
@@ -265,7 +294,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         const judged = view(row)
         first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
       }
-      const rids = listed(search)
+      const rids = yield* listed(search)
       if (rids !== undefined && rids.length > limits.orderedEntitiesMax.value)
         throw tooMany(limits.orderedEntitiesMax.value)
       const known =
@@ -307,8 +336,15 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const conditions = conditionsOf(search)
       const chosen = choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
-      if (plan.exact && search.idPattern === undefined) return statements.number(countStatement(plan))
       let count = 0
+      if (plan.exact && search.idPattern === undefined) {
+        if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
+        for (const range of rangesOf(plan, 0, lastRid())) {
+          count += statements.number(countStatement(plan, range))
+          yield
+        }
+        return count
+      }
       yield* walk(search, conditions, plan, 0, () => {
         count++
         return true
@@ -342,20 +378,4 @@ function storedEntity(row: EntityRow): JudgedEntity {
       attributes: storedTimes(row),
     }),
   }
-}
-
-/** The first `most` of the rids that pass, asked for in slices, each twice the last; it keeps their order. */
-function sifted(
-  rids: readonly number[],
-  passing: (slice: readonly number[], most: number) => readonly number[],
-  most: number,
-): readonly number[] {
-  const found: number[] = []
-  let size = Math.ceil(listedPerWanted * most)
-  for (let first = 0; first < rids.length && found.length < most; ) {
-    found.push(...passing(rids.slice(first, first + size), most - found.length))
-    first += size
-    size *= 2
-  }
-  return found
 }

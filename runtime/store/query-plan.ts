@@ -12,6 +12,8 @@ export interface Plan {
   /** True when every arm is in rid order already. */
   readonly ordered: boolean
   readonly filters: readonly Probe[]
+  /** True when a filter is a set, which each statement makes anew. */
+  readonly hasSets: boolean
   /** True when arms and filters decide alone. */
   readonly exact: boolean
   /** True when the arms together have few rows. */
@@ -20,6 +22,12 @@ export interface Plan {
   readonly rids?: readonly number[]
   /** Those of the rids that match without doubt, where the plan as a whole is not exact. */
   readonly sure?: ReadonlySet<number>
+}
+
+/** Rids behind `after`, up to `to`. */
+export interface RidRange {
+  readonly after: number
+  readonly to: number
 }
 
 /** A condition with a closer look after it was taken: its arms are the rids that remain. */
@@ -117,6 +125,7 @@ function assemble(
 ): Plan {
   const filters: Probe[] = []
   let filtersExact = true
+  let hasSets = false
   for (const condition of conditions) {
     if (condition === driver) continue
     const { arms, armsExact, probe, probeExact, look } = condition
@@ -124,6 +133,7 @@ function assemble(
       filters.push(probe)
     } else if (arms !== undefined && mayBeSet(condition) && (armsExact || look !== undefined)) {
       filters.push(setFilter(arms))
+      hasSets = true
       filtersExact &&= armsExact
     } else {
       if (probe !== undefined) filters.push(probe)
@@ -134,6 +144,7 @@ function assemble(
     arms: driver?.arms ?? [{ from: 'entity d', where: '1', params: [] }],
     ordered: driver === undefined || driver.ordered,
     filters,
+    hasSets,
     exact: filtersExact && (driver === undefined || driver.armsExact),
     selective: false,
     ...(driver?.rids === undefined ? {} : { rids: driver.rids }),
@@ -148,9 +159,9 @@ function setFilter(arms: readonly Arm[]): Sql {
 
 // ---- Statements
 
-/** Lists the rids of a plan behind `after`, ascending. */
-export function ridsStatement(plan: Plan, page: { after: number; limit: number; offset: number }): Sql {
-  const { text, params } = selectRids(plan, page.after)
+/** Lists the rids of a plan within a range, ascending. */
+export function ridsStatement(plan: Plan, page: RidRange & { limit: number; offset: number }): Sql {
+  const { text, params } = selectRids(plan, page)
   return { text: `${text} ORDER BY 1 LIMIT ? OFFSET ?`, params: [...params, page.limit, page.offset] }
 }
 
@@ -164,9 +175,9 @@ export function passingStatement(rids: readonly number[], filters: readonly Sql[
   }
 }
 
-/** Counts the rids of a plan. */
-export function countStatement(plan: Plan): Sql {
-  const { text, params } = selectRids(plan, 0)
+/** Counts the rids of a plan within a range. */
+export function countStatement(plan: Plan, range: RidRange): Sql {
+  const { text, params } = selectRids(plan, range)
   return { text: `SELECT count(*) FROM (${text})`, params }
 }
 
@@ -197,14 +208,17 @@ export function armRowsStatement(arms: readonly Arm[], most: number): Sql {
   }
 }
 
-function selectRids(plan: Plan, after: number): Sql {
+function selectRids(plan: Plan, { after, to }: RidRange): Sql {
   const asked = plan.filters.map((filter) => ` AND ${filter.text}`).join('')
   const askedParams = plan.filters.flatMap((filter) => filter.params)
   const distinct = plan.arms.length === 1 && !plan.ordered ? 'DISTINCT ' : ''
   return {
     text: plan.arms
-      .map((arm) => `SELECT ${distinct}d.rid FROM ${arm.from} WHERE ${arm.where} AND d.rid > ?${asked}`)
+      .map(
+        (arm) =>
+          `SELECT ${distinct}d.rid FROM ${arm.from} WHERE ${arm.where} AND d.rid > ? AND d.rid <= ?${asked}`,
+      )
       .join(' UNION '),
-    params: plan.arms.flatMap((arm) => [...arm.params, after, ...askedParams]),
+    params: plan.arms.flatMap((arm) => [...arm.params, after, to, ...askedParams]),
   }
 }
