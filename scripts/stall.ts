@@ -26,7 +26,12 @@ const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 
 const rows = await runStalls(
   stallCases.filter(({ name }) => name.includes(values.only)),
-  { entities: wholeNumber('stall', 'entities', values.entities), isLoaded: values.loaded, program: values.program, tell },
+  {
+    entities: wholeNumber('stall', 'entities', values.entities),
+    isLoaded: values.loaded,
+    program: values.program,
+    tell,
+  },
 )
 const beyond = rows.filter(({ delayMs, peakMb }) => delayMs > delayMsMax || peakMb > peakMbMax)
 tell(`\n${beyond.length} of ${rows.length} cases beyond ${delayMsMax} ms or ${peakMbMax} MB`)

@@ -17,14 +17,20 @@ export const httpLimits = {
     'clients share what remains: a third for HTTP, two thirds for MQTT',
   ),
   bodyValuesMax: limit(
-    200_000,
+    100_000,
     'values',
     'Commas and opening brackets of one JSON body: parsed in 20 ms',
     '400; a batch is parsed entity by entity',
   ),
+  batchSliceBytes: limit(
+    4 * 1024 * 1024,
+    'bytes',
+    'Entities of a large batch that are written together',
+    'the next ones follow when these are on disk',
+  ),
   httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),
   httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
-  httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 8 MB over a slow radio link', '408'),
+  httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 4 MB over a slow radio link', '408'),
   httpPipelinedMax: limit(
     64,
     'requests',

@@ -52,10 +52,10 @@ export function createBatches(door: Door) {
     const success: string[] = []
     const created: string[] = []
     const errors: BatchItemError[] = []
-    for (let from = 0; from < items.length; from += sliceSize) {
-      let part: readonly Item[] = []
-      const outcomes = await takeTurn(() => {
-        part = items.slice(from, from + sliceSize)
+    let part: readonly Item[] = []
+    for (let from = 0; from < items.length; from += part.length) {
+      const outcomes = await takeTurn(async () => {
+        part = await items.slice(from, from + sliceSize)
         return slice(part, dated)
       })
       const [first] = outcomes

@@ -14,7 +14,7 @@ import type { EntityQuery, QueryPage } from './types.ts'
 /** How often what is periodic or expires of context sources is looked at, ms. */
 const sourcesEveryMs = 1000
 
-interface ContextSourceParts {
+export interface ContextSourceParts {
   readonly rows: ContextSources
   readonly door: Door
   readonly clock: Clock

@@ -26,7 +26,7 @@ import type { Writer } from '#store/writer.ts'
 import { type Backlog, createBacklog } from './backlog.ts'
 import { createCollisions } from './collisions.ts'
 import { createConsume } from './consume.ts'
-import { openContextSources } from './context-sources.ts'
+import { type ContextSourceParts, openContextSources } from './context-sources.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import { createDigests, type Digests } from './digests.ts'
 import type { DiskRoom, Extent } from './disk-room.ts'
@@ -239,7 +239,7 @@ function extentOf(file: string, { whole, free }: { readonly whole: number; reado
 
 /** Subscriptions to entities and to context sources, with what makes them speak at intervals. */
 function openSubscriptions(
-  ports: PeriodicPorts & Pick<Parts, 'records' | 'contextSources'>,
+  ports: PeriodicPorts & Pick<ContextSourceParts, 'query'> & Pick<Parts, 'records' | 'contextSources'>,
   outside: () => Outside,
 ) {
   const onEndpointChange = (endpoint: string): void => outside().reread(endpoint)

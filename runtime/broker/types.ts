@@ -78,7 +78,8 @@ export interface UpdateResult {
 /** A list that need not be in memory: an array, or what makes its parts when they are asked for. */
 export interface Items<T> {
   readonly length: number
-  slice(from: number, to: number): readonly T[]
+  /** Items from one place to before another; at least the first, fewer than asked for where they are large. */
+  slice(from: number, to: number): readonly T[] | Promise<readonly T[]>
 }
 
 export interface BatchItemError {

@@ -2,7 +2,7 @@
  * The items of a batch, each with the context its names are in. Those of a large batch are looked at one by one before
  * anything is done, and parsed anew when their turn comes, so that memory holds the bytes of the body and a few items.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Breath, createBreath } from '#base/breath.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
@@ -24,10 +24,11 @@ export interface BatchItems extends Iterable<BatchItem> {
   /** Whether items are parsed each time anew. */
   readonly isLarge: boolean
   at(index: number): BatchItem
+  /** Bytes of an item that is parsed each time anew; else 0. */
+  bytesAt(index: number): number
+  /** Awaited between items: lets others have their turn. */
+  readonly yieldIfDue: Breath
 }
-
-/** After how many items others get their turn. */
-export const itemsAtOnce = 256
 
 /**
  * @param amended changes an item before it is used.
@@ -39,13 +40,14 @@ export async function readItems(
   amended: (json: Json) => Json,
 ): Promise<BatchItems> {
   const { length, json } = accessTo(body)
+  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
   const contexts: (Context | { readonly error: unknown })[] = []
   const parsed: Json[] = []
   for (let index = 0; index < length; index++) {
     const item = json(index)
     if (item === null) throw badRequestData('has an item that is null', 'body')
     if (!('texts' in body)) parsed.push(item)
-    else if (index % itemsAtOnce === 0) await nextTurn()
+    else await yieldIfDue()
     try {
       const context = contextOf(item)
       contexts.push(context instanceof Promise ? await context : context)
@@ -62,6 +64,8 @@ export async function readItems(
     length,
     isLarge: 'texts' in body,
     at,
+    bytesAt: (index) => ('texts' in body ? body.texts.text(index).length : 0),
+    yieldIfDue,
     *[Symbol.iterator]() {
       for (let index = 0; index < length; index++) yield at(index)
     },

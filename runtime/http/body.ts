@@ -7,6 +7,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGunzip } from 'node:zlib'
 import type { Context } from 'hono'
 import { GatewayError } from '#base/errors.ts'
@@ -61,12 +62,18 @@ export function createBodies(): Bodies {
     })
   return Object.freeze({
     raw,
-    json: async (c) => parse(c, await raw(c)),
+    async json(c) {
+      const body = await raw(c)
+      const json = parse(c, body)
+      if (body.length > limits.bodyValuesMax.value) await nextTurn()
+      return json
+    },
     hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
       const body = await raw(c, limits.batchBytesMax.value)
       const isSmall = body.length <= limits.bodyBytesMax.value
-      if (isSmall && !hasManyValues(body)) return { json: parse(c, body) }
+      if (isSmall && (body.length <= limits.bodyValuesMax.value || !shapeOf(body).hasMany))
+        return { json: parse(c, body) }
       if (!isSmall) enter(c.env)
       if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
       return { texts: splitList(body, limits.batchEntitiesMax.value) }
@@ -85,10 +92,8 @@ const byteOrderMark = 0xfeff
 export function parseJson(body: Buffer, look?: (text: string) => void): Json {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
-  if (hasManyValues(body)) {
-    const detail = `the body has more than ${limits.bodyValuesMax.value} values`
-    throw new GatewayError('ngsi-ld.bad-request-data', detail)
-  }
+  const isLarge = body.length > limits.bodyValuesMax.value
+  if (isLarge) checkShape(body)
   let value: Json
   try {
     const text = body.toString('utf8')
@@ -102,28 +107,45 @@ export function parseJson(body: Buffer, look?: (text: string) => void): Json {
       cause,
     )
   }
-  if (!isShallow(value, limits.jsonDepthMax.value)) {
-    throw new GatewayError(
-      'ngsi-ld.bad-request-data',
-      `the body is nested deeper than ${limits.jsonDepthMax.value} levels`,
-    )
-  }
+  if (!isLarge && !isShallow(value, limits.jsonDepthMax.value)) throw tooDeep()
   return value
 }
 
-const [quote, backslash, comma, bracket, brace] = Buffer.from('"\\,[{') as unknown as readonly number[]
+function tooDeep(): GatewayError {
+  const detail = `the body is nested deeper than ${limits.jsonDepthMax.value} levels`
+  return new GatewayError('ngsi-ld.bad-request-data', detail)
+}
 
-/** Whether parsing the body would take long: commas and opening brackets are counted, those in texts are not. */
-function hasManyValues(body: Buffer): boolean {
-  const most = limits.bodyValuesMax.value
-  if (body.length <= most) return false
-  let count = 0
+/** Refuses a large body by its bytes, before it is parsed. @throws GatewayError ngsi-ld.bad-request-data */
+function checkShape(body: Buffer): void {
+  const { isDeep, hasMany } = shapeOf(body)
+  if (isDeep) throw tooDeep()
+  if (!hasMany) return
+  const detail = `the body has more than ${limits.bodyValuesMax.value} values`
+  throw new GatewayError('ngsi-ld.bad-request-data', detail)
+}
+
+const [quote, backslash, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
+  '"\\,[{]}',
+) as unknown as readonly number[]
+
+/**
+ * Whether parsing the body would take long, and whether it is nested too deep: commas and brackets are counted, those in texts
+ * are not.
+ */
+function shapeOf(body: Buffer): { readonly isDeep: boolean; readonly hasMany: boolean } {
+  const [most, levels] = [limits.bodyValuesMax.value, limits.jsonDepthMax.value]
+  let [count, depth] = [0, 0]
   for (let at = 0; at < body.length; at++) {
     const byte = body[at]
     if (byte === quote) at = endOfText(body, at)
-    else if ((byte === comma || byte === bracket || byte === brace) && ++count > most) return true
+    else if (byte === bracketEnd || byte === braceEnd) depth--
+    else if (byte === comma || byte === bracket || byte === brace) {
+      if (byte !== comma && ++depth > levels) return { isDeep: true, hasMany: false }
+      if (++count > most) return { isDeep: false, hasMany: true }
+    }
   }
-  return false
+  return { isDeep: false, hasMany: false }
 }
 
 /** Where a text that begins at a quotation mark ends; behind the body when it does not. */
@@ -143,6 +165,9 @@ function isShallow(value: Json, levels: number): boolean {
   return members.every((member) => isShallow(member, levels - 1))
 }
 
+/** What a socket gives at a time. */
+const chunkBytes = 65_536
+
 /** `all.held` counts the bytes of bodies that arrive or whose requests are not answered yet, as they are when they are unpacked. */
 function readIncoming(
   { incoming, outgoing }: Pick<HttpEnv, 'incoming' | 'outgoing'>,
@@ -157,17 +182,21 @@ function readIncoming(
   const source: Readable = isPacked ? incoming.pipe(createGunzip()) : incoming
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
+    // Copied as they come, because joined at the end they would be in memory twice.
+    const length = isPacked ? 0 : Number(incoming.headers['content-length'] ?? 0)
+    const whole = length > chunkBytes ? Buffer.allocUnsafeSlow(length) : undefined
     let size = 0
     const onData = (chunk: Buffer): void => {
+      if (whole === undefined) chunks.push(chunk)
+      else chunk.copy(whole, size)
       size += chunk.length
       all.held += chunk.length
-      chunks.push(chunk)
       if (size > max) finish(() => reject(tooLarge(max)))
       else if (all.held > limits.bodiesBytesMax.value) finish(() => reject(tooMany()))
     }
     const onEnd = (): void => {
       const bytes = size
-      finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+      finish(() => resolve(whole ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))))
       if (outgoing === undefined || outgoing.closed) return
       // It is in memory until the request is answered, which may wait for a context or a source.
       all.held += bytes

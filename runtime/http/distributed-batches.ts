@@ -3,7 +3,6 @@
  * entity is, each source gets its items in one request, and the route gets what is left. A large batch goes part by
  * part, in order; what of it is done here then has the commit times of several groups.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
@@ -15,7 +14,7 @@ import { isUri } from '#ngsi-ld/name.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
 import type { BatchAsk } from './ask.ts'
-import { type BatchItem, type BatchItems, itemsAtOnce } from './batch-items.ts'
+import type { BatchItem, BatchItems } from './batch-items.ts'
 import type { HttpContext } from './body.ts'
 import { anyParameter, type Distributed } from './distributed.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
@@ -143,12 +142,9 @@ export function createDistributedBatches({
 
   /** Whether others have a part in any item. */
   async function isShared(request: Distributed, items: BatchItems, operation: Operation): Promise<boolean> {
-    for (let from = 0; from < items.length; from += itemsAtOnce) {
-      const slice = Array.from({ length: Math.min(itemsAtOnce, items.length - from) }, (_, i) =>
-        items.at(from + i),
-      )
-      if (sharesOf(request, slice, operation).shares.length > 0) return true
-      await nextTurn()
+    for (let index = 0; index < items.length; index++) {
+      await items.yieldIfDue()
+      if (sharesOf(request, [items.at(index)], operation).shares.length > 0) return true
     }
     return false
   }

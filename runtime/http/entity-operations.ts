@@ -2,8 +2,8 @@
  * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
  * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
 import type { BatchItemError, BatchResult, Items } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
@@ -14,7 +14,7 @@ import { invalidRequest } from '#ngsi-ld/problem.ts'
 import { statedHeader, statedIn, type WrittenTimes, writtenTimes } from '#ngsi-ld/stated.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead, Asks, BatchAsk } from './ask.ts'
-import { type BatchItem, itemsAtOnce } from './batch-items.ts'
+import type { BatchItem } from './batch-items.ts'
 import { multiStatus } from './batch-result.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { optionsOf } from './negotiate.ts'
@@ -87,6 +87,7 @@ export function createEntityOperationRoutes({ asks, answers, problems }: EntityO
       const ids: string[] = []
       const errors: BatchItemError[] = []
       for (let index = 0; index < ask.items.length; index++) {
+        await ask.items.yieldIfDue()
         const { json } = ask.items.at(index)
         try {
           ids.push(checkUri(json, `[${index}]`))
@@ -144,7 +145,7 @@ async function entitiesOf(
     return entity
   }
   for (let index = 0; index < items.length; index++) {
-    if (index % itemsAtOnce === itemsAtOnce - 1) await nextTurn()
+    await items.yieldIfDue()
     const item = items.at(index)
     try {
       const entity = read(item)
@@ -157,8 +158,17 @@ async function entitiesOf(
   }
   const last = wanted === 'last' ? new Map(ids.map((id, n) => [id, n])) : undefined
   const meant = ids.flatMap((id, n) => ((last?.get(id) ?? n) === n ? [n] : []))
-  const slice = (from: number, to: number): readonly Entity[] =>
-    meant.slice(from, to).map((n) => entities[n] ?? read(items.at(indexes[n]!)))
+  const slice = async (from: number, to: number): Promise<readonly Entity[]> => {
+    const part: Entity[] = []
+    let bytes = 0
+    for (const n of meant.slice(from, to)) {
+      bytes += items.bytesAt(indexes[n]!)
+      if (bytes > limits.batchSliceBytes.value && part.length > 0) break
+      await items.yieldIfDue()
+      part.push(entities[n] ?? read(items.at(indexes[n]!)))
+    }
+    return part
+  }
   return { entities: { length: meant.length, slice }, errors }
 }
 

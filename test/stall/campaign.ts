@@ -50,7 +50,8 @@ export async function runStalls(
       await prepare?.(site)
       let outcome = ''
       const stall = await stallOf(gateway, site.http, async () => {
-        outcome = String(await act(site))
+        // A connection that is closed with the refusal may end the request first.
+        outcome = String(await act(site).catch((error: Error) => error.message))
       })
       rows.push({ name, outcome, ...stall })
       tell(lineOf(rows.at(-1)!))

@@ -1,9 +1,13 @@
 /** Hostile bodies: wide, deep, large, and many entities at once. */
+import { limits } from '#base/limits.ts'
 import { get, property, range, send } from './asking.ts'
 import type { StallCase } from './campaign.ts'
 
 const wide = (names: number, first = 0) =>
   Object.fromEntries(range(names, (i) => [`a${first + i}`, property(i)]))
+/** Characters that remain beside an entity around them. */
+const most = limits.bodyBytesMax.value - 200
+
 export const shapes: readonly StallCase[] = [
   {
     name: 'attributes appended, 1,000 at a time, 24 times',
@@ -24,13 +28,13 @@ export const shapes: readonly StallCase[] = [
     act: (site) => get(site, `/entities/urn:x:wide?pick=${range(600, (i) => `a${i}`).join(',')}`),
   },
   {
-    name: 'nested arrays of 8 MB',
+    name: 'nested arrays of the largest body',
     act: (site) =>
       send(
         site,
         'POST',
         '/entities',
-        `{"id":"urn:x:n","type":"N","a":{"type":"Property","value":[${'[],'.repeat(2_700_000)}[]]}}`,
+        `{"id":"urn:x:n","type":"N","a":{"type":"Property","value":[${'[],'.repeat(Math.floor(most / 3))}[]]}}`,
       ),
   },
   {
@@ -54,23 +58,23 @@ export const shapes: readonly StallCase[] = [
       ),
   },
   {
-    name: 'a number of 8 MB',
+    name: 'a number of the largest body',
     act: (site) =>
       send(
         site,
         'POST',
         '/entities',
-        `{"id":"urn:x:n","type":"N","a":{"type":"Property","value":${'1'.repeat(8e6)}}}`,
+        `{"id":"urn:x:n","type":"N","a":{"type":"Property","value":${'1'.repeat(most)}}}`,
       ),
   },
   {
-    name: 'a body of 8 MB of members',
+    name: 'a body of members',
     act: (site) =>
       send(
         site,
         'POST',
         '/entities',
-        `{"id":"urn:x:n","type":"N",${range(400_000, (i) => `"a${i}":1`).join(',')}}`,
+        `{"id":"urn:x:n","type":"N",${range(99_000, (i) => `"a${i}":${'1'.repeat(30)}`).join(',')}}`,
       ),
   },
   {
@@ -84,13 +88,13 @@ export const shapes: readonly StallCase[] = [
       ),
   },
   {
-    name: 'a batch of 30 entities of 1 MB',
+    name: 'a batch of 15 entities of 1 MB',
     act: (site) =>
       send(
         site,
         'POST',
         '/entityOperations/upsert',
-        range(30, (i) => ({ id: `urn:x:mega:${i}`, type: 'Mega', n: property('x'.repeat(1_000_000)) })),
+        range(15, (i) => ({ id: `urn:x:mega:${i}`, type: 'Mega', n: property('x'.repeat(1_000_000)) })),
       ),
   },
   { name: 'entities of 1 MB', act: (site) => get(site, '/entities?type=Mega&limit=1000') },
