@@ -19,7 +19,7 @@ export const uplinkLimits = {
     'the next look',
   ),
   reconcileLookMs: limit(600_000, 'ms', 'Whether the other broker holds less than before', 'the next look'),
-  digestEntitiesPerTurn: limit(100, 'entities', 'Reckoned without a pause', 'the next turn'),
+  digestEntitiesPerTurn: limit(16, 'entities', 'Read at once to be compared', 'the next ones'),
   digestInstancesPerTurn: limit(
     4000,
     'instances',

@@ -3,6 +3,7 @@
  * entities or of a history at a time, with turns for others in between; one reckoning runs at a time.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createBreath } from '#base/breath.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
@@ -88,15 +89,18 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
 
 export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
   const alone = createTurns()
+  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
 
   async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
     const limit = limits.digestEntitiesPerTurn.value
     for (let rid = 0; ; ) {
       const page = following.entities(rid, limit)
-      for (const [, view] of page) if (isChosen(view)) yield view
+      for (const [, view] of page) {
+        await yieldIfDue()
+        if (isChosen(view)) yield view
+      }
       if (page.length < limit) return
       rid = page.at(-1)![0]
-      await nextTurn()
     }
   }
 

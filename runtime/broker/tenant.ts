@@ -161,11 +161,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const observer = createObserver({ streams, matcher, metrics })
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
-  const { queryAtOnce: find } = consume
-  const told = openSubscriptions(
-    { ...stored, door, matcher, find: consume.query, query: find, clock, log },
-    () => outside!,
-  )
+  const queries = { find: consume.query, query: consume.queryAtOnce }
+  const told = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
   const evolution = { entities, history, edits, records, names, live, streams }
   const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
@@ -174,7 +171,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...createProvision({ door, documents, observer, ...consume }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: temporalOf({ ...stored, ...evolution, find: consume.query, door, documents, observer, clock }),
+    temporal: temporalOf({ ...stored, ...evolution, ...queries, door, documents, observer, clock }),
     ...{ subscriptions: told.subscriptions, registrations: told.sources.registrations.broker },
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),

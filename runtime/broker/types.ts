@@ -78,7 +78,6 @@ export interface UpdateResult {
 /** A list that need not be in memory: an array, or what makes its parts when they are asked for. */
 export interface Items<T> {
   readonly length: number
-  /** Items from one place to before another; at least the first, fewer than asked for where they are large. */
   slice(from: number, to: number): readonly T[] | Promise<readonly T[]>
 }
 
@@ -208,7 +207,7 @@ export interface TemporalQuery extends TemporalSelection {
   readonly unobserved?: boolean
   /** Most instances of each attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
-  /** Called between turns of a query of several entities, and of aggregates; what it throws ends it. */
+  /** Called between turns; what it throws ends the reading. */
   readonly goOn?: (() => void) | undefined
 }
 

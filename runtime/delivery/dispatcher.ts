@@ -77,11 +77,19 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     log,
     wake: (lane) => pump.wake(lane),
   })
+  /** Committed deliveries that their lanes do not know yet, in order of d. */
+  const unannounced: Delivery[] = []
+  /** Lanes that owe nothing, but may have been read ahead of what is unannounced: they know what they sent already. */
+  const idle = new Set<Lane>()
+  const closeIfIdle = (lane: Lane): void => {
+    if (unannounced.length === 0) lanes.closeIfIdle(lane)
+    else idle.add(lane)
+  }
   const pump = createPump({
     render: ports.render,
     send: ports.send,
     outcome: subscriptions.outcome,
-    lanes,
+    lanes: { ...lanes, closeIfIdle },
     settlement,
     clock,
     log,
@@ -108,6 +116,20 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     }
     pump.wake(lane)
   }
+  /** Announces a portion of what was committed, since one change may match thousands of subscriptions. */
+  function announce(): void {
+    if (isClosed) return
+    const touched = new Set<Lane>()
+    for (const delivery of unannounced.splice(0, limits.deliveriesAnnouncedAtOnce.value)) {
+      const lane = lanes.open(delivery.endpoint, delivery.d - 1)
+      lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
+      touched.add(lane)
+    }
+    for (const lane of touched) grown(lane)
+    if (unannounced.length > 0) setImmediate(announce)
+    else for (const lane of idle) pump.wake(lane)
+    if (unannounced.length === 0) idle.clear()
+  }
   function reread(endpoint: string): void {
     if (isClosed) return
     const lane = lanes.open(endpoint, 0)
@@ -121,13 +143,9 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     },
     committed(deliveries) {
       if (isClosed) return
-      const touched = new Set<Lane>()
-      for (const delivery of deliveries) {
-        const lane = lanes.open(delivery.endpoint, delivery.d - 1)
-        lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
-        touched.add(lane)
-      }
-      for (const lane of touched) grown(lane)
+      const isUnderWay = unannounced.length > 0
+      for (const delivery of deliveries) unannounced.push(delivery)
+      if (!isUnderWay) announce()
     },
     reread,
     stats: () => [...lanes.all()].map((lane) => statusOf(lane, clock.monotonic())),

@@ -3,6 +3,8 @@
  * subscription of a session matches from when it is on disk. Retained messages follow SUBACK ([MQTT-3.3.1-6]).
  */
 import { generate } from 'mqtt-packet'
+import { createBreath } from '#base/breath.ts'
+import { limits } from '#base/limits.ts'
 import { readSubscribe, readUnsubscribe, type SubscribeRequest } from './control-packets.ts'
 import type { Link } from './link.ts'
 import type { Presence, Presences } from './presence.ts'
@@ -23,6 +25,8 @@ export interface SubscriptionsPorts {
 type Subscription = SubscribeRequest['subscriptions'][number]
 
 export function createSubscriptions({ presences, sessions, retained, routes }: SubscriptionsPorts) {
+  const yieldIfDue = createBreath(() => performance.now(), limits.mqttTurnMs.value)
+
   /** The reason code of one filter: its QoS, or why it is refused. */
   function judge(presence: Presence, { filter, grant }: Subscription): number {
     // Shared subscriptions are not built; taken as plain filters they would never match.
@@ -57,33 +61,27 @@ export function createSubscriptions({ presences, sessions, retained, routes }: S
     const protocolVersion = link.isFive() ? 5 : 4
     const answers = link.isFive() ? codes : codes.map((code) => (code > 2 ? failure : code))
     link.write(generate({ cmd: 'suback', messageId: request.id, granted: answers }, { protocolVersion }))
-    for (const subscription of granted) {
-      const { filter, retainHandling } = subscription
-      if (retainHandling === 0 || (retainHandling === 1 && news.has(filter))) announce(presence, subscription)
-    }
+    const told = granted.filter(
+      ({ filter, retainHandling }) => retainHandling === 0 || (retainHandling === 1 && news.has(filter)),
+    )
+    if (told.length > 0) setImmediate(() => void announce(link, told))
   }
 
-  function announce(presence: Presence, { filter, grant }: Subscription): void {
-    const topics = retained.matching(filter).map((message) => message.topic)
-    if (topics.length > 0) setImmediate(sendRetained, presence.link, { topics, grant }, 0)
-  }
-
-  /** Sends retained messages as fast as the client takes them. */
-  function sendRetained(
-    link: Link,
-    what: { topics: readonly string[]; grant: Subscription['grant'] },
-    from: number,
-  ): void {
-    const { topics, grant } = what
-    for (let i = from; i < topics.length && link.isOpen(); i++) {
-      if (link.isBacklogged()) {
-        link.whenDrained(() => sendRetained(link, what, i))
-        return
+  /** Sends retained messages as fast as the client takes them, and lets others have their turn. */
+  async function announce(link: Link, subscriptions: readonly Subscription[]): Promise<void> {
+    for (const { filter, grant } of subscriptions) {
+      await yieldIfDue()
+      const topics = retained.matching(filter).map((message) => message.topic)
+      for (const topic of topics) {
+        await yieldIfDue()
+        while (link.isOpen() && link.isBacklogged())
+          await new Promise<void>((resolve) => link.whenDrained(resolve))
+        if (!link.isOpen()) return
+        const message = retained.get(topic)
+        if (message === undefined) continue
+        const qos = asQos(Math.min(message.qos, grant.qos))
+        routes.deliver(link, message, { qos, retain: true, subscriptions: grant.subscriptions })
       }
-      const message = retained.get(topics[i]!)
-      if (message === undefined) continue
-      const qos = asQos(Math.min(message.qos, grant.qos))
-      routes.deliver(link, message, { qos, retain: true, subscriptions: grant.subscriptions })
     }
   }
 

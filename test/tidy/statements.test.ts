@@ -144,7 +144,7 @@ describe('a search', () => {
     const columns = createKnownColumns(database, { bytesMax: 0, rowsPerSearch: 1, rest: Infinity })
     const query = createWholeQuery({
       database: recording,
-      entities: { ...createEntities(database), columns },
+      entities: { ...createEntities(database), columns, lastRid: () => 1 },
       nameOf: (text) => numbers[text],
       view: (row) => ({
         entity: () => JSON.parse(row.doc) as Entity,
