@@ -56,7 +56,7 @@ describe('the simulated site', () => {
       .poll(
         async () =>
           (await get<Entity[]>(`${entities}?type=${platform}`)).filter(({ location }) => location).length,
-        { timeout: 15_000 },
+        { timeout: 40_000 },
       )
       .toBe(12)
     const near = `${entities}?type=${platform}&georel=near;maxDistance==80&geometry=Point&coordinates=[8.0012,52.0007]`
@@ -73,7 +73,7 @@ describe('the simulated site', () => {
     expect(invited).toHaveLength(5)
     for (const url of invited) {
       const isAnswered = async () => JSON.stringify(await get<object>(url)).includes('urn:ngsi-ld:')
-      await expect.poll(isAnswered, { timeout: 15_000 }).toBe(true)
+      await expect.poll(isAnswered, { timeout: 40_000 }).toBe(true)
     }
     const [, page] = await demo.saying(/^GraphQL, in a browser {2}(http:\S+\/)$/m)
     const { status, headers } = await fetch(page!)

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const to1970 = -1_700_000_000_000
 const hasSimpleResult = 'http://www.w3.org/ns/sosa/hasSimpleResult'
 const resultTime = 'http://www.w3.org/ns/sosa/resultTime'

@@ -55,7 +55,7 @@ describe('a dispatcher that ends', () => {
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
     expect(unsettled).toHaveLength(count)
-    await vi.waitFor(() => expect(receiver.received.length - before).toBe(count), { timeout: 10_000 })
+    await vi.waitFor(() => expect(receiver.received.length - before).toBe(count), { timeout: 40_000 })
     const after = receiver.received.slice(before)
     expectEachOnceInOrder(after, count)
     await vi.waitFor(() => expect(outbox?.rows()).toBe(0))
@@ -67,7 +67,7 @@ describe('a dispatcher that ends', () => {
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
     expect(unsettled.length).toBeLessThan(600)
-    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 10_000 })
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 40_000 })
     const again = receiver.received.slice(before).map((one) => notified(one).d)
     expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
   })
@@ -88,7 +88,7 @@ describe('a dispatcher that ends', () => {
     const before = seen.splice(0)
     ends++
     outbox = await openOutbox(database.file, { sharing: 7 })
-    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 20_000 })
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 40_000 })
     expect(wrong).toEqual([])
     const valuesOf = (some: typeof seen): number[] => some.flatMap(({ values }) => values)
     const again = valuesOf(before).filter((value) => valuesOf(seen).includes(value))
@@ -123,7 +123,7 @@ describe('a dispatcher that ends', () => {
     const first = receiver.taken().length
     expect(first).toBeLessThan(2000)
     outbox = await openOutbox(database.file)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2000), { timeout: 10_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2000), { timeout: 40_000 })
     expectEachOnceInOrder(receiver.taken(), 2000)
   })
 

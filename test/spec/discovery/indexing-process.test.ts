@@ -15,7 +15,7 @@ import { sensor } from './site.ts'
 let folder: string
 let gateway: GatewayProcess
 let client: HttpClient
-const within = { timeout: 15_000, interval: 50 }
+const within = { timeout: 40_000, interval: 50 }
 
 const begin = async (): Promise<void> => {
   gateway = await startGatewayProcess({ dataFolder: join(folder, 'data') })

@@ -15,7 +15,7 @@ import { findAt, latest } from '#test/kit/index-of-file.ts'
 import { iri, property, sensor } from './site.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-merged-'))
-const patience = { timeout: 20_000, interval: 50 }
+const patience = { timeout: 40_000, interval: 50 }
 let index: GatewayInside
 let elsewhere: GatewayInside
 let door: Server

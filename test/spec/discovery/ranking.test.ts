@@ -300,7 +300,7 @@ describe('the index as backend', () => {
           expect(found.status).toBe(200)
           return found
         },
-        { timeout: 10_000 },
+        { timeout: 40_000 },
       )
       expect(answer.headers['selvedge-answered-by']).toBe('index')
       expect(scores(answer.json())).toEqual([

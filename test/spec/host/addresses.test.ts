@@ -23,7 +23,7 @@ it('a component that listens on all addresses is notified at one of them', async
         const hosts = told.map(({ notification }) => new URL(notification.endpoint.uri).host)
         expect([...new Set(hosts)]).toEqual([`127.0.0.1:${gateway.pluginPorts['indexing']}`])
       },
-      { timeout: 10_000 },
+      { timeout: 40_000 },
     )
   } finally {
     await gateway.close()

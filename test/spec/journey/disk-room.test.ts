@@ -32,7 +32,7 @@ import { observationId, publishAll, reading, result } from './observations.ts'
 
 const path = '/ngsi-ld/v1/entities'
 const note = (id: string): object => ({ id: `urn:ngsi-ld:Note:${id}`, type: 'Note' })
-const within = { timeout: 15_000, interval: 100 }
+const within = { timeout: 40_000, interval: 100 }
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup()

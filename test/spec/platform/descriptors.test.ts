@@ -82,8 +82,8 @@ it.each([
     expect(Number(/^selvedge_resident_memory_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(0)
     for (const socket of sockets) socket.destroy()
     const client = httpClient(httpUrl)
-    await expect.poll(async () => (await client.get('/health/live')).status, { timeout: 20_000 }).toBe(200)
-    await expect.poll(() => mqttAnswers(mqttPort), { timeout: 20_000 }).toBe(true)
+    await expect.poll(async () => (await client.get('/health/live')).status, { timeout: 40_000 }).toBe(200)
+    await expect.poll(() => mqttAnswers(mqttPort), { timeout: 40_000 }).toBe(true)
     const list = await client.get(`${entitiesPath}?type=T&limit=1000`)
     expect((list.json() as { id: string }[]).map(({ id }) => id)).toEqual(ids)
     // Where the last descriptor is taken, what could not be opened is logged; nothing else goes wrong.

@@ -105,6 +105,6 @@ it('holds a bounded number of bytes for clients that do not read, and disconnect
   expect(most - before).toBeLessThan(growthMax)
   await gateway.event('connection.stalled')
   // Whoever reads is answered.
-  await expect.poll(async () => (await client.get(list)).status, { timeout: 20_000 }).toBe(200)
-  await expect.poll(() => metric('selvedge_unsent_bytes'), { timeout: 20_000 }).toBe(0)
+  await expect.poll(async () => (await client.get(list)).status, { timeout: 40_000 }).toBe(200)
+  await expect.poll(() => metric('selvedge_unsent_bytes'), { timeout: 40_000 }).toBe(0)
 }, 90_000)

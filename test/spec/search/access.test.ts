@@ -31,7 +31,7 @@ it('gives the page to everybody and data to who has the token', async () => {
   const url = `http://127.0.0.1:${gateway.httpPort}/search`
   const status = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
     (await fetch(url + path, { headers })).status
-  await vi.waitFor(async () => expect(await status('/version')).toBe(200), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await status('/version')).toBe(200), { timeout: 40_000 })
   expect(await status('/')).toBe(200)
   expect(await status('/ide/page-000000000000.js')).toBe(404)
   const query = '/graphql?query={platforms{id}}'
@@ -62,7 +62,7 @@ describe('pages of other origins', () => {
     })
     const main = `http://127.0.0.1:${gateway.httpPort}`
     await vi.waitFor(async () => expect(await ask(`${main}/search/version`)).toEqual([200, '*']), {
-      timeout: 20_000,
+      timeout: 40_000,
     })
     const own = `http://127.0.0.1:${gateway.pluginPorts['search']}`
     for (const url of [`${main}/search`, own]) {
@@ -83,7 +83,7 @@ describe('pages of other origins', () => {
     const gateway = await startGuarded(folder)
     const url = `http://127.0.0.1:${gateway.httpPort}/search`
     await vi.waitFor(async () => expect(await ask(`${url}/version`)).toEqual([200, null]), {
-      timeout: 20_000,
+      timeout: 40_000,
     })
     expect(await ask(`${url}/graphql`, { method: 'OPTIONS' })).toEqual([401, null])
     expect(await ask(`${url}/graphql`, list)).toEqual([400, null])
@@ -98,7 +98,7 @@ describePeer('chromium', 'the page of the ranking', (path) => {
     const gateway = await startGuarded(folder)
     const origin = `http://127.0.0.1:${gateway.httpPort}`
     const status = async (at: string): Promise<number> => (await fetch(`${origin}/ranking${at}`)).status
-    await vi.waitFor(async () => expect(await status('/spec')).toBe(200), { timeout: 20_000 })
+    await vi.waitFor(async () => expect(await status('/spec')).toBe(200), { timeout: 40_000 })
     expect(await status('/ngsi-ld/v1/entities?type=T')).toBe(401)
     expect(await status('/ngsi-ld/v1/entities/urn:a')).toBe(401)
     const browser = await openBrowser(path, origin)
@@ -106,10 +106,10 @@ describePeer('chromium', 'the page of the ranking', (path) => {
     await page.goto(`${origin}/ranking/`)
     await page.locator('button').click()
     const answer = page.locator('#answer')
-    await expect.poll(() => answer.textContent(), { timeout: 20_000 }).toMatch(/^401/)
+    await expect.poll(() => answer.textContent(), { timeout: 40_000 }).toMatch(/^401/)
     await page.locator('#token').fill(token)
     await page.locator('button').click()
-    await expect.poll(() => answer.textContent(), { timeout: 20_000 }).toMatch(/^200/)
+    await expect.poll(() => answer.textContent(), { timeout: 40_000 }).toMatch(/^200/)
     expect(await page.locator('#address').textContent()).not.toContain(token)
     await browser.close()
     await gateway.close()

@@ -187,7 +187,7 @@ describe('the index', () => {
     const query = `{ streams(generatedBy: { observes: { label: "t" } }, ranking: ${weights}) {
       rankScore quality { completeness { rated } } observation { hasSimpleResult } generatedBy { isHostedBy { label } } } }`
     await expect
-      .poll(async () => (await indexed.ask(query)).data, { timeout: 20_000 })
+      .poll(async () => (await indexed.ask(query)).data, { timeout: 40_000 })
       .toEqual({
         streams: [
           {

@@ -39,7 +39,7 @@ describePeer('chromium', 'the IDE', (path) => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('Control+Enter')
     await expect
-      .poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 })
+      .poll(() => page.locator('.result-window').textContent(), { timeout: 40_000 })
       .toContain('platform d0')
     expect(strangers).toEqual([])
     expect(complaints).toEqual([])
@@ -53,14 +53,14 @@ describePeer('chromium', 'the IDE', (path) => {
     await page.goto(`${address}?query=${encodeURIComponent(query)}`)
     await page.locator('.graphiql-execute-button').click()
     await expect
-      .poll(() => page.locator('.result-window').textContent(), { timeout: 20_000 })
+      .poll(() => page.locator('.result-window').textContent(), { timeout: 40_000 })
       .toContain('21.5')
     await page.locator('.graphiql-query-editor .CodeMirror').click()
     await page.keyboard.press('Control+A')
     await page.keyboard.type('{ streamO')
     await page.keyboard.press('Control+Space')
     await expect
-      .poll(() => page.locator('.CodeMirror-hints').textContent(), { timeout: 20_000 })
+      .poll(() => page.locator('.CodeMirror-hints').textContent(), { timeout: 40_000 })
       .toContain('streamObservations')
   }, 60_000)
 
@@ -76,7 +76,7 @@ describePeer('chromium', 'the IDE', (path) => {
           await site.create([{ ...platformOf('d0', ['Temperature'], [11, 50]) }])
           return result.textContent()
         },
-        { timeout: 20_000, interval: 300 },
+        { timeout: 40_000, interval: 300 },
       )
       .toContain('platform d0')
   }, 60_000)

@@ -63,7 +63,7 @@ async function startPlaces(backend: string): Promise<SearchSite> {
     const answer = await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })
     return answer.headers.get('ngsild-results-count')
   }
-  await vi.waitFor(async () => expect(await count()).toBe('138'), { timeout: 20_000, interval: 50 })
+  await vi.waitFor(async () => expect(await count()).toBe('138'), { timeout: 40_000, interval: 50 })
   return site
 }
 

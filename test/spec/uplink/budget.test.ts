@@ -12,7 +12,7 @@ import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit
 const entities = '/ngsi-ld/v1/entities'
 const seconds = (n: number): string =>
   new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', '')
-const withinMs = { timeout: 20_000, interval: 200 }
+const withinMs = { timeout: 40_000, interval: 200 }
 const count = 100
 
 interface GapView {

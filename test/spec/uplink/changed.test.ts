@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const entities = '/ngsi-ld/v1/entities'
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const observed = (value: number): object => ({
   level: { type: 'Property', value, observedAt: new Date(Date.UTC(2026, 0, value)).toISOString() },
 })

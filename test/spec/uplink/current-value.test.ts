@@ -49,7 +49,7 @@ it('compares them so, and leaves what is newer there and unknown here', async ()
         expect((await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
           reconcile: { phase: 'done', newer, different },
         }),
-      { timeout: 10_000 },
+      { timeout: 40_000 },
     )
   }
   await there(observedAt(3, 3))

@@ -9,7 +9,7 @@ import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const up = '/selvedge/v1/uplinks/urn:up'
-const withinMs = { timeout: 20_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const count = 200
 
 interface Status {

@@ -13,7 +13,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 
 const entities = '/ngsi-ld/v1/entities'
 const at = (n: number): string => new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', '')
-const withinMs = { timeout: 10_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 
 describe('gateways with uplinks to each other', () => {
   let folders: string

@@ -11,7 +11,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 
 const v1 = '/ngsi-ld/v1'
 const tenant = { 'NGSILD-Tenant': 'sites' }
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const at = (minute: number): string =>
   new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString().replace('.000', '')
 

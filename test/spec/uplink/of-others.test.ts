@@ -8,7 +8,7 @@ import { createLesserBroker, type LesserBroker } from '#test/kit/lesser-broker.t
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 20_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const pair = siteAndCentre()
 const property = (value: unknown): object => ({ type: 'Property', value })
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -13,7 +13,7 @@ import { createLesserBroker } from '#test/kit/lesser-broker.ts'
 const entities = '/ngsi-ld/v1/entities'
 const temporal = '/ngsi-ld/v1/temporal/entities'
 const up = '/selvedge/v1/uplinks/urn:up'
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const day = (n: number, hour: number): string => new Date(Date.UTC(2026, 0, n, hour)).toISOString()
 
 interface Report {

@@ -58,7 +58,7 @@ it('never goes back', async () => {
     notification: { endpoint: { uri, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] } },
   })
   await send('POST', '/entities', { id: 'urn:tank:1', type: 'Tank', ...values(0) })
-  await vi.waitFor(() => expect(counts).toContain(0), { timeout: 20_000, interval: 100 })
+  await vi.waitFor(() => expect(counts).toContain(0), { timeout: 40_000, interval: 100 })
   // What is asked at first is answered, too.
   await pause(4000)
   const end = performance.now() + 4000

@@ -102,6 +102,6 @@ it('compares away what an entity lost before it was deleted and created anew', a
   await pair.send('POST', '/selvedge/v1/uplinks/urn:up/reconcile')
   await vi.waitFor(
     async () => expect((await pair.centre.get(`${entities}/${id}`)).json()).not.toHaveProperty('old'),
-    { timeout: 15_000 },
+    { timeout: 40_000 },
   )
 })

@@ -11,7 +11,7 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 setLimit('reconcileNoteMs', 300)
 setLimit('tailAgeMs', 300)
 afterAll(restoreLimits)

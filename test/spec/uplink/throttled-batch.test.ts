@@ -7,7 +7,7 @@ import { createLesserBroker, type LesserBroker } from '#test/kit/lesser-broker.t
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 20_000, interval: 200 }
+const withinMs = { timeout: 40_000, interval: 200 }
 const count = 800
 
 const pair = siteAndCentre()

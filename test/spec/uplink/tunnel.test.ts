@@ -14,7 +14,7 @@ import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 
-const within = { timeout: 10_000, interval: 50 }
+const within = { timeout: 40_000, interval: 50 }
 const entities = '/ngsi-ld/v1/entities'
 
 describe('a tunnel', () => {

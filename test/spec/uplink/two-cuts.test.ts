@@ -7,7 +7,7 @@ import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
 const tank = 'urn:tank:1'
-const withinMs = { timeout: 20_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 const pair = siteAndCentre()
 setLimit('uplinkBudgetMs', 300)
 setLimit('uplinkMeasureMs', 100)

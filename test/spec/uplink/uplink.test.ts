@@ -13,7 +13,7 @@ const entities = '/ngsi-ld/v1/entities'
 const seconds = (n: number): string =>
   new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', '')
 const observed = (value: number): object => ({ type: 'Property', value, observedAt: seconds(value) })
-const withinMs = { timeout: 15_000, interval: 100 }
+const withinMs = { timeout: 40_000, interval: 100 }
 
 describe('an uplink', () => {
   let folders: string
