@@ -3,6 +3,7 @@
  * fit into the byte budget of all connections is replaced by 503 with Retry-After before anything of it is sent.
  */
 import { type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { collectYoung } from '#base/collection.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Outflow } from '#base/outflow.ts'
@@ -14,6 +15,11 @@ export interface AnswerWriterPorts {
 }
 
 export interface AnswerWriter {
+  /**
+   * To be called before an answer is made. Frees the texts of large answers that were sent: V8 would keep 48 MB of them, and as much again
+   * that was still in use when it last looked.
+   */
+  collect(): void
   /** Writes a whole answer. */
   write(outgoing: ServerResponse, reply: Reply): void
   /** Writes a problem that Retry-After belongs to. */
@@ -29,7 +35,12 @@ const plain = ServerResponse.prototype as unknown as Readonly<
 >
 
 export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): AnswerWriter {
-  const fits = (bytes: number): boolean => bytes <= limits.outflowSmallBytes.value || outflow.hasRoom(bytes)
+  let uncollected = 0
+  const fits = (bytes: number): boolean => {
+    if (bytes <= limits.outflowSmallBytes.value) return true
+    uncollected += bytes
+    return outflow.hasRoom(bytes)
+  }
 
   function sendRefusal(outgoing: ServerResponse): void {
     const answer = refuse(new GatewayError('http.busy', 'clients do not read the answers that are ready'))
@@ -41,6 +52,11 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
   }
 
   return Object.freeze({
+    collect() {
+      if (uncollected < limits.uncollectedAnswerBytes.value) return
+      uncollected = 0
+      collectYoung()
+    },
     refuse: sendRefusal,
     write(outgoing, { status, headers, body }) {
       if (body === null) {
@@ -53,6 +69,7 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
         return
       }
       outgoing.writeHead(status, { ...headers, 'Content-Length': length })
+      if (length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
       // A text in ASCII is handed over as Latin-1: these are the same bytes, and sooner copied.
       outgoing.end(body, length === body.length ? 'latin1' : 'utf8')
     },
@@ -86,6 +103,7 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
             return outgoing
           }
           sendHead()
+          if (isWhole && body.length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
           return isLongAscii(rest)
             ? plain.end.call(outgoing, body, 'latin1')
             : plain.end.apply(outgoing, rest)
@@ -94,6 +112,12 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
       Object.assign(outgoing, guarded)
     },
   } satisfies AnswerWriter)
+}
+
+/** Node would copy a long text to put the head before it. Until the answer ends the head stays here, and leaves with the body. */
+function sendHeadApart(outgoing: ServerResponse): void {
+  outgoing.cork()
+  plain.flushHeaders.call(outgoing)
 }
 
 /** A long text in ASCII has the same bytes as Latin-1, without the room and the time that UTF-8 takes. */

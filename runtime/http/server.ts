@@ -110,6 +110,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   const inTurn = createPipelining()
   const writer = createAnswerWriter(ports)
   const answer: Listener = (incoming, outgoing) => {
+    writer.collect()
     const reply = ports.direct?.(incoming)
     if (reply !== undefined) {
       writer.write(outgoing, reply)

@@ -55,25 +55,25 @@ it('keeps as much of all tenants as of one: who keeps most gives way, and who cl
 it('lets in what searches of one tenant meet oftener than those of another met what it keeps', () => {
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
-  const { doc, sys, id } = one.byRids([1])[0]!
+  const { doc, sys, id } = one.byRids([1]).rows[0]!
   setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
   for (let i = 0; i < 3; i++) one.byRids([1])
   for (let i = 0; i < 8; i++) other.byRids([1])
   expect(other.knownRows([1])).toBeUndefined()
   for (let i = 0; i < 4; i++) other.byRids([1])
-  expect([one.knownRows([1]), other.knownRows([1])?.length]).toEqual([undefined, 1])
+  expect([one.knownRows([1]), other.knownRows([1])?.rows.length]).toEqual([undefined, 1])
 })
 
 it('forgets how often a tenant met something that nobody searches any more, as others search', () => {
   setLimit('rowsMetMax', 4)
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
-  const { doc, sys, id } = one.byRids([1])[0]!
+  const { doc, sys, id } = one.byRids([1]).rows[0]!
   setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
   for (let i = 1; i < 35; i++) one.byRids([1])
-  expect(one.knownRows([1])).toHaveLength(1)
+  expect(one.knownRows([1])?.rows).toHaveLength(1)
   for (let i = 0; i < 100; i++) other.byRids([1])
-  expect([one.knownRows([1]), other.knownRows([1])?.length]).toEqual([undefined, 1])
+  expect([one.knownRows([1]), other.knownRows([1])?.rows.length]).toEqual([undefined, 1])
 })
 
 it('counts two bytes for each character of a text with one beyond Latin-1', () => {
@@ -86,6 +86,25 @@ it('counts two bytes for each character of a text with one beyond Latin-1', () =
   setLimit('documentsCachedBytes', 2000)
   const isKept = (i: number): boolean => entities.knownRows([entities.byId(`urn:e:${i}`)!.rid]) !== undefined
   expect([isKept(1), isKept(2)]).toEqual([true, false])
+})
+
+it('ends a page by its bytes and reads none of the entities beyond it', () => {
+  const { entities, tables } = open()
+  tables.fill(
+    Array.from({ length: 6 }, (_, i) => ({
+      ...{ id: `urn:page:${i}`, type: 'T' },
+      note: { type: 'Property', value: 'x'.repeat(i < 2 ? 10 : 1000) },
+    })),
+  )
+  const rids = [1, 2, 3, 4, 5, 6]
+  setLimit('pageBytesMax', 1500)
+  for (let i = 0; i < 4; i++) {
+    const { rows, taken } = entities.byRids(rids)
+    expect([rows.map(({ id }) => id), taken]).toEqual([['urn:page:0', 'urn:page:1', 'urn:page:2'], 3])
+  }
+  // What searches met so often is in memory.
+  expect(rids.map((rid) => entities.knownRows([rid]) !== undefined).slice(3)).toEqual([true, false, false])
+  expect(entities.byRids([99, 5, 6])).toMatchObject({ rows: [{ id: 'urn:page:4' }], taken: 2 })
 })
 
 it('renews what it knows and remembers nothing that nobody read', () => {
@@ -101,12 +120,12 @@ it('renews what it knows and remembers nothing that nobody read', () => {
 
 it('remembers what searches read when they meet it the third time, and so no page that is asked for now and then', () => {
   const { entities } = open()
-  const ridsOf = (rids: readonly number[]) => entities.byRids(rids).map(({ rid }) => rid)
+  const ridsOf = (rids: readonly number[]) => entities.byRids(rids).rows.map(({ rid }) => rid)
   expect(ridsOf([1, 2])).toEqual([1, 2])
   expect(ridsOf([1, 2])).toEqual([1, 2])
   expect(entities.knownRows([2])).toBeUndefined()
   expect(ridsOf([2, 3, 99])).toEqual([2, 3])
-  expect(entities.knownRows([2])).toHaveLength(1)
+  expect(entities.knownRows([2])?.rows).toHaveLength(1)
   expect([1, 3].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined])
 })
 
@@ -116,7 +135,7 @@ it('lets what searches meet often stay, and what they meet oftener in', () => {
     for (let i = 0; i < times; i++) entities.byRids([rid])
   }
   const known = (): readonly number[] => [1, 2, 3, 4].filter((rid) => entities.knownRows([rid]) !== undefined)
-  const { doc, sys, id } = entities.byRids([1])[0]!
+  const { doc, sys, id } = entities.byRids([1]).rows[0]!
   setLimit('documentsCachedBytes', 2 * (doc.length + sys.length + id.length + 200))
   meet(1, 4)
   meet(2, 9)
@@ -131,7 +150,7 @@ it('lets what searches meet often stay, and what they meet oftener in', () => {
   // What is asked for by its id comes in whatever was met.
   entities.byId('urn:e:5')
   expect(known()).toHaveLength(1)
-  expect(entities.knownRows([6])).toHaveLength(1)
+  expect(entities.knownRows([6])?.rows).toHaveLength(1)
 })
 
 it('forgets slowly how often searches met something', () => {
@@ -142,7 +161,7 @@ it('forgets slowly how often searches met something', () => {
   entities.forget('urn:e:0')
   entities.byRids([3])
   entities.byRids([1])
-  expect(entities.knownRows([1])).toHaveLength(1)
+  expect(entities.knownRows([1])?.rows).toHaveLength(1)
   entities.forget('urn:e:0')
   for (let i = 0; i < 16; i++) entities.byRids([3])
   entities.byRids([1])

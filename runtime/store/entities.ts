@@ -6,6 +6,7 @@ import type { Database } from './database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
 import { createRecentRows, createRowBudget } from './recent-rows.ts'
+import { type RowsWithin, rowsWithin } from './rows-within.ts'
 
 export const entityWrites = {
   'entity.insert':
@@ -109,30 +110,40 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       return values === undefined ? undefined : rowOf(values)
     },
     /**
-     * The rows of these rids in their order, without those that are no more; one statement for all that are neither in memory nor
-     * `read` before.
+     * The rows of the first of these rids, as many as a page holds, without deleted entities. One statement reads all that are neither in
+     * memory nor `read` before.
      */
-    byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): readonly EntityRow[] {
-      const rows: (EntityRow | undefined)[] = rids.map((rid) => read.get(rid) ?? recent.met(rid))
-      const missing = rids.filter((_, i) => rows[i] === undefined)
-      if (missing.length === 0) return rows as EntityRow[]
-      let at = 0
-      for (const values of byRids.all(JSON.stringify(missing))) {
-        const row = recent.meet(rowOf(values))
-        while (rids[at] !== row.rid) at++
-        rows[at++] = row
+    byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): RowsWithin {
+      const known = rids.map((rid) => read.get(rid) ?? recent.met(rid))
+      const missing = rids.filter((_, i) => known[i] === undefined)
+      if (missing.length === 0) return rowsWithin(rids, (_, i) => known[i])
+      const found = byRids.iterate(JSON.stringify(missing))
+      let next: EntityRow | undefined
+      try {
+        return rowsWithin(rids, (rid, i) => {
+          if (known[i] !== undefined) return known[i]
+          if (next === undefined) {
+            const { value, done } = found.next()
+            if (done !== true) next = rowOf(value)
+          }
+          if (next?.rid !== rid) return undefined
+          const row = recent.meet(next)
+          next = undefined
+          return row
+        })
+      } finally {
+        found.return?.()
       }
-      return rows.filter((row) => row !== undefined)
     },
     /** The same, where all of them are in memory. */
-    knownRows(rids: readonly number[]): readonly EntityRow[] | undefined {
+    knownRows(rids: readonly number[]): RowsWithin | undefined {
       const rows: EntityRow[] = []
       for (const rid of rids) {
         const row = recent.byRid(rid)
         if (row === undefined) return undefined
         rows.push(row)
       }
-      return rows
+      return rowsWithin(rids, (_, i) => rows[i])
     },
     /** To be forgotten when types of entities were written, once that is on disk. */
     pages: createKnownPages(),

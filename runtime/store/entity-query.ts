@@ -34,7 +34,6 @@ import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts
 import { createStatements } from './remembered-statements.ts'
 import { rangesOf, ridsPerStatement } from './rid-slices.ts'
 import { rowsAhead } from './rows-ahead.ts'
-import { cutPage, rowsWithin } from './rows-within.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
 /** An answer in the making, which may rest after each step. */
@@ -185,8 +184,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
   const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => {
-    const { rows, isCut } = rowsWithin(rids, (some) => ports.entities.byRids(some, read))
-    return { rows, more: more || isCut }
+    const { rows, taken } = ports.entities.byRids(rids, read)
+    return { rows, more: more || taken < rids.length }
   }
 
   /**
@@ -281,8 +280,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     /** A page, where all of it is in memory: what a search would find now. */
     knownPage(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage | undefined {
       const known = pages.find(search, { limit, offset, after })
-      const rows = known && ports.entities.knownRows(known.rids)
-      return rows && cutPage({ rows, more: known.more })
+      const found = known && ports.entities.knownRows(known.rids)
+      return found && { rows: found.rows, more: known.more || found.taken < known.rids.length }
     },
 
     /** A page in another order than that of creation, which decides among equals. */
@@ -323,12 +322,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         more = found.more
       }
       const { places, more } = first.take()
-      const { rows, isCut } = rowsWithin(
-        places.map(({ rid }) => rid),
-        (some) => some.flatMap((rid) => ports.entities.byRid(rid) ?? []),
-      )
-      const last = isCut ? places.find(({ rid }) => rid === rows.at(-1)!.rid) : places.at(-1)
-      return { rows, more: more || isCut, last }
+      const { rows, taken } = ports.entities.byRids(places.map(({ rid }) => rid))
+      return { rows, more: more || taken < places.length, last: places[taken - 1] }
     },
 
     /** How many entities match. */

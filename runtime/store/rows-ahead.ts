@@ -1,7 +1,10 @@
-/** Rows of entities for who goes through their rids and may stop at any: a statement for each would cost as much again. */
+/**
+ * Reads rows of entities ahead for a caller that goes through their rids and may stop at any of them: a statement for each row
+ * would cost as much again.
+ */
 import type { Entities, EntityRow } from './entities.ts'
 
-/** Tells the rows of rids that are asked for in this order, some of which it reads at a time; undefined of all others. */
+/** Returns the rows of these rids, which must be requested in this order; undefined for any other rid and for deleted entities. */
 export function rowsAhead(
   rids: readonly number[],
   byRids: Entities['byRids'],
@@ -10,12 +13,13 @@ export function rowsAhead(
   let first = 0
   return (rid) => {
     if (rid === rids[first]) {
-      rows = new Map(byRids(rids.slice(first, first + rowsAtOnce)).map((row) => [row.rid, row]))
-      first += rowsAtOnce
+      const { rows: read, taken } = byRids(rids.slice(first, first + rowsAtOnce))
+      rows = new Map(read.map((row) => [row.rid, row]))
+      first += taken
     }
     return rows.get(rid)
   }
 }
 
-/** Few of them are read for nothing. */
+/** The caller may need none of them but the first. */
 const rowsAtOnce = 32
