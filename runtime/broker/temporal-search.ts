@@ -4,6 +4,7 @@
  * cooled down, and at every scope that was valid in it; an attribute without times is looked at as it is. Living entities come first, in order of creation,
  * then deleted ones in order of deletion, unless the order of ids is asked for.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
@@ -232,7 +233,7 @@ async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGen
   const dead = deadOnes(ports, compileSearch(what))
   if (order === undefined) {
     yield* living
-    for (const { id } of dead) yield id
+    for await (const { id } of dead) yield id
     return
   }
   const { keysOf, compare } = compileOrder(order)
@@ -240,7 +241,9 @@ async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGen
     id,
     keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
   })
-  const others = Array.from(dead, ({ id }) => keyed(id)).sort((a, b) => compare(a.keys, b.keys))
+  const others: ReturnType<typeof keyed>[] = []
+  for await (const { id } of dead) others.push(keyed(id))
+  others.sort((a, b) => compare(a.keys, b.keys))
   let next = 0
   for await (const id of living) {
     const { keys } = keyed(id)
@@ -264,7 +267,10 @@ async function* livingOnes(
 }
 
 /** The last documents of entities that are deleted and were meant, in order of deletion. */
-function* deadOnes(ports: TemporalSearchPorts, fits: (entity: Entity) => boolean): Generator<TombstoneRow> {
+async function* deadOnes(
+  ports: TemporalSearchPorts,
+  fits: (entity: Entity) => boolean,
+): AsyncGenerator<TombstoneRow> {
   const seen = new Set<string>()
   for (let after = 0; ; ) {
     const graves = ports.edits.gravesAfter(after, candidatesPerRead)
@@ -276,5 +282,6 @@ function* deadOnes(ports: TemporalSearchPorts, fits: (entity: Entity) => boolean
       yield grave
     }
     if (graves.length < candidatesPerRead) return
+    await nextTurn()
   }
 }

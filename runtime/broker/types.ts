@@ -75,7 +75,7 @@ export interface UpdateResult {
   readonly notUpdated: readonly { readonly attributeName: string; readonly reason: string }[]
 }
 
-/** A list that need not be in memory: an array, or what makes its parts when they are asked for. */
+/** An array, or what makes its parts when they are asked for: a part may be shorter than asked for, but not empty. */
 export interface Items<T> {
   readonly length: number
   slice(from: number, to: number): readonly T[] | Promise<readonly T[]>

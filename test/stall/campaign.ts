@@ -21,6 +21,8 @@ export interface StallCase {
   prepare?(site: Site): Promise<unknown>
   /** Measured; what it returns is shown. */
   act(site: Site): Promise<unknown>
+  /** Removes what would weigh on all cases that follow; not measured. */
+  tidy?(site: Site): Promise<unknown>
 }
 
 export interface StallRow extends Stall {
@@ -46,7 +48,7 @@ export async function runStalls(
     await createEntities(site)
     const traffic = isLoaded ? await startTraffic(site) : undefined
     const rows: StallRow[] = []
-    for (const { name, prepare, act } of cases) {
+    for (const { name, prepare, act, tidy } of cases) {
       await prepare?.(site)
       let outcome = ''
       const stall = await stallOf(gateway, site.http, async () => {
@@ -55,6 +57,7 @@ export async function runStalls(
       })
       rows.push({ name, outcome, ...stall })
       tell(lineOf(rows.at(-1)!))
+      await tidy?.(site)
     }
     await traffic?.()
     return rows

@@ -4,8 +4,10 @@
  */
 import type { StallCase } from './campaign.ts'
 import { contexts, history, packets, plugins, subscriptions } from './other-cases.ts'
+import { openings, packetsOfFive } from './packet-cases.ts'
 import { patterns } from './pattern-cases.ts'
 import { queries } from './query-cases.ts'
+import { routes } from './route-cases.ts'
 import { shapes } from './write-cases.ts'
 
 export const stallCases: readonly StallCase[] = [
@@ -15,6 +17,9 @@ export const stallCases: readonly StallCase[] = [
   ...contexts,
   ...history,
   ...packets,
+  ...packetsOfFive,
+  ...openings,
   ...plugins,
   ...subscriptions,
+  ...routes,
 ]
