@@ -81,6 +81,18 @@ export const mqttLimits = {
     'Unsent to one client, or awaiting its Receive Maximum',
     'QoS 0 dropped, else connection closed',
   ),
+  subscribersBacklogBytesMax: limit(
+    32 * 1024 * 1024,
+    'bytes',
+    'Unsent to all MQTT clients together; memory of a small board',
+    'each client may have subscriberLagBytes unsent until there is room',
+  ),
+  subscriberLagBytes: limit(
+    64 * 1024,
+    'bytes',
+    'Unsent to one client while subscribersBacklogBytesMax is exceeded',
+    'QoS 0 dropped, else connection closed',
+  ),
   subscriberUnackedMax: limit(
     8192,
     'messages',

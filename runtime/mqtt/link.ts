@@ -22,7 +22,7 @@ import {
   readPublish,
 } from './incoming.ts'
 import { createOrder, type Order } from './order.ts'
-import { createOutlet, type Outlet } from './outlet.ts'
+import { createOutlet, type Outlet, type OutletPorts } from './outlet.ts'
 import { createPacketReader } from './packet-reader.ts'
 import { type Fault, malformed, protocolError, reasons } from './reasons.ts'
 import { createTraffic, type Terms, type Traffic } from './traffic.ts'
@@ -51,7 +51,7 @@ export interface Link
   close(code?: number): void
 }
 
-export interface LinkPorts {
+export interface LinkPorts extends OutletPorts {
   readonly clock: Clock
   readonly flow: Flow
   /** Messages not sent for what the client states or for their age. */
@@ -59,7 +59,6 @@ export interface LinkPorts {
   /** Bytes of packets, of all links, that have not wholly come. */
   readonly partials: Flow
   readonly turn: ReadingTurn
-  readonly atTurnEnd: (action: () => void) => void
   /** How long a client may take nothing of what is sent to it. */
   readonly stallMs: number
   /** Takes a message; returns what is wrong with it, if anything is. */
@@ -94,7 +93,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   /** True while the socket is not read. */
   let halted = false
 
-  const outlet = createOutlet(socket, ports.atTurnEnd)
+  const outlet = createOutlet(socket, ports)
   const traffic = createTraffic({ outlet, clock, unsent: ports.unsent })
   const { isFive } = traffic
   const order = createOrder(flow, (isRefused) => {

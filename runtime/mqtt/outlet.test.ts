@@ -1,8 +1,11 @@
-/** How long a client has taken nothing is counted from when something was there for it, not from when the gateway began. */
+/** When a client counts as late, and as one that does not keep up. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createOutlet } from './outlet.ts'
+
+afterEach(restoreLimits)
 
 it('a client that is looked at for the first time as it is answered is not late', async () => {
   const listener = createServer().listen(0, '127.0.0.1')
@@ -10,7 +13,10 @@ it('a client that is looked at for the first time as it is answered is not late'
   const client = connect((listener.address() as AddressInfo).port, '127.0.0.1')
   const [socket] = (await once(listener, 'connection')) as [Socket]
   const turnEnds: (() => void)[] = []
-  const outlet = createOutlet(socket, (action) => void turnEnds.push(action))
+  const outlet = createOutlet(socket, {
+    atTurnEnd: (action) => void turnEnds.push(action),
+    backlog: { bytes: 0 },
+  })
   outlet.write(Buffer.from('connack'))
   const upMs = 3_600_000
   expect(outlet.stalledMs(upMs)).toBe(0)
@@ -20,5 +26,32 @@ it('a client that is looked at for the first time as it is answered is not late'
   expect(outlet.stalledMs(upMs + 2000)).toBe(0)
   outlet.close()
   await once(client, 'close')
+  listener.close()
+})
+
+it('while too much is unsent to all clients, those with more than a little unsent are backlogged', async () => {
+  setLimit('subscribersBacklogBytesMax', 300_000)
+  const sockets: Socket[] = []
+  const listener = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const { port } = listener.address() as AddressInfo
+  const clients = [0, 1, 2].map(() => connect(port, '127.0.0.1').pause())
+  await expect.poll(() => sockets.length).toBe(3)
+  const backlog = { bytes: 0 }
+  const turnEnds: (() => void)[] = []
+  const outlets = sockets.map((socket) =>
+    createOutlet(socket, { atTurnEnd: (action) => void turnEnds.push(action), backlog }),
+  )
+  const backlogged = (): readonly boolean[] => outlets.map((outlet) => outlet.isBacklogged())
+  outlets[0]!.write(Buffer.alloc(200_000))
+  outlets[1]!.write(Buffer.alloc(1000))
+  expect(backlogged()).toEqual([false, false, false])
+  outlets[2]!.write(Buffer.alloc(200_000))
+  expect(backlogged()).toEqual([true, false, true])
+  for (const end of turnEnds) end()
+  for (const client of clients) client.resume()
+  await expect.poll(() => backlog.bytes).toBe(0)
+  expect(backlogged()).toEqual([false, false, false])
+  for (const outlet of outlets) outlet.close()
   listener.close()
 })

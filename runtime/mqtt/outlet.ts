@@ -29,7 +29,18 @@ export interface Outlet {
 /** How long a closed connection may take to send what was written to it. */
 const lastWordsMs = 2000
 
-export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => void): Outlet {
+/** Bytes unsent to all clients together. */
+export interface Backlog {
+  bytes: number
+}
+
+export interface OutletPorts {
+  readonly atTurnEnd: (action: () => void) => void
+  /** Shared by all connections. */
+  readonly backlog: Backlog
+}
+
+export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts): Outlet {
   let acknowledged: Acknowledgement[] = []
   let isCorked = false
   let isClosed = false
@@ -37,6 +48,22 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
   /** As they were at the last look; at the first one nothing is late. */
   let sentBytes = -1
   let sentAt = 0
+  /** What of `backlog` is unsent here. */
+  let counted = 0
+
+  function count(bytes: number): void {
+    backlog.bytes += bytes - counted
+    counted = bytes
+  }
+
+  /** While too much is unsent in all, clients that lag behind have to drain; the others do not notice. */
+  function isBacklogged(): boolean {
+    const most =
+      backlog.bytes > limits.subscribersBacklogBytesMax.value
+        ? limits.subscriberLagBytes.value
+        : limits.subscriberBacklogBytesMax.value
+    return !isClosed && socket.writableLength > most
+  }
 
   function cork(): void {
     if (isCorked) return
@@ -57,7 +84,9 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
     if (due.length > 0) failpoint('mqtt:after-puback')
   }
 
+  socket.on('close', () => count(0))
   socket.on('drain', () => {
+    count(0)
     const actions = waiting
     waiting = new Set()
     for (const action of actions) action()
@@ -67,7 +96,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
     write(bytes) {
       if (isClosed) return
       cork()
-      socket.write(bytes)
+      if (!socket.write(bytes)) count(socket.writableLength)
     },
     acknowledge(acknowledgement) {
       if (isClosed) return
@@ -75,7 +104,7 @@ export function createOutlet(socket: Socket, atTurnEnd: (action: () => void) => 
       acknowledged.push(acknowledgement)
     },
     flush,
-    isBacklogged: () => !isClosed && socket.writableLength > limits.subscriberBacklogBytesMax.value,
+    isBacklogged,
     whenDrained(action) {
       if (!isClosed) waiting.add(action)
     },

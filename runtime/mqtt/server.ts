@@ -154,6 +154,7 @@ function createAcceptor(
   const { flow, presences, sessions, receipts, wills, arrivals, connections, subscriptions, faults } = parts
   const partials = createFlow(limits.mqttPartialBytesMax.value)
   const atTurnEnd = createTurnEnd()
+  const backlog = { bytes: 0 }
   const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
   const unsent = metrics.counter('selvedge_mqtt_unsent_total')
   const answered = createAnswers(parts)
@@ -188,6 +189,7 @@ function createAcceptor(
       partials,
       turn,
       atTurnEnd,
+      backlog,
       stallMs: settings.stallMs ?? limits.subscriberStallMs.value,
       receive: arrivals.receive,
       answered,
