@@ -8,6 +8,7 @@ import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, ObservedValue } from '#contract'
+import { breathe } from './breathe.ts'
 import { type Brokers, ownBroker } from './brokers.ts'
 import type { Catalogue } from './catalogue.ts'
 import { indexedTypes, kinds, simpleResult } from './kinds.ts'
@@ -156,6 +157,8 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     for (let { behind } = place; !signal.aborted; ) {
       const page = changes.entities(behind, limits.indexLoadPage.value)
       if (page.length === 0) break
+      // A page without anything for the index is taken at once.
+      await breathe()
       await catalogue.take(ownBroker, { changed: page.filter(isIndexed) })
       behind = page.at(-1)!.rid
       load = { ...load, at: JSON.stringify({ behind, from }), read: load.read + page.length }

@@ -22,6 +22,7 @@ export const httpLimits = {
     'Commas and opening brackets of one JSON body: parsed in 20 ms',
     '400; a batch is parsed entity by entity',
   ),
+  temporalBodyInstances: limit(10_000, 'instances', 'Of one body of history; read in 40 ms', '400'),
   batchSliceBytes: limit(
     4 * 1024 * 1024,
     'bytes',

@@ -199,7 +199,7 @@ export const limits = underTrial({
   ),
   pageDefault: limit(50, 'entities', 'As the original broker', 'a next link'),
   pageMax: limit(1000, 'entities', 'Bounds one answer', '403'),
-  temporalInstancesMax: limit(10_000, 'instances', 'Bounds one answer', '206 with Content-Range'),
+  temporalInstancesMax: limit(5_000, 'instances', 'Bounds one answer', '206 with Content-Range'),
   temporalFilterInstancesMax: limit(
     100_000,
     'instances',

@@ -5,6 +5,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext, createCoreContext } from '#ngsi-ld/context.ts'
+import { checkTermCount } from '#ngsi-ld/context-terms.ts'
 import { platformContextDocument } from '#ngsi-ld/platform-context.ts'
 import { createUnnamedContext } from '#ngsi-ld/platform-names.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
@@ -130,6 +131,7 @@ export function createContexts(
     core,
     unnamed: createUnnamedContext(core, servesPlatform ? 'terms' : 'prefixes'),
     resolve(local, tenant = '') {
+      checkTermCount(local)
       const name = typeof local === 'string' ? local : JSON.stringify(local)
       const key = tenant === '' ? name : `${tenant} ${name}`
       const found = compiled.get(key)

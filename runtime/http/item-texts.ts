@@ -14,8 +14,8 @@ export interface ItemTexts {
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c
-const openings: ReadonlySet<number> = new Set([0x5b, 0x7b])
-const closings: ReadonlySet<number> = new Set([0x5d, 0x7d])
+const isOpening = (byte: number): boolean => byte === 0x5b || byte === 0x7b
+const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
@@ -34,8 +34,8 @@ export function splitList(body: Buffer, most: number): ItemTexts {
   for (; at < body.length && depth > 0; at++) {
     const byte = body[at]!
     if (byte === quote) at = endOfText(body, at)
-    else if (openings.has(byte)) depth++
-    else if (closings.has(byte)) depth--
+    else if (isOpening(byte)) depth++
+    else if (isClosing(byte)) depth--
     else if (byte === comma && depth === 1) {
       ends.push(at)
       starts.push(at + 1)

@@ -127,10 +127,18 @@ interface Scope {
   readonly open: Set<string>
 }
 
-function readDefinitions(context: JsonObject, reading: Reading): void {
-  // Refused before they are read: reading many takes long.
-  if (Object.keys(context).length > limits.contextTermsMax.value + ignoredKeywords.size)
+/** Refused before they are read: reading many takes long. @throws ngsi-ld.bad-request-data */
+export function checkTermCount(context: Json): void {
+  if (isList(context)) context.forEach(checkTermCount)
+  else if (
+    isObject(context) &&
+    Object.keys(context).length > limits.contextTermsMax.value + ignoredKeywords.size
+  )
     throw badRequestData(`more than ${limits.contextTermsMax.value} terms`, '@context')
+}
+
+function readDefinitions(context: JsonObject, reading: Reading): void {
+  checkTermCount(context)
   const scope: Scope = { context, reading, done: new Set(), open: new Set() }
   for (const keyword of Object.keys(context).filter((name) => name.startsWith('@'))) {
     if (!ignoredKeywords.has(keyword)) throw badRequestData(`${keyword} is not allowed`, '@context')

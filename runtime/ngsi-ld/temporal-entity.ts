@@ -81,6 +81,13 @@ export function parseTemporalEntity(
   return { ...fragment, id: checkUri(id, 'id'), types: fragment.types }
 }
 
+/** Refused before they are read: reading many takes long. @throws ngsi-ld.bad-request-data */
+function checkCount(json: JsonObject): void {
+  const count = Object.values(json).reduce<number>((sum, one) => sum + listOf<Json>(one).length, 0)
+  if (count <= limits.temporalBodyInstances.value) return
+  throw badRequestData(`has more than ${limits.temporalBodyInstances.value} instances`, 'body')
+}
+
 /** Attributes to be added; an id in the body has to be that of the path. */
 export function parseTemporalFragment(
   json: unknown,
@@ -89,6 +96,7 @@ export function parseTemporalFragment(
 ): TemporalFragment {
   if (!isObject(json)) throw badRequestData('must be a JSON object', 'body')
   if (Object.keys(json).every((key) => key === '@context')) throw invalidRequest('the body is empty')
+  checkCount(json)
   const given = idOf(json)
   if (id !== undefined && given !== undefined && given !== id) throw badRequestData(`is not ${id}`, 'id')
   const type = keyword(json, 'type')

@@ -98,12 +98,12 @@ export const subscriptions: readonly StallCase[] = [
 
 export const history: readonly StallCase[] = [
   {
-    name: 'a history of 20,000 instances in one body',
+    name: 'a history of 10,000 instances in one body',
     act: (site) =>
       send(site, 'POST', '/temporal/entities', {
         id: 'urn:x:past',
         type: 'Past',
-        v: range(20_000, (i) => ({
+        v: range(10_000, (i) => ({
           type: 'Property',
           value: i,
           observedAt: new Date(1.7e12 + i * 1000).toISOString(),

@@ -63,7 +63,7 @@ describe('an answer', () => {
       version: expect.any(String),
       conformance: { ngsiLd: '1.9' },
       dataFormat: formatVersion,
-      temporalInstancesMax: 10_000,
+      temporalInstancesMax: 5000,
     })
   })
 })
