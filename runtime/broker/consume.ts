@@ -10,7 +10,7 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
-import { isExpired, withoutExpired } from '#ngsi-ld/expiry.ts'
+import { isExpired, mentionsExpiry, withoutExpired } from '#ngsi-ld/expiry.ts'
 import { isOrderKey } from '#ngsi-ld/order-key.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
@@ -36,7 +36,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   /** What is over is not shown, although it is still to be removed. */
   const shown = (row: EntityRow, now: number): EntityView | undefined => {
     const whole = view(row)
-    return entities.firstExpiry() > now || !row.doc.includes('"expiresAt"') ? whole : unexpired(whole, now)
+    return entities.firstExpiry() > now || !mentionsExpiry(row.doc) ? whole : unexpired(whole, now)
   }
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
   const search = createEntityQuery({

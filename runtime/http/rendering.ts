@@ -6,6 +6,7 @@ import { limits } from '#base/limits.ts'
 import type { EntityView } from '#broker/types.ts'
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
+import { mentionsExpiry } from '#ngsi-ld/expiry.ts'
 import { type FeatureOptions, toFeature } from '#ngsi-ld/geojson.ts'
 import { type Joining, linkedOf, type Projections, projected, renderInline } from '#ngsi-ld/join.ts'
 import { checkLanguages, languageRanges } from '#ngsi-ld/language.ts'
@@ -66,7 +67,7 @@ export interface RenderingPorts {
 /** The stored text, unless something in it has an end: that is a system attribute, and not shown unasked (4.22). */
 function storedText(view: EntityView, context: Context): string {
   const text = view.text()
-  if (!text.includes('"expiresAt"')) return text
+  if (!mentionsExpiry(text)) return text
   return JSON.stringify(renderEntity(view.entity(), undefined, { context, format: 'normalized' }))
 }
 
