@@ -1,6 +1,7 @@
 /** Contexts, histories, subscriptions, registrations, MQTT packets and plugins. */
 import { connectAsync } from 'mqtt'
 import { limits } from '#base/limits.ts'
+import { createReceiver } from '#test/kit/receiver.ts'
 import { get, ld, property, q, range, send } from './asking.ts'
 import type { Site, StallCase } from './campaign.ts'
 
@@ -74,6 +75,33 @@ export const subscriptions: readonly StallCase[] = [
           range(100, (i) => http.ask('DELETE', `${ld}/subscriptions/urn:x:dead:${first + i}`)),
         )
     },
+  },
+  {
+    name: 'a batch of 5,000 entities of 2 kB, notified to 4 subscribers',
+    act: async (site) => {
+      const receiver = await createReceiver()
+      const notified = new Map<string, number>()
+      receiver.answer(({ path, body }) => {
+        const { data } = JSON.parse(body) as { data: readonly unknown[] }
+        notified.set(path, (notified.get(path) ?? 0) + data.length)
+        receiver.forget()
+        return 204
+      })
+      for (let n = 0; n < 4; n++)
+        await send(site, 'POST', '/subscriptions', {
+          ...{ id: `urn:x:of-batch:${n}`, type: 'Subscription', entities: [{ type: 'OfBatch' }] },
+          notification: { endpoint: { uri: receiver.url(`/${n}`) } },
+        })
+      const attributes = Object.fromEntries(range(50, (i) => [`attribute${i}`, property(i)]))
+      const batch = range(5000, (i) => ({ id: `urn:x:of-batch:${i}`, type: 'OfBatch', ...attributes }))
+      const made = await send(site, 'POST', '/entityOperations/create', batch)
+      const isWhole = () => [...notified.values()].filter((count) => count >= 5000).length === 4
+      for (let i = 0; i < 600 && !isWhole(); i++) await new Promise((resolve) => setTimeout(resolve, 100))
+      await receiver.down()
+      return `${made}, notified ${[...notified.values()].join(' ')}`
+    },
+    tidy: ({ http }) =>
+      Promise.all(range(4, (n) => http.ask('DELETE', `${ld}/subscriptions/urn:x:of-batch:${n}`))),
   },
   {
     name: 'a registration with 1,000 informations',

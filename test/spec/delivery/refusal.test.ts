@@ -66,7 +66,7 @@ describe('notifications to an endpoint that answers with failures', () => {
   it('are tried again after 404, and never buried for it', async () => {
     receiver.answer(() => 404)
     await outbox.owe(owed(1))
-    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6), { timeout: 12_000 })
+    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6))
     receiver.answer(() => 200)
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1))
     expect(outbox.reads.deadLetters(10)).toEqual([])
@@ -105,18 +105,16 @@ describe('notifications to an endpoint that answers with failures', () => {
   })
 
   it('that are not answered time out, and the others continue', async () => {
-    await open({ render: (request) => ({ ...request, timeoutMs: 300 }) })
+    await open({ render: (request) => ({ ...request, timeoutMs: 1500 }) })
     let hangs = 0
     receiver.answer((received) => (isOf('urn:e:2')(received) && hangs++ < 2 ? 'hang' : 200))
     await outbox.owe(owed(70))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(70))
     expectEachOnceInOrder(receiver.taken(), 70)
-    expect(outbox.outcomes.map(({ outcome }) => outcome.error)).toContain('no answer within 300 ms')
-    const lastOther = receiver
-      .taken()
-      .filter((one) => !isOf('urn:e:2')(one))
-      .at(-1)
-    expect(lastOther!.at - receiver.received[0]!.at).toBeLessThan(500)
+    expect(outbox.outcomes.map(({ outcome }) => outcome.error)).toContain('no answer within 1500 ms')
+    const isHeldUp = receiver.received.map(isOf('urn:e:2'))
+    const secondTry = isHeldUp.indexOf(true, isHeldUp.indexOf(true) + 1)
+    expect(isHeldUp.lastIndexOf(false)).toBeLessThan(secondTry)
   })
 
   it('whose connection is cut are sent again, unless the status had come', async () => {

@@ -90,7 +90,7 @@ describe('a subscription', () => {
     const copy = { id: 'urn:copy', type: 'Subscription', entities: [{ type: 'T' }], notification }
     expect((await gateway.send('POST', `${root}/subscriptions`, copy)).status).toBe(400)
     await gateway.send('PATCH', `${root}/entities/urn:t`, { p: { type: 'Property', value: 1 } })
-    await vi.waitFor(() => expect(heads()).toHaveLength(2), 20_000)
+    await vi.waitFor(() => expect(heads()).toHaveLength(2))
     expect(heads()[1]).toEqual(heads()[0])
     expect(other.received).toEqual([])
   })
@@ -98,7 +98,7 @@ describe('a subscription', () => {
   it('that was given up shows no secret in the queue', async () => {
     receiver.answer(() => 400)
     await gateway.send('PATCH', `${root}/entities/urn:t`, { p: { type: 'Property', value: 2 } })
-    await vi.waitFor(async () => expect(await read('/selvedge/v1/queue')).toMatchObject({ count: 1 }), 20_000)
+    await vi.waitFor(async () => expect(await read('/selvedge/v1/queue')).toMatchObject({ count: 1 }))
     const { items } = (await read('/selvedge/v1/queue')) as { items: { id: string; endpoint: string }[] }
     expect(items[0]!.endpoint).toBe(shownEndpoint().uri)
     await read(`/selvedge/v1/queue/${items[0]!.id}`)
@@ -132,7 +132,7 @@ describe('a registration', () => {
       notification: { endpoint: { receiverInfo: shown } },
     })
     const told = () => receiver.received.filter((one) => one.path === '/sources')
-    await vi.waitFor(() => expect(told()).toHaveLength(1), 20_000)
+    await vi.waitFor(() => expect(told()).toHaveLength(1))
     expect(told()[0]!.body).toContain('***')
     expect(told()[0]!.body).not.toContain(secret)
     const searched = (q: string) => read(`${root}/csourceRegistrations?type=Far&csf=${encodeURIComponent(q)}`)
@@ -177,7 +177,7 @@ it('a snapshot shows that secrets are set, and keeps them where the placeholder 
   expect((await gateway.send('PATCH', path, { endpoint: other.url(), receiverInfo })).status).toBe(400)
   await gateway.ask('DELETE', path)
   const told = () => receiver.received.filter((one) => one.path === '/snap')
-  await vi.waitFor(() => expect(told().length).toBeGreaterThan(1), 20_000)
+  await vi.waitFor(() => expect(told().length).toBeGreaterThan(1))
   for (const { headers } of told()) expect(headers['x-api-key']).toBe(secret)
 })
 

@@ -104,7 +104,7 @@ function scanned(): unknown {
 const plugin = (name: string, fetch: () => Response) =>
   definePlugin({ name, version: '1.0.0', summary: name, needs: [], start: () => ({ fetch }) })
 
-const settles = (): Promise<void> => vi.waitFor(async () => expect(await copied()).toEqual(scanned()), 5000)
+const settles = (): Promise<void> => vi.waitFor(async () => expect(await copied()).toEqual(scanned()))
 
 describe('what a plugin follows', () => {
   it('is what the broker holds, after creates, changes, deletes and a change of type', async () => {
