@@ -77,8 +77,10 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     log,
     wake: (lane) => pump.wake(lane),
   })
-  /** Committed deliveries that their lanes do not know yet, in order of d. */
-  const unannounced: Delivery[] = []
+  /** Committed deliveries that their lanes do not know yet, by commit, in order of d. */
+  const unannounced: Delivery[][] = []
+  /** Lanes that know a part of the commit that is being announced. */
+  const growing = new Set<Lane>()
   /** Lanes that owe nothing, but may have been read ahead of what is unannounced: they know what they sent already. */
   const idle = new Set<Lane>()
   const closeIfIdle = (lane: Lane): void => {
@@ -116,16 +118,26 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     }
     pump.wake(lane)
   }
-  /** Announces a portion of what was committed, since one change may match thousands of subscriptions. */
+  /**
+   * Announces a portion of what was committed, since one change may match thousands of subscriptions. Lanes are woken when
+   * they know all of a commit, so that the entities of a batch leave together.
+   */
   function announce(): void {
     if (isClosed) return
-    const touched = new Set<Lane>()
-    for (const delivery of unannounced.splice(0, limits.deliveriesAnnouncedAtOnce.value)) {
-      const lane = lanes.open(delivery.endpoint, delivery.d - 1)
-      lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
-      touched.add(lane)
+    let left = limits.deliveriesAnnouncedAtOnce.value
+    for (let [commit] = unannounced; commit !== undefined && left > 0; [commit] = unannounced) {
+      const portion = commit.splice(0, left)
+      left -= portion.length
+      for (const delivery of portion) {
+        const lane = lanes.open(delivery.endpoint, delivery.d - 1)
+        lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
+        growing.add(lane)
+      }
+      if (commit.length > 0) break
+      unannounced.shift()
+      for (const lane of growing) grown(lane)
+      growing.clear()
     }
-    for (const lane of touched) grown(lane)
     if (unannounced.length > 0) setImmediate(announce)
     else for (const lane of idle) pump.wake(lane)
     if (unannounced.length === 0) idle.clear()
@@ -144,7 +156,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     committed(deliveries) {
       if (isClosed) return
       const isUnderWay = unannounced.length > 0
-      for (const delivery of deliveries) unannounced.push(delivery)
+      unannounced.push([...deliveries])
       if (!isUnderWay) announce()
     },
     reread,

@@ -48,6 +48,18 @@ it('sends the entities of a batch in one request for each subscription', async (
   ])
 })
 
+it('sends the entities of a batch in one request to each of many subscribers', async () => {
+  await outbox.close()
+  outbox = await openOutbox(database.file, { sharing: 100 })
+  const paths = Array.from({ length: 60 }, (_, i) => receiver.url(`/${i}`))
+  const entities = Array.from({ length: 10 }, (_, i) => `e${i}`)
+  await outbox.owe(
+    entities.flatMap((entity) => paths.map((endpoint, sub) => ({ endpoint, sub, entity, batch: 7 }))),
+  )
+  await settled()
+  expect(receiver.taken().map(entitiesOf)).toEqual(paths.map(() => entities))
+})
+
 it('keeps apart batches, single changes and changes of one entity', async () => {
   await outbox.owe([
     owed('a', { batch: 7 }),
