@@ -79,7 +79,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   })
   /** Committed deliveries that their lanes do not know yet, by commit, in order of d. */
   const unannounced: Delivery[][] = []
-  /** Lanes that know a part of the commit that is being announced. */
+  /** Lanes that know a part of the batch that is being announced. */
   const growing = new Set<Lane>()
   /** Lanes that owe nothing, but may have been read ahead of what is unannounced: they know what they sent already. */
   const idle = new Set<Lane>()
@@ -119,11 +119,12 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     pump.wake(lane)
   }
   /**
-   * Announces a portion of what was committed, since one change may match thousands of subscriptions. Lanes are woken when
-   * they know all of a commit, so that the entities of a batch leave together.
+   * Announces a portion of what was committed, since one change may match thousands of subscriptions. Lanes to which entities
+   * of a batch are owed are woken when they know all of the commit, so that these entities leave together.
    */
   function announce(): void {
     if (isClosed) return
+    const touched = new Set<Lane>()
     let left = limits.deliveriesAnnouncedAtOnce.value
     for (let [commit] = unannounced; commit !== undefined && left > 0; [commit] = unannounced) {
       const portion = commit.splice(0, left)
@@ -131,13 +132,15 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
       for (const delivery of portion) {
         const lane = lanes.open(delivery.endpoint, delivery.d - 1)
         lane.backlog.announce(delivery, lane.host.breaker.downSince() === undefined)
-        growing.add(lane)
+        if (delivery.batch === null) touched.add(lane)
+        else growing.add(lane)
       }
       if (commit.length > 0) break
       unannounced.shift()
       for (const lane of growing) grown(lane)
       growing.clear()
     }
+    for (const lane of touched) grown(lane)
     if (unannounced.length > 0) setImmediate(announce)
     else for (const lane of idle) pump.wake(lane)
     if (unannounced.length === 0) idle.clear()
