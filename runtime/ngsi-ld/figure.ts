@@ -100,11 +100,16 @@ export function boxesTouch(a: Box, b: Box): boolean {
 /** Some position belongs to both. */
 export function intersects(a: Figure, b: Figure): boolean {
   if (!boxesTouch(widened(a.box), b.box)) return false
+  // Points alone, by far the most frequent case: the other figure has them or not.
+  if (isOfPoints(b)) return b.points.some((point) => holds(a, point))
+  if (isOfPoints(a)) return a.points.some((point) => holds(b, point))
   if (verticesOf(a).some((vertex) => holds(b, vertex)) || verticesOf(b).some((vertex) => holds(a, vertex)))
     return true
   const edges = edgesOf(b)
   return edgesOf(a).some((edge) => edges.some((other) => crossings(edge, other).length > 0))
 }
+
+const isOfPoints = ({ lines, polygons }: Figure): boolean => lines.length === 0 && polygons.length === 0
 
 /** Every position of b belongs to a. Polygons of a that together cover one of b are not seen as one. */
 export function covers(a: Figure, b: Figure): boolean {
@@ -158,6 +163,9 @@ function side(polygon: readonly Line[], [x, y]: Position): 'inside' | 'boundary'
     for (let index = 1; index < ring.length; index++) {
       const from = ring[index - 1]!
       const to = ring[index]!
+      // Most edges are above or below, and neither touched nor crossed.
+      if (y! + touchDegrees < Math.min(from[1]!, to[1]!) || y! - touchDegrees > Math.max(from[1]!, to[1]!))
+        continue
       if (isOnEdge([from, to], [x!, y!])) return 'boundary'
       const spans = from[1]! > y! !== to[1]! > y!
       if (spans && x! < ((to[0]! - from[0]!) * (y! - from[1]!)) / (to[1]! - from[1]!) + from[0]!)
