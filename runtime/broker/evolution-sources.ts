@@ -271,25 +271,30 @@ export function* replacedOf(
   }
 }
 
-/** Finds the observations of a time in tail and chunks; a chunk is read once for times that follow each other. */
-export function createFinder(ports: EvolutionPorts, s: number): (time: number) => TailInstance[] {
+/**
+ * Finds the observations of a time: those of a chunk first, as readers show an observation that was sent twice as it was
+ * first. A chunk is read once for times that follow each other.
+ */
+export function createFinder(ports: EvolutionPorts, s: number): (time: number) => readonly TailInstance[] {
   const tail = Map.groupBy(
     tailWithin(ports.live.stream(s)?.tail, { ...chunkTimes, to: chunkTimes.to + 1 }),
     ({ time }) => time,
   )
   let known: { readonly t0: number; readonly t1: number; readonly series: () => Series } | undefined
   return (time) => {
-    const found = [...(tail.get(time) ?? [])]
+    const later = tail.get(time) ?? []
     if (known === undefined || time < known.t0 || time > known.t1) {
       const row = ports.history.chunkAt(s, time)
-      if (row === undefined) return found
+      if (row === undefined) return later
       let series: Series | undefined
       known = { t0: row.t0, t1: row.t1, series: () => (series ??= decodeChunk(row)) }
     }
-    if (time > known.t1) return found
+    if (time > known.t1) return later
     const { times, modified, values, shapes, shapeOf } = known.series()
+    const found: TailInstance[] = []
     for (let i = countBefore(times, time); times[i] === time; i++)
       found.push({ time, modified: modified[i]!, value: values[i]!, shape: shapes[shapeOf?.[i] ?? 0]! })
+    found.push(...later)
     return found
   }
 }

@@ -89,8 +89,7 @@ export function evolutionOf(
     if (time === undefined || !bounds.fits(name, time)) return false
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
-    else if (query.timeproperty !== 'observedAt' && list.length >= Math.max(2 * query.limit, 2048))
-      bounds.draw(name)
+    else if (query.timeproperty !== 'observedAt' && bounds.isFull(name, list.length)) bounds.draw(name)
     return true
   }
   const told = takeChanges(ports, lives.rids, {
@@ -111,6 +110,8 @@ interface Bounds {
   fits(name: string, time: number): boolean
   /** Whether anything between two times, both included, fits. */
   fitAny(name: string, first: number, last: number): boolean
+  /** Whether so many instances were found that `draw` is worth its time. */
+  isFull(name: string, count: number): boolean
   /** Throws away what nobody will see of what was found, and finds the time beyond which nobody will see anything. */
   draw(name: string): void
 }
@@ -123,7 +124,10 @@ function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>,
   const window = windowOf(query)
   const most = lastN === undefined ? limit + 1 : Math.min(lastN, limit + 1)
   const beyond = new Map<string, number>()
+  const full = new Map<string, number>()
+  const least = Math.max(2 * limit, 2048)
   return {
+    isFull: (name, count) => count >= (full.get(name) ?? least),
     fits(name, time) {
       if (time < window.from || time >= window.to) return false
       const bound = beyond.get(name)
@@ -137,8 +141,9 @@ function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>,
     draw(name) {
       const list = order(name, found.get(name) ?? [])
       if (list.length < most) return
-      const kept = lastN === undefined ? list.slice(0, most) : list.slice(-most)
+      const kept = partOf(list, query, (one) => timeOf(one, timeproperty)!)
       found.set(name, kept)
+      full.set(name, Math.max(least, 2 * kept.length))
       beyond.set(name, timeOf(kept.at(lastN === undefined ? -1 : 0)!, timeproperty)!)
     },
   }
@@ -298,9 +303,24 @@ function startOfLast(
 
 /** The oldest instances that an answer can hold, or the newest where the query asks for the last ones. */
 function boundedTail(instances: TailInstance[], query: TemporalQuery): TailInstance[] {
-  if (query.timeproperty !== 'observedAt') return instances
-  const most = query.limit + 1
-  return query.lastN === undefined ? instances.slice(0, most) : instances.slice(-Math.min(most, query.lastN))
+  return query.timeproperty === 'observedAt' ? partOf(instances, query, ({ time }) => time) : instances
+}
+
+/**
+ * The instances of an ascending list that an answer may need: one more than fits, all of the first time and one of the
+ * second, because an answer in parts has to lead on. With `lastN` the same from the end, at most `lastN`.
+ */
+function partOf<One>(list: One[], { limit, lastN }: TemporalQuery, timeOfOne: (one: One) => number): One[] {
+  const most = Math.min(limit + 1, lastN ?? Number.POSITIVE_INFINITY)
+  if (list.length <= most) return list
+  if (lastN === undefined) {
+    const first = timeOfOne(list[0]!)
+    const second = list.findIndex((one) => timeOfOne(one) !== first)
+    return second < 0 ? list : list.slice(0, Math.max(most, second + 1))
+  }
+  const last = timeOfOne(list.at(-1)!)
+  const before = list.findLastIndex((one) => timeOfOne(one) !== last)
+  return list.slice(-Math.min(lastN, Math.max(most, list.length - before)))
 }
 
 /** Chunks that may hold something between two times of observation, the last first where the last ones are asked for. */
