@@ -79,6 +79,33 @@ it('more than can be counted is not counted', async () => {
   expect(JSON.parse((await ask(more, false)).text)).toHaveLength(2)
 })
 
+describe('of brokers that end pages by their bytes', () => {
+  /** One entity a page, whatever is asked for. */
+  const cutting: BrokerPort = {
+    address: 'http://cutting',
+    async exchange({ path }) {
+      const offset = Number(new URL(path, 'http://cutting').searchParams.get('offset'))
+      const headers: Record<string, string> = offset < 2 ? { link: '</x?offset=1>;rel="next"' } : {}
+      return {
+        status: 200,
+        headers,
+        text: JSON.stringify(offset < 3 ? [{ id: `c${offset}`, type: 'T' }] : []),
+      }
+    },
+  }
+
+  it('reads the pages that they name', async () => {
+    expect((await ask([cutting, brokerOf('http://b', 2)], true)).count).toBe('5')
+  })
+
+  it('refuses to merge more than a bounded number of characters', async () => {
+    setLimit('indexForwardCharacters', 30)
+    await expect(ask([cutting, brokerOf('http://b', 2)], true)).rejects.toMatchObject({
+      code: 'ngsi-ld.too-many-results',
+    })
+  })
+})
+
 it('what is no JSON is passed on as it is', async () => {
   const text = '<html>hello</html>'
   expect(await textWithDerived(text, { deduce: () => new Map(), format: 'normalized' })).toBe(text)

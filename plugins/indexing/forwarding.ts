@@ -21,6 +21,8 @@ export interface Forwarded {
   readonly text: string
   readonly type: string
   readonly count: string | undefined
+  /** The broker names a next page: it may end one early, by its bytes. */
+  readonly hasNext?: boolean
   /** Addresses of those who answered. */
   readonly by: readonly string[]
   readonly warnings: readonly string[]
@@ -108,6 +110,7 @@ async function askOne(
     text: answer.text,
     type: answer.headers['content-type'] ?? 'application/json',
     count: answer.headers['ngsild-results-count'],
+    hasNext: /rel="?next\b/.test(String(answer.headers['link'] ?? '')),
     by: [broker.address],
     warnings: warningsIn(answer),
   }
@@ -162,7 +165,13 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
     throw new GatewayError('ngsi-ld.too-many-results', `pages of several brokers end at ${most} entities`)
   // One more tells whether there are more than can be counted.
   const wanted = count ? most + 1 : offset + limit
-  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, wanted)))
+  const read = { characters: 0 }
+  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, { wanted, read })))
+  if (read.characters > limits.indexForwardCharacters.value)
+    throw new GatewayError(
+      'ngsi-ld.too-many-results',
+      `entities of several brokers are merged up to ${limits.indexForwardCharacters.value} characters`,
+    )
   if (parts.some(({ entities: found }) => found.length > most))
     throw new GatewayError(
       'ngsi-ld.too-many-results',
@@ -199,26 +208,33 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
   }
 }
 
-/** The first so many entities of a broker, page by page. */
-async function readAll(broker: BrokerPort, asking: Asking, wanted: number): Promise<Part> {
+interface Extent {
+  readonly wanted: number
+  /** Of all brokers together. */
+  readonly read: { characters: number }
+}
+
+/** The first `wanted` entities of a broker, page by page; fewer where too much was read. */
+async function readAll(broker: BrokerPort, asking: Asking, { wanted, read }: Extent): Promise<Part> {
   const found: JsonObject[] = []
   const warnings = new Set<string>()
   const refused = (refusal: Forwarded | GatewayError): Part => ({ entities: [], warnings, refusal })
   let type: string | undefined
   const step = Math.min(wanted, limits.pageMax.value)
   const parameters = joined(asking.parameters)
-  while (found.length < wanted) {
+  while (found.length < wanted && read.characters <= limits.indexForwardCharacters.value) {
     const paging = { limit: step, offset: found.length, count: false }
     try {
       const answer = await askOne(broker, { ...asking, ...(parameters && { parameters }), paging })
       if (answer.status !== 200) return refused(answer)
+      read.characters += answer.text.length
       const page = itemsIn(JSON.parse(answer.text) as Json)
       type ??= answer.type
       if (page === undefined)
         return refused(new GatewayError('peer.refused', `${broker.address} answered no entities`))
       for (const warning of answer.warnings) warnings.add(warning)
       found.push(...(parameters === undefined ? page : page.map(unjoined)))
-      if (page.length < step) break
+      if (page.length === 0 || (page.length < step && answer.hasNext !== true)) break
     } catch (error) {
       return refused(
         error instanceof GatewayError

@@ -42,6 +42,12 @@ export const indexingLimits = {
   indexBehindMax: limit(1_000, 'changes', 'Behind the log, about a second', 'an answer with a warning'),
   indexForwardMs: limit(5_000, 'ms', 'As the original waited for its broker', '504'),
   indexForwardEntities: limit(10_000, 'entities', 'Merged of several brokers', '403'),
+  indexForwardCharacters: limit(
+    16 * 1024 * 1024,
+    'characters',
+    'Of the answers of several brokers that are merged into one; each takes pages of 2 MB',
+    '403',
+  ),
   indexLookMs: limit(60_000, 'ms', 'Whether the subscriptions of the index are there', 'the next look'),
   indexDiskRetryMs: limit(1_000, 'ms', 'Between attempts on a disk that fails', 'the next attempt'),
   indexBrokersMax: limit(64, 'brokers', 'Each is followed and read by itself', '400'),
