@@ -172,7 +172,7 @@ export const limits = underTrial({
   ),
   patternQuerySteps: limit(200_000_000, 'steps', 'The same of one query: 0.3 s, and 3 s at worst', '403'),
   queryTurnMs: limit(10, 'ms', 'Entities are compared so long before others pass', 'the next turn'),
-  queryFiltersAtOnce: limit(40_000, 'checks', 'Filters times entities: 10 ms', 'another statement'),
+  queryFiltersAtOnce: limit(10_000, 'checks', 'Filters times entities: 4 ms', 'another statement'),
   queryNestingMax: limit(32, 'levels', 'Parentheses within a query; recursion stays within the stack', '403'),
   joinLevelsMax: limit(10, 'levels', 'Each multiplies the entities that are read', '403'),
   joinedEntitiesMax: limit(10_000, 'entities', 'Linked entities in one answer', '403'),
