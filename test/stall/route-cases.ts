@@ -66,14 +66,14 @@ const plugin = (name: string, path: string, method = 'GET', body?: unknown): Sta
   act: async ({ http }) =>
     within(body === undefined ? http.ask(method, path) : http.send(method, path, body)),
 })
-const weights = range(40, (i) => `n${i}=${i % 2 === 0 ? 'max' : 'min'},${i}`).join('&')
+const weights = range(limits.rankingTermsMax.value, (i) => `${i === 0 ? 'n' : `n${i}`}:0.5`).join()
 const plugins: readonly StallCase[] = [
   plugin(
     'ranking, all entities by one value',
-    `/ranking${ld}/entities?type=Plain&n=max,1&limit=1000&count=true`,
+    `/ranking${ld}/entities?type=Plain&weights=n:1&limit=1000&count=true`,
   ),
-  plugin('ranking by 40 values', `/ranking${ld}/entities?type=Plain&${weights}&limit=1000`),
-  plugin('ranking, explained', `/ranking${ld}/entities?type=Plain&n=max,1&explain=true&limit=1000`),
+  plugin('ranking by the most values', `/ranking${ld}/entities?type=Plain&weights=${weights}&limit=1000`),
+  plugin('ranking, explained', `/ranking${ld}/entities?type=Plain&weights=n:1&explain=true&limit=1000`),
   plugin('ranking, its description', '/ranking/spec'),
   plugin('index, all', `/indexing${ld}/entities?limit=1000&count=true`),
   plugin('index, q of 64 terms', `/indexing${ld}/entities?type=Plain&${q(hostile['q']!)}`),
