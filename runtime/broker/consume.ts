@@ -65,6 +65,8 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } =
       limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
+    // To plan a page may take a whole turn, and so may to plan the count.
+    if (count) yield
     return {
       entities: shownOf(rows),
       more,
