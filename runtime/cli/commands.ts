@@ -174,9 +174,9 @@ export const commands: readonly Command[] = [
   {
     name: 'queue',
     summary: 'List, send again or drop what was given up',
-    words: { form: 'ls|retry|drop [ID ...]', least: 1, most: 1000 },
+    words: { form: '[ls|retry|drop [ID ...]]', least: 0, most: 1000 },
     details:
-      'What was given up are notifications that nobody takes and changes that the broker of an uplink refuses, each\nwith its reason. retry and drop take IDs of the list, or --all. Exit code 1: something could not be done.',
+      'What was given up are notifications that nobody takes and changes that the broker of an uplink refuses, each\nwith its reason. Without an action they are listed. retry and drop take IDs of the list, or --all. Exit code 1: something could not be done.',
     options: [
       { name: 'all', summary: 'Everything, or all of one subscription' },
       { name: 'subscription', value: 'ID', summary: 'Only what belongs to this subscription or uplink' },
@@ -190,9 +190,9 @@ export const commands: readonly Command[] = [
   {
     name: 'devices',
     summary: 'List what waits or is not read, accept or ignore it',
-    words: { form: 'ls|show|accept|ignore|forget [NAME]', least: 1, most: 2 },
+    words: { form: '[ls|show|accept|ignore|forget [NAME]]', least: 0, most: 2 },
     details:
-      'ls lists devices that wait to be accepted, frames that could not be decoded, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
+      'ls, also without an action, lists devices that wait to be accepted, frames that could not be decoded, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
     options: [
       { name: 'kind', value: 'KIND', summary: 'device or topic, where NAME could be both' },
       {
@@ -226,9 +226,9 @@ export const commands: readonly Command[] = [
   {
     name: 'tunnels',
     summary: 'List the gateways that have a name here, release a name',
-    words: { form: 'ls|release [NAME]', least: 1, most: 2 },
+    words: { form: '[ls|release [NAME]]', least: 0, most: 2 },
     details:
-      'A gateway that opens a tunnel to this one has its name from then on, and proves it by the secret in its data\nfolder. release gives the name to the next who comes with it: a gateway with a new data folder.',
+      'A gateway that opens a tunnel to this one has its name from then on, and proves it by the secret in its data\nfolder. ls, also without an action, lists them. release gives the name to the next who comes with it: a gateway with a new data folder.',
     options: [...settingsOptions, json],
     load: async () => (await import('./tunnels.ts')).tunnels,
   },

@@ -1,5 +1,5 @@
 /**
- * `selvedge devices ls|show|accept|ignore|forget`: devices that wait to be accepted, frames that could not be decoded and
+ * `selvedge devices ls|show|accept|ignore|forget` (ls unless named): devices that wait to be accepted, frames that could not be decoded and
  * topics that no bridge reads, of a running gateway, and what is decided about them.
  */
 import { GatewayError } from '#base/errors.ts'
@@ -85,7 +85,7 @@ const path = '/selvedge/v1/devices'
 const actions = ['ls', 'show', 'accept', 'ignore', 'forget'] as const
 
 export async function devices(given: Given, terminal: Terminal): Promise<number> {
-  const [word = '', name] = given.words
+  const [word = 'ls', name] = given.words
   const action = actions.find((one) => one === word)
   if (action === undefined) {
     const meant = nearest(word, actions)

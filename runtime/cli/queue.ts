@@ -1,5 +1,5 @@
 /**
- * `selvedge queue ls|retry|drop`: what a running gateway gave up, with reasons; sending it again, or letting it go.
+ * `selvedge queue ls|retry|drop` (ls unless named): what a running gateway gave up, with reasons; sending it again, or letting it go.
  */
 import { GatewayError } from '#base/errors.ts'
 import type { Given } from './arguments.ts'
@@ -19,7 +19,7 @@ const path = '/selvedge/v1/queue'
 const pageSize = 1000
 
 export async function queue(given: Given, terminal: Terminal): Promise<number> {
-  const [action, ...ids] = given.words
+  const [action = 'ls', ...ids] = given.words
   if (action !== 'ls' && action !== 'retry' && action !== 'drop')
     throw new GatewayError('cli.usage', `${action} is no action; actions are ls, retry, drop`)
   if (action === 'ls' && ids.length > 0) throw new GatewayError('cli.usage', 'ls takes no IDs')

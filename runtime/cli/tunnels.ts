@@ -1,5 +1,5 @@
 /**
- * `selvedge tunnels ls|release`: which gateways have a name at this centre, and giving one back. It works on the file of the data
+ * `selvedge tunnels ls|release` (ls unless named): which gateways have a name at this centre, and giving one back. It works on the file of the data
  * folder, so only who has rights there can do it; a running gateway notices at the next connection.
  */
 import { GatewayError } from '#base/errors.ts'
@@ -9,7 +9,7 @@ import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
 
 export async function tunnels(given: Given, terminal: Terminal): Promise<number> {
-  const [action, name] = given.words
+  const [action = 'ls', name] = given.words
   if (action !== 'ls' && action !== 'release')
     throw new GatewayError('cli.usage', `${action} is no action; actions are ls, release`)
   if (action === 'ls' && name !== undefined) throw new GatewayError('cli.usage', 'ls takes no NAME')
