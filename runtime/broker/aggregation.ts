@@ -114,7 +114,8 @@ function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuer
   })
   const isObserved = property === 'observedAt'
   const from = isObserved ? Math.max(window.from, chunkTimes.from) : chunkTimes.from
-  const to = isObserved ? Math.min(window.to, chunkTimes.to) : chunkTimes.to
+  /** Exclusive. */
+  const to = isObserved ? Math.min(window.to, chunkTimes.to + 1) : chunkTimes.to + 1
   const parts = rids.flatMap(([rid, corrections]) =>
     ports.history.streamsOf(rid).flatMap((row): StreamPart[] => {
       const name = ports.names.text(row.name)!
@@ -126,8 +127,8 @@ function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuer
         type: kindOf(JSON.parse(row.shape) as { type: string }).name,
         own: corrections.ofStream(row.s, name, row.dataset),
         rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
-        chunks: ports.history.summaries(row.s, from, to),
-        tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to: to + 1 }),
+        chunks: ports.history.summaries(row.s, from, to).filter(({ t0 }) => t0 < to),
+        tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to }),
         told: told(name, row.dataset),
       }
       return [part]

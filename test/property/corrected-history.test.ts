@@ -367,27 +367,3 @@ test('corrected history is told, cut and summed up as what it is instance by ins
     remove()
   }
 }, 180_000)
-
-test.each([undefined, 9])('an answer that is cut holds all of its first time, lastN %s', async (lastN) => {
-  const { folder, remove } = temporaryFolder()
-  const open = await openBroker(folder, { writer })
-  const id = 'urn:x:cut'
-  const level = (value: number, second: number): AttributeInstance =>
-    propertyOf(value, { observedAt: msToDateTime(at(second)) })
-  await open.broker.create({ id, type: 'T', level: level(0, 5) }, 'http')
-  for (const [value, second] of [
-    [1, 5],
-    [2, 5],
-    [3, 5],
-    [4, lastN === undefined ? 6 : 4],
-  ] as const)
-    await open.broker.temporal.append(
-      id,
-      { types: undefined, attributes: new Map([['level', [level(value, second)]]]) },
-      'http',
-    )
-  const values = listOf(open, id, { limit: 1, lastN }).map(([, { instance }]) => instance.value)
-  expect(values).toEqual(lastN === undefined ? [0, 1, 2, 3, 4] : [0, 1, 2, 3])
-  await open.close()
-  remove()
-})
