@@ -192,7 +192,7 @@ export const commands: readonly Command[] = [
     summary: 'List what waits or is not read, accept or ignore it',
     words: { form: '[ls|show|accept|ignore|forget [NAME]]', least: 0, most: 2 },
     details:
-      'ls, also without an action, lists devices that wait to be accepted, frames that could not be decoded, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
+      'ls, also without an action, lists devices that wait to be accepted, frames that were refused, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
     options: [
       { name: 'kind', value: 'KIND', summary: 'device or topic, where NAME could be both' },
       {

@@ -1,5 +1,5 @@
 /**
- * `selvedge devices ls|show|accept|ignore|forget` (ls unless named): devices that wait to be accepted, frames that could not be decoded and
+ * `selvedge devices ls|show|accept|ignore|forget` (ls unless named): devices that wait to be accepted, frames that were refused and
  * topics that no bridge reads, of a running gateway, and what is decided about them.
  */
 import { GatewayError } from '#base/errors.ts'
@@ -192,7 +192,7 @@ function listText({ waiting, undecoded, unclaimed, choices }: Lists): string {
       `${printable(one.topic)}  ${seen(one)}; ${readable(one)}`,
       payloadText(one),
     ]),
-    ...part('Frames that could not be decoded', undecoded, (one) => [
+    ...part('Frames that were refused', undecoded, (one) => [
       `${printable(one.topic)}  ${seen(one)}; ${printable(one.reason)}`,
       payloadText(one),
     ]),

@@ -8,7 +8,7 @@ export const gatewayOperations: Readonly<Record<string, Operation>> = {
   'POST /senml': op('Devices', 'Take one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
   'GET /selvedge/v1/devices': op(
     'Devices',
-    'Devices that wait to be accepted, frames that could not be decoded, topics that no bridge reads, and what was decided about them',
+    'Devices that wait to be accepted, frames that were refused, topics that no bridge reads, and what was decided about them',
     { 200: 'Object' },
   ),
   'GET /selvedge/v1/devices/:name': op(

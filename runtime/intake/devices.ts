@@ -228,7 +228,7 @@ export function createDevices(ports: DevicesPorts): Devices {
       const topic = unclaimed.get(name)
       const shown = {
         waiting: waiting.find(({ device }) => device === name),
-        undecoded: undecoded.filter((group) => group.topic === name),
+        undecoded: undecoded.filter(({ topic, devices }) => topic === name || devices.includes(name)),
         unclaimed: topic && listed(topic),
         choices: [...choices.all('device'), ...choices.all('topic')].filter((choice) => choice.name === name),
       }

@@ -1,13 +1,16 @@
 /**
- * What is in quarantine, in the terms of an operator: devices that wait to be accepted, and frames that could not be
- * decoded, grouped by topic and reason. It decodes the held frames anew, so it reflects the mappings of now.
+ * What is in quarantine, in the terms of an operator: devices that wait to be accepted, and frames that were refused,
+ * grouped by topic and reason. It decodes the held frames anew, so it reflects the mappings of now. Every frame in
+ * quarantine is in at least one of the two lists.
  */
+import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Door } from '#broker/door.ts'
 import type { Frame, Reading } from '#contract'
 import type { Admission, Decision } from './admission.ts'
 import type { Claims } from './claims.ts'
 import type { Quarantine, Quarantined } from './quarantine.ts'
+import { judgeReading } from './time-rules.ts'
 
 interface Sighting {
   readonly topic: string
@@ -27,8 +30,11 @@ export interface WaitingDevice extends Sighting {
   readonly readings: readonly Reading[]
 }
 
+/** Frames of one topic that no device waits for: the payload, its times or the mapping is wrong. */
 export interface UndecodedGroup extends Sighting {
   readonly reason: string
+  /** Devices that the last frame names. */
+  readonly devices: readonly string[]
 }
 
 /** The device or topic with the newest frame first. */
@@ -37,10 +43,12 @@ export interface Survey {
   readonly undecoded: readonly UndecodedGroup[]
 }
 
-/** A frame in quarantine, and the devices that its bridge finds in it now. */
+/** A frame in quarantine, and what its bridge reads in it now. */
 export interface HeldFrame extends Quarantined {
   readonly q: number
   readonly readings: readonly Reading[]
+  /** Readings that the intake would store, were their device accepted. */
+  readonly storable: readonly Reading[]
 }
 
 export interface SurveyPorts {
@@ -48,6 +56,7 @@ export interface SurveyPorts {
   readonly admission: Admission
   readonly claims: Claims
   readonly quarantine: Quarantine
+  readonly clock: Pick<Clock, 'trust'>
 }
 
 /** A frame may take some milliseconds to decode; requests and packets go on between two. */
@@ -56,13 +65,16 @@ export const letOthersWork = (): Promise<void> => new Promise((resolve) => setIm
 /** Readings of one frame that a survey remembers. */
 const readingsShown = 16
 
-export function createSurvey({ door, admission, claims, quarantine }: SurveyPorts) {
+export function createSurvey({ door, admission, claims, quarantine, clock }: SurveyPorts) {
   function decoded(q: number): HeldFrame | undefined {
     const found = quarantine.find(q)
     if (found === undefined) return undefined
     const { frame } = found
     const isSmall = frame.payload.length <= limits.frameBytesMax.value
-    return { ...found, q, readings: (isSmall && claims.find(frame)?.decode(frame).readings) || [] }
+    const readings = (isSmall && claims.find(frame)?.decode(frame).readings) || []
+    const isSynced = clock.trust?.stretch() === undefined
+    const storable = readings.filter((one) => judgeReading(one, frame, isSynced).refused === undefined)
+    return { ...found, q, readings, storable }
   }
 
   /** Calls `visit` with each frame in quarantine, oldest first; other work goes on between. */
@@ -80,24 +92,26 @@ export function createSurvey({ door, admission, claims, quarantine }: SurveyPort
 
   async function survey(): Promise<Survey> {
     const byDevice = new Map<string, WaitingDevice>()
-    const undecoded = new Map<string, UndecodedGroup>()
-    await each(({ frame, bridge, reason, readings }) => {
-      const byName = Map.groupBy(readings, ({ device }) => device)
+    const refused: (UndecodedGroup & { readonly storable: readonly string[] })[] = []
+    await each(({ frame, bridge, reason, readings, storable }) => {
+      const byName = Map.groupBy(storable, ({ device }) => device)
+      let isListed = true
       for (const [device, all] of byName) {
-        if (byDevice.size >= limits.devicesListedMax.value && !byDevice.has(device)) continue
+        isListed = byDevice.has(device) || byDevice.size < limits.devicesListedMax.value
+        if (!isListed) break
         const sighting = sightingOf(frame, bridge, byDevice.get(device))
         byDevice.delete(device)
         byDevice.set(device, { device, ...sighting, readings: all.slice(0, readingsShown) })
       }
-      if (readings.length > 0) return
-      const key = `${frame.topic}\u0000${reason}`
-      const sighting = sightingOf(frame, bridge, undecoded.get(key))
-      undecoded.delete(key)
-      undecoded.set(key, { ...sighting, reason })
+      if (!isListed) return
+      const devices = [...new Set(readings.map(({ device }) => device))].slice(0, readingsShown)
+      refused.push({ ...sightingOf(frame, bridge, undefined), reason, devices, storable: [...byName.keys()] })
     })
     const decisions = await decide(byDevice.keys())
-    const waiting = [...byDevice.values()].filter(({ device }) => decisions.get(device) === 'waiting')
-    return { waiting: waiting.toReversed(), undecoded: [...undecoded.values()].toReversed() }
+    const isWaiting = (device: string): boolean => decisions.get(device) === 'waiting'
+    const undecoded = grouped(refused.filter(({ storable }) => !storable.some(isWaiting)))
+    const waiting = [...byDevice.values()].filter(({ device }) => isWaiting(device))
+    return { waiting: waiting.toReversed(), undecoded: undecoded.toReversed() }
   }
 
   return Object.freeze({ survey, each, decide })
@@ -115,4 +129,16 @@ function sightingOf(frame: Frame, bridge: string | undefined, before: Sighting |
     lastPayload: frame.payload.subarray(0, limits.payloadShownBytesMax.value),
     lastBytes: frame.payload.length,
   }
+}
+
+/** By topic and reason; the group with the newest frame last. */
+function grouped(refused: readonly UndecodedGroup[]): UndecodedGroup[] {
+  const groups = new Map<string, UndecodedGroup>()
+  for (const { topic, reason, ...last } of refused) {
+    const key = `${topic}\u0000${reason}`
+    const { frames = 0, firstSeenAt = last.firstSeenAt } = groups.get(key) ?? {}
+    groups.delete(key)
+    groups.set(key, { ...last, topic, reason, frames: frames + 1, firstSeenAt })
+  }
+  return [...groups.values()]
 }
