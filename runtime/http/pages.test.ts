@@ -99,6 +99,7 @@ it('a request that reads takes neither a stream nor another protocol', () => {
   expect(doesMoreThanRead('OPTIONS', { accept: 'text/html' })).toBe(false)
   expect(doesMoreThanRead('GET', { upgrade: 'websocket' })).toBe(true)
   expect(doesMoreThanRead('GET', { accept: '*/*, text/event-stream' })).toBe(true)
+  expect(doesMoreThanRead('GET', { accept: 'Text/Event-Stream;q=0.5' })).toBe(true)
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'PURGE'])
     expect(doesMoreThanRead(method, {})).toBe(true)
 })

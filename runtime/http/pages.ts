@@ -66,12 +66,18 @@ export function createPageGuard({ host: bound, allowedHosts, publicUrl }: PageRu
 
 const safeMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
+/** Media types are compared without case (RFC 9110, 8.3.1). */
+const eventStream = /\btext\/event-stream\b/i
+
+/** Whether an Accept header names Server-Sent Events. A route opens a stream only where this holds, so the page guard covers it. */
+export const acceptsEventStream = (accept: string | undefined): boolean => eventStream.test(accept ?? '')
+
 /** Whether a request does more than read: it changes something, or takes a stream that another consumer may have. */
 export function doesMoreThanRead(
   method: string | undefined,
   { upgrade, accept }: IncomingHttpHeaders,
 ): boolean {
-  return !safeMethods.has(method) || upgrade !== undefined || accept?.includes('text/event-stream') === true
+  return !safeMethods.has(method) || upgrade !== undefined || acceptsEventStream(accept)
 }
 
 const foreignSites: ReadonlySet<string> = new Set(['cross-site', 'same-site'])

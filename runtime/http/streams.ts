@@ -11,6 +11,7 @@ import { streamUri } from '#ngsi-ld/subscription.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
+import { acceptsEventStream } from './pages.ts'
 import { idOf } from './path.ts'
 
 export interface StreamRoutePorts {
@@ -37,12 +38,14 @@ export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
     async listen(c: HttpContext): Promise<Response> {
       const { upgrade } = c.env
       const ask = await asks.stream(c, nothing)
-      if (upgrade === undefined && !/\btext\/event-stream\b/i.test(headerOf(c, 'accept') ?? ''))
+      if (upgrade === undefined && !acceptsEventStream(headerOf(c, 'accept')))
         throw new GatewayError('http.not-acceptable', 'there is text/event-stream, and WebSocket', {
           available: ['text/event-stream'],
         })
       const id = idOf(c)
       const subscriptions = streamed(ask, id)
+      // A HEAD changes nothing: it neither confirms nor displaces the consumer.
+      if (c.req.method === 'HEAD') return new Response(null, { headers: eventStreamHeaders })
       const confirmed = headerOf(c, 'last-event-id')
       if (confirmed !== undefined && confirmed !== '') await subscriptions.confirm(id, confirmed)
       const shared = { subscriptions, id, open }
@@ -66,6 +69,12 @@ export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
       for (const close of [...open]) close()
     },
   })
+}
+
+const eventStreamHeaders = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
 }
 
 interface Shared {
@@ -109,9 +118,7 @@ function eventStream({ subscriptions, id, open }: Shared): Response {
     },
     { highWaterMark: limits.streamBufferBytes.value, size: (chunk) => chunk.byteLength },
   )
-  return new Response(body, {
-    headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
-  })
+  return new Response(body, { headers: eventStreamHeaders })
 }
 
 /** What of a WebSocket is used. */

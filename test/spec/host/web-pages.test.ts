@@ -123,9 +123,15 @@ describe('of another origin', () => {
       expect([url, await openedBy(url, {})]).toEqual([url, 'open'])
       expect([url, await openedBy(url, { Origin: new URL(url).origin })]).toEqual([url, 'open'])
     }
-    const events = { Accept: 'text/event-stream' }
-    expect((await ask(stream, 'GET', { ...events, Origin: evil })).status).toBe(403)
-    expect((await ask(stream, 'GET', { ...events, 'Sec-Fetch-Site': 'cross-site' })).status).toBe(403)
+    // Media types are compared without case.
+    for (const Accept of ['text/event-stream', 'Text/Event-Stream', '*/*, TEXT/EVENT-STREAM;q=0.1']) {
+      for (const method of ['GET', 'HEAD']) {
+        for (const page of [{ Origin: evil }, { 'Sec-Fetch-Site': 'cross-site' }])
+          expect([Accept, method, (await ask(stream, method, { Accept, ...page })).status]).toEqual([
+            ...[Accept, method, 403],
+          ])
+      }
+    }
   })
 
   it('uses GraphQL where search.cors shares it, and nothing else', async () => {

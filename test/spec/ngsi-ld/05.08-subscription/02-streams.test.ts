@@ -143,6 +143,21 @@ describe('a stream of Server-Sent Events', () => {
     young.end()
   })
 
+  it('keeps its consumer and confirms nothing by a HEAD', async () => {
+    await write(1)
+    const stream = await listen()
+    await expect.poll(() => values(stream.told)).toEqual([1])
+    const headers = { Accept: 'text/event-stream', 'Last-Event-ID': stream.told[0]!.id }
+    const head = await gateway.ask('HEAD', feed, { headers })
+    expect([head.status, head.headers['content-type'], head.text]).toEqual([200, 'text/event-stream', ''])
+    await write(2)
+    await expect.poll(() => values(stream.told)).toEqual([1, 2])
+    stream.end()
+    const next = await listen()
+    await expect.poll(() => values(next.told)).toEqual([1, 2])
+    next.end()
+  })
+
   it('ends with its subscription, whose counters outlive a restart', async () => {
     await write(1)
     const stream = await listen()
