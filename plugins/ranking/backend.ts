@@ -3,6 +3,7 @@
  * many at a time. Pages are followed by the links of the broker, else by offset; a broker that repeats itself comes to
  * an end, too. Page sizes that it refuses are not asked for again.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '#contract'
@@ -101,7 +102,10 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
         const fresh = items.filter(({ id }) => typeof id === 'string' && !seen.has(id))
         for (const { id } of fresh) seen.add(id as string)
         checkCeilings(seen.size, bytes, pages)
+        // A broker of this gateway answers without letting others pass.
+        await nextTurn()
         await take(fresh)
+        await nextTurn()
         const next = nextLink(answer)
         isLinking ||= next !== undefined
         // A broker that links its pages has no more where it does not.

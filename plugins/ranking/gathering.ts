@@ -3,6 +3,7 @@
  * candidates costs as few requests as its targets fit into, however many terms go through it. Several targets count by
  * their mean.
  */
+import type { Breath } from '#base/breath.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
@@ -18,6 +19,8 @@ export interface GatheringPorts {
   /** Names to ask a broker with for the attributes of that name. */
   readonly spellings: (name: string) => readonly string[]
   readonly linked: (ids: readonly string[], wanted: Wanted) => Promise<Linked>
+  /** Lets others have the event loop when it is their turn. */
+  readonly yieldIfDue: Breath
 }
 
 export interface Gathered {
@@ -80,16 +83,20 @@ export function createGathering(
 
   /** Everything that a step leads to from these places; links are followed together. */
   async function walk({ criteria, steps }: Step, places: readonly Place[]): Promise<void> {
-    for (const { candidate, holder } of places)
-      for (const [term, criterion] of criteria)
-        note(candidate, term, reckon(criterion, holder, finder, yardsticks))
+    if (criteria.length > 0)
+      for (const [at, { candidate, holder }] of places.entries()) {
+        if (at % placesAtOnce === 0) await ports.yieldIfDue()
+        for (const [term, criterion] of criteria)
+          note(candidate, term, reckon(criterion, holder, finder, yardsticks))
+      }
     for (const step of steps) await pass(step, places)
   }
 
   async function pass(step: Step, places: readonly Place[]): Promise<void> {
     const nested: Place[] = []
     const links = new Map<string, number[]>()
-    for (const { candidate, holder } of places) {
+    for (const [at, { candidate, holder }] of places.entries()) {
+      if (at % placesAtOnce === 0) await ports.yieldIfDue()
       const key = finder.keyOf(holder, step.name)
       if (key === undefined) continue
       const attribute = holder[key]!
@@ -153,9 +160,10 @@ export function createGathering(
   ]
 
   /** Keys of attributes that look like paths. */
-  function readWholes(): void {
+  async function readWholes(): Promise<void> {
     for (const [term, { name, path }] of terms.entries()) {
       if (path.names.length < 2 || path.criterion !== undefined) continue
+      await ports.yieldIfDue()
       for (const [candidate, holder] of entities.entries())
         if (Object.hasOwn(holder, name)) note(candidate, term, numberOf(holder[name]!, finder))
     }
@@ -163,7 +171,7 @@ export function createGathering(
 
   return Object.freeze({
     async gather() {
-      readWholes()
+      await readWholes()
       settled = counts.map((told) => told.slice())
       const places = [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder }))
       // What is reckoned is reckoned from all of an entity.
@@ -182,6 +190,9 @@ export function createGathering(
     },
   } satisfies Gathering)
 }
+
+/** Entities looked at before the clock is: a fraction of a millisecond each hundred. */
+const placesAtOnce = 100
 
 /** So many fit into an address beside ids. */
 const typesMax = 8

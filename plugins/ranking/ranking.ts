@@ -2,7 +2,9 @@
  * A ranked query from question to answer: candidates come from the backend page by page, each page gets its values, and the best are
  * kept. Only what can still be in the answer stays in memory, unless normalisation has to see all first.
  */
+import { createBreath } from '#base/breath.ts'
 import type { Clock } from '#base/clock.ts'
+import { limits } from '#base/limits.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
 import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
@@ -44,6 +46,7 @@ export interface RankingPorts {
 }
 
 export function createRanking({ backend, clock, context }: RankingPorts): Ranking {
+  const yieldIfDue = createBreath(clock.monotonic, limits.queryTurnMs.value)
   const finder = createFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
@@ -59,6 +62,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
         finder,
         spellings,
         linked: (ids: readonly string[], wanted: Wanted) => backend.linked(ids, wanted, plain),
+        yieldIfDue,
       }
       const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
       const failures = new Set<string>()

@@ -67,6 +67,7 @@ const plugin = (name: string, path: string, method = 'GET', body?: unknown): Sta
     within(body === undefined ? http.ask(method, path) : http.send(method, path, body)),
 })
 const weights = range(limits.rankingTermsMax.value, (i) => `${i === 0 ? 'n' : `n${i}`}:0.5`).join()
+const mostRanked = `/ranking${ld}/entities?type=Plain&limit=1000&${q(`n<${limits.rankingCandidatesMax.value}`)}`
 const plugins: readonly StallCase[] = [
   plugin(
     'ranking, all entities by one value',
@@ -74,6 +75,12 @@ const plugins: readonly StallCase[] = [
   ),
   plugin('ranking by the most values', `/ranking${ld}/entities?type=Plain&weights=${weights}&limit=1000`),
   plugin('ranking, explained', `/ranking${ld}/entities?type=Plain&weights=n:1&explain=true&limit=1000`),
+  plugin('ranking of the most entities', `${mostRanked}&weights=n:1`),
+  plugin(
+    'ranking of the most entities by the most values',
+    `${mostRanked}&weights=${weights}&normalise=minmax`,
+  ),
+  plugin('the same, explained', `${mostRanked}&weights=${weights}&explain=true`),
   plugin('ranking, its description', '/ranking/spec'),
   plugin('index, all', `/indexing${ld}/entities?limit=1000&count=true`),
   plugin('index, q of 64 terms', `/indexing${ld}/entities?type=Plain&${q(hostile['q']!)}`),
