@@ -135,8 +135,27 @@ export const errorRegister = {
     'caller',
     'never',
     500,
-    'Correct the settings listed; `selvedge check` shows them all.',
+    'Correct what is named; `selvedge check` shows every mistake in settings and files.',
   ),
+  'config.no-permission': entry(
+    'caller',
+    'never',
+    500,
+    'Run the command as the user of the gateway, or with sudo.',
+  ),
+  'cli.no-answer': entry(
+    'peer',
+    'later',
+    502,
+    'Is the gateway running? If it is, check the address and the network.',
+  ),
+  'cli.no-gateway': entry(
+    'caller',
+    'never',
+    400,
+    'Name the address of a gateway by --url, such as http://host:9090.',
+  ),
+  'cli.no-token': entry('caller', 'never', 401, 'Name the file that holds its token by --token-file.'),
   'cli.child': entry('resource', 'later', 500, 'Its last lines say why.'),
   'cli.usage': entry('caller', 'never', 400, 'See `selvedge --help`.'),
   // MQTT

@@ -112,7 +112,7 @@ export function overallHelp(commands: readonly Command[]): string {
     'Usage: selvedge COMMAND [OPTIONS]\n',
     `Commands:\n${table(rows)}`,
     'selvedge COMMAND --help tells the options of a command; selvedge --version the version.',
-    'Exit codes: 0 done, 1 failed, 64 wrong usage, 70 a fault of the gateway itself, 78 wrong settings.\n',
+    'Exit codes: 0 done, 1 failed, 64 wrong usage, 70 a fault of the gateway itself, 78 wrong settings, or a file of theirs that cannot be read.\n',
   ].join('\n')
 }
 

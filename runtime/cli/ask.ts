@@ -25,7 +25,7 @@ export interface Answer {
 
 const usualDeadlineMs = 5000
 
-/** @throws peer.unavailable when there is no answer; an answer of failure is an answer. */
+/** @throws cli.no-answer when there is no answer; an answer of failure is an answer. */
 export async function ask(
   url: string,
   { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: Question = {},
@@ -48,7 +48,7 @@ export async function ask(
   } catch (error) {
     const { message, cause, code } = error as NodeJS.ErrnoException
     const why = cause instanceof Error ? cause.message : message || String(code)
-    throw new GatewayError('peer.unavailable', `no answer from ${url}: ${why}`, { url }, error)
+    throw new GatewayError('cli.no-answer', `no answer from ${url}: ${why}`, { url }, error)
   }
 }
 

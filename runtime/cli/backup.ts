@@ -5,7 +5,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#base/clock.ts'
-import { GatewayError, isGatewayError } from '#base/errors.ts'
+import { type ErrorCode, GatewayError, isGatewayError } from '#base/errors.ts'
 import { version } from '#base/version.ts'
 import type { Settings } from '#config/schema.ts'
 import { makeBackup } from '#store/backup.ts'
@@ -49,11 +49,14 @@ async function askGateway(given: Given, settings: Settings): Promise<View | unde
     if (answer.status !== 201) throw refusalOf(answer, 'the wish for a backup')
     return JSON.parse(answer.text) as View
   } catch (error) {
-    const isNobody = isGatewayError(error, 'peer.unavailable') || isGatewayError(error, 'cli.usage')
+    const isNobody = isGatewayError(error) && nobody.includes(error.code)
     if (isNobody && given.text('url') === undefined) return undefined
     throw error
   }
 }
+
+/** The settings name no HTTP port, or no gateway answers there. */
+const nobody: readonly ErrorCode[] = ['cli.usage', 'cli.no-answer', 'cli.no-gateway']
 
 async function readFolder(given: Given, settings: Settings, terminal: Terminal): Promise<View> {
   if (given.text('url') !== undefined)

@@ -66,5 +66,5 @@ function tellFailure(name: string, error: unknown, terminal: Terminal): number {
     return exitCodes.usage
   }
   terminal.err(`selvedge ${name}: ${error.message}\n  ${error.entry.hint}\n`)
-  return error.code === 'config.invalid' ? exitCodes.settings : exitCodes.failure
+  return error.code.startsWith('config.') ? exitCodes.settings : exitCodes.failure
 }

@@ -10,6 +10,12 @@ const json: Option = { name: 'json', summary: 'Answer in JSON' }
 /** Of commands that talk to a running gateway. */
 const gatewayOptions: readonly Option[] = [
   { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+  { name: 'token-file', value: 'FILE', summary: 'File of its token; default http.tokenFile of the settings' },
+]
+
+/** Of those that talk to one tenant of it. */
+const tenantOptions: readonly Option[] = [
+  ...gatewayOptions,
   { name: 'tenant', value: 'NAME', summary: 'The tenant; default the one without a name' },
 ]
 
@@ -33,16 +39,7 @@ export const commands: readonly Command[] = [
     summary: 'Tell how the gateway is doing, running or not',
     details:
       'Asks the running gateway; where none answers, reads the data folder without changing it. With --url it asks that\ngateway alone, with the token of --token-file where it wants one.',
-    options: [
-      { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
-      {
-        name: 'token-file',
-        value: 'FILE',
-        summary: 'File of its token; default http.tokenFile of the settings',
-      },
-      ...settingsOptions,
-      json,
-    ],
+    options: [...gatewayOptions, ...settingsOptions, json],
     load: async () => (await import('./status.ts')).status,
   },
   {
@@ -66,7 +63,11 @@ export const commands: readonly Command[] = [
     details:
       'Lines of JSON-LD, one entity each, or CSV, one row for each attribute instance. Entities that stay while\nit goes on are in it once. Without --out the result goes to standard output.',
     options: [
-      { name: 'out', value: 'FILE', summary: 'The file to write; it must not exist' },
+      {
+        name: 'out',
+        value: 'FILE',
+        summary: 'The file to write, when there is something to export; it must not exist',
+      },
       {
         name: 'format',
         value: 'FORMAT',
@@ -78,7 +79,7 @@ export const commands: readonly Command[] = [
         name: 'history',
         summary: 'What these entities were, each value with its time, instead of what they are',
       },
-      ...gatewayOptions,
+      ...tenantOptions,
       ...settingsOptions,
       json,
     ],
@@ -105,7 +106,7 @@ export const commands: readonly Command[] = [
         value: 'MODE',
         summary: 'Entities that exist: replace (default) them, update them, or create only others',
       },
-      ...gatewayOptions,
+      ...tenantOptions,
       ...settingsOptions,
       json,
     ],
@@ -119,7 +120,7 @@ export const commands: readonly Command[] = [
     options: [
       { name: 'to', value: 'FOLDER', summary: 'The folder to put it in, beside others; made when absent' },
       { name: 'list', summary: 'Only tell which backups there are' },
-      { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+      ...gatewayOptions,
       ...settingsOptions,
       json,
     ],
@@ -156,7 +157,7 @@ export const commands: readonly Command[] = [
         value: 'SECONDS',
         summary: 'With reconcile: wait so long at most, 0 not at all; the gateway goes on with it',
       },
-      ...gatewayOptions,
+      ...tenantOptions,
       ...settingsOptions,
       json,
     ],
@@ -168,7 +169,7 @@ export const commands: readonly Command[] = [
     words: { form: 'status|rebuild', least: 1, most: 1 },
     details:
       'status tells how many entities of which broker are in it, and how far it is behind. rebuild empties it and reads\neverything again; it ends when all that was there is in it. Meanwhile answers of the index lack entities.',
-    options: [...gatewayOptions, ...settingsOptions, json],
+    options: [...tenantOptions, ...settingsOptions, json],
     load: async () => (await import('./index.ts')).index,
   },
   {
@@ -181,7 +182,7 @@ export const commands: readonly Command[] = [
       { name: 'all', summary: 'Everything, or all of one subscription' },
       { name: 'subscription', value: 'ID', summary: 'Only what belongs to this subscription or uplink' },
       { name: 'limit', value: 'COUNT', summary: 'Most lines of the list; default 100' },
-      ...gatewayOptions,
+      ...tenantOptions,
       ...settingsOptions,
       json,
     ],
@@ -217,7 +218,7 @@ export const commands: readonly Command[] = [
         summary: 'With accept: of local times, such as Europe/Vienna or +02:00',
       },
       { name: 'source', value: 'JSON', summary: 'With accept: any keys of a source of the JSON bridge' },
-      ...gatewayOptions.filter(({ name }) => name === 'url'),
+      ...gatewayOptions,
       ...settingsOptions,
       json,
     ],

@@ -20,7 +20,7 @@ interface Wanted {
   readonly to: number
 }
 
-/** Values of one field of a device; empty where there is no history. @throws peer.unavailable */
+/** Values of one field of a device; empty where there is no history. @throws cli.no-answer */
 async function storedValues(httpUrl: string, { device, field, from, to }: Wanted): Promise<Stored[]> {
   const id = encodeURIComponent(siteId('StreamObservation', device, field))
   const within = `timerel=between&timeAt=${isoTime(from)}&endTimeAt=${isoTime(to + 1)}`

@@ -18,7 +18,7 @@ export interface Look {
 
 const latestShown = 3
 
-/** @throws peer.unavailable when the gateway does not answer. */
+/** @throws cli.no-answer when the gateway does not answer. */
 export async function lookAt(httpUrl: string, clock: Clock): Promise<Look> {
   const metrics = metricValues((await ask(`${httpUrl}/metrics`)).text)
   const type = encodeURIComponent(iotStream.StreamObservation)

@@ -2,7 +2,7 @@
  * `selvedge export`: the entities of a running gateway as lines of JSON-LD or as CSV. It follows the links from page to page,
  * which carry a position, so entities that stay are in it once whatever is written meanwhile.
  */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { GatewayError } from '#base/errors.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { Given } from './arguments.ts'
@@ -42,7 +42,7 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
       progress.at(done, count)
     }
   } finally {
-    output.close()
+    output.close(done > 0)
   }
   const what = given.has('history') ? 'histories of entities' : 'entities'
   const why = done === 0 ? (hint ?? emptyReason(given)) : undefined
@@ -91,8 +91,8 @@ async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<Exp
   }
 }
 
-/** A new file that is on disk when it is closed. @throws cli.usage */
-function openFile(file: string): { write: (text: string) => void; close: () => void } {
+/** A new file that is on disk when it is closed, and removed where it is not kept. @throws cli.usage */
+function openFile(file: string): { write: (text: string) => void; close: (isKept: boolean) => void } {
   let descriptor: number
   try {
     descriptor = openSync(file, 'wx', 0o600)
@@ -103,9 +103,10 @@ function openFile(file: string): { write: (text: string) => void; close: () => v
   }
   return {
     write: (text) => void writeSync(descriptor, text),
-    close() {
+    close(isKept) {
       fsyncSync(descriptor)
       closeSync(descriptor)
+      if (!isKept) rmSync(file)
     },
   }
 }

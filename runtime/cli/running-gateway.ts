@@ -11,44 +11,80 @@ import { type Answer, ask, type Question } from './ask.ts'
 
 export interface RunningGateway {
   readonly url: string
-  /** Asks for a path. A gateway that is busy is asked again for a while. @throws peer.unavailable */
+  /** Asks for a path. A gateway that is busy is asked again for a while. @throws cli.no-answer */
   ask(path: string, question?: Question): Promise<Answer>
 }
 
 /** Address of the gateway of these settings, as a process of the same machine reaches it. */
-export function addressOf({ host, http }: Pick<Settings, 'host' | 'http'>): string | undefined {
+function addressOf({ host, http }: Pick<Settings, 'host' | 'http'>): string | undefined {
   if (http.port === 'off' || http.port === 0) return undefined
   return `http://${reachableHost(host)}:${http.port}`
 }
 
-/** The address of a gateway without slashes at its end. @throws cli.usage for anything else */
-export function gatewayUrl(text: string): string {
-  if (/^https?:$/.test(URL.parse(text)?.protocol ?? '')) return text.replace(/\/+$/, '')
+/** The address of a gateway without slashes and /ngsi-ld/v1 at its end. @throws cli.usage for anything else */
+function gatewayUrl(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? '')) return text.replace(/\/*(?:\/ngsi-ld\/v1)?\/*$/, '')
   throw new GatewayError(
     'cli.usage',
     `--url expects the address of a gateway, such as http://host:9090, got ${text}`,
   )
 }
 
-/** @throws cli.usage, peer.unavailable, http.unauthorized */
-export async function findGateway(given: Given, settings: Settings): Promise<RunningGateway> {
+interface ReachedGateway {
+  readonly url: string
+  /** What it answers at /health/ready. */
+  readonly health: Answer
+  /** Undefined where it asks for none. */
+  readonly token: string | undefined
+}
+
+/**
+ * Reaches the gateway of --url, else that of the settings, with the token of --token-file, else that of the settings. Undefined
+ * where neither names an address.
+ * @throws cli.usage, cli.no-answer, cli.no-gateway, cli.no-token
+ */
+export async function reachGateway(given: Given, settings: Settings): Promise<ReachedGateway | undefined> {
   const named = given.text('url') ?? addressOf(settings)
-  if (named === undefined)
-    throw new GatewayError('cli.usage', '--url is needed: the settings name no HTTP port')
+  if (named === undefined) return undefined
   const url = gatewayUrl(named)
-  const tenant = given.text('tenant')
-  let token: string | undefined
-  const health = await ask(`${url}/health/ready`)
-  if (health.status === 401) {
-    token = readSecretFile(settings.http.tokenFile)
-    const { status } = await ask(`${url}/health/ready`, { token })
-    if (status === 401) {
-      throw new GatewayError(
-        'http.unauthorized',
-        `${url} wants another token than ${settings.http.tokenFile} has`,
-      )
-    }
+  const open = await ask(`${url}${healthPath}`)
+  if (open.status !== 401) return { url, health: gatewayHealth(url, open), token: undefined }
+  const file = given.text('token-file') ?? settings.http.tokenFile
+  const token = readSecretFile(file)
+  if (token === undefined)
+    throw new GatewayError('cli.no-token', `the gateway at ${url} wants a token, and ${file} does not exist`)
+  const health = await ask(`${url}${healthPath}`, { token })
+  if (health.status === 401)
+    throw new GatewayError(
+      'cli.no-token',
+      `the gateway at ${url} wants a token, and rejected the one in ${file}`,
+    )
+  return { url, health: gatewayHealth(url, health), token }
+}
+
+const healthPath = '/health/ready'
+
+/** @throws cli.no-gateway when the answer is not one of a gateway */
+function gatewayHealth(url: string, answer: Answer): Answer {
+  try {
+    const { version, reasons } = JSON.parse(answer.text) as { version?: unknown; reasons?: unknown }
+    if (typeof version === 'string' && Array.isArray(reasons)) return answer
+  } catch {
+    // Not JSON, or not an object.
   }
+  throw new GatewayError(
+    'cli.no-gateway',
+    `${url} is not the address of a gateway: something else answers ${healthPath} with status ${answer.status}`,
+  )
+}
+
+/** @throws cli.usage, cli.no-answer, cli.no-gateway, cli.no-token */
+export async function findGateway(given: Given, settings: Settings): Promise<RunningGateway> {
+  const reached = await reachGateway(given, settings)
+  if (reached === undefined)
+    throw new GatewayError('cli.usage', '--url is needed: the settings name no HTTP port')
+  const { url, token } = reached
+  const tenant = given.text('tenant')
   return Object.freeze({
     url,
     async ask(path, question = {}) {

@@ -5,13 +5,12 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { readSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import { markedVersion } from '#config/version-mark.ts'
 import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
-import { addressOf, gatewayUrl } from './running-gateway.ts'
+import { reachGateway } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from './standing.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -55,37 +54,21 @@ export async function status(given: Given, terminal: Terminal): Promise<number> 
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
-  const url = given.text('url')
-  const at = url === undefined ? addressOf(settings) : gatewayUrl(url)
-  const tokenFile = given.text('token-file') ?? settings.http.tokenFile
-  // Nobody knows the data folder of a gateway elsewhere.
-  const running = at === undefined ? undefined : await askGateway(at, tokenFile, url !== undefined)
-  const found = running ?? readFolder(settings)
+  const found = (await askGateway(given, settings)) ?? readFolder(settings)
   if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
   else terminal.out(found.running ? runningText(found) : stoppedText(found))
   return found.running && found.ready ? exitCodes.ok : exitCodes.failure
 }
 
-/** Undefined when nobody answers. @throws peer.unavailable instead, where `isRequired` */
-async function askGateway(
-  url: string,
-  tokenFile: string,
-  isRequired: boolean,
-): Promise<RunningStatus | undefined> {
-  let token: string | undefined
-  const health = (): ReturnType<typeof ask> => ask(`${url}/health/ready`, { token })
-  let ready = await health().catch((error: unknown) => {
-    if (isRequired) throw error
+/** Undefined when the gateway of the settings does not answer. @throws cli.no-answer for that of --url, and as reachGateway */
+async function askGateway(given: Given, settings: Settings): Promise<RunningStatus | undefined> {
+  const reached = await reachGateway(given, settings).catch((error: unknown) => {
+    // Nobody knows the data folder of a gateway elsewhere.
+    if (given.has('url') || !isGatewayError(error, 'cli.no-answer')) throw error
     return undefined
   })
-  if (ready?.status === 401) {
-    token = readSecretFile(tokenFile)
-    ready = await health()
-    const why = token === undefined ? `and ${tokenFile} is not there` : `not the one in ${tokenFile}`
-    if (ready.status === 401)
-      throw new GatewayError('http.unauthorized', `the gateway at ${url} wants a token, ${why}`)
-  }
-  if (ready === undefined) return undefined
+  if (reached === undefined) return undefined
+  const { url, token, health: ready } = reached
   const before = metricValues((await ask(`${url}/metrics`, { token })).text)
   await pause(rateOverMs)
   const metrics = metricValues((await ask(`${url}/metrics`, { token })).text)
@@ -191,6 +174,8 @@ function clockText({ state, reason }: ClockFacts, waiting: number): string {
 
 function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
   if (folder === undefined) return `Selvedge does not run, and ${data} does not exist yet.\n`
+  if (folder.tenants.length + folder.unreadable.length === 0)
+    return `Selvedge does not run, and ${data} holds no data of a gateway.\n`
   const head = folder.inUse
     ? 'Selvedge uses the data folder, but does not answer over HTTP'
     : 'Selvedge does not run'

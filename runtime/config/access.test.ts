@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { isLoopbackListener, readOrCreateToken, readSecretFile } from './access.ts'
+import type { GatewayError } from '#base/errors.ts'
+import { isLoopbackListener, isThere, readAuthorities, readOrCreateToken, readSecretFile } from './access.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-access-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -64,4 +65,26 @@ describe('readOrCreateToken', () => {
     const file = join(folder, 'folder/../empty/token')
     expect(() => readOrCreateToken(file)).toThrow(expect.objectContaining({ code: 'config.invalid' }))
   })
+})
+
+it('a file that this user may not read is told as such, and not as a mistake in the settings', () => {
+  const closed = join(folder, 'closed')
+  mkdirSync(closed)
+  const file = join(closed, 'secret')
+  writeFileSync(file, 'x\n', { mode: 0o000 })
+  // Root may read everything.
+  const isRoot = process.geteuid!() === 0
+  if (isRoot) process.seteuid!(65_534)
+  const told = [isThere, readSecretFile, readAuthorities].map((read) => {
+    try {
+      return String(read(file))
+    } catch (error) {
+      const { code, message, entry } = error as GatewayError
+      return `${code}: ${message} (${entry.hint})`
+    }
+  })
+  if (isRoot) process.seteuid!(0)
+  const words = `config.no-permission: ${file} cannot be read by this user (Run the command as the user of the gateway, or with sudo.)`
+  // The folder of root is closed to others; that of another user is his own.
+  expect(told).toEqual([isRoot ? words : 'true', words, words])
 })

@@ -73,8 +73,13 @@ export function decodeText(file: string, bytes: Uint8Array): string {
   }
 }
 
-const unreadable = (file: string, error: unknown): GatewayError =>
-  new GatewayError('config.invalid', `${file} cannot be read: ${(error as Error).message}`, { file }, error)
+/** The error for a file whose reading failed; missing permission is no mistake in the settings. */
+export function unreadable(file: string, error: unknown): GatewayError {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EACCES' || code === 'EPERM')
+    return new GatewayError('config.no-permission', `${file} cannot be read by this user`, { file }, error)
+  return new GatewayError('config.invalid', `${file} cannot be read: ${message}`, { file }, error)
+}
 
 /**
  * The first line of a file that only its owner may read; undefined when there is no such file.
@@ -109,15 +114,14 @@ export function requireSecretFile(file: string): string {
 
 /** Certificate authorities in PEM, as text. @throws config.invalid when the file cannot be read or holds none. */
 export function readAuthorities(file: string): string {
-  const invalid = (why: string, cause?: unknown): GatewayError =>
-    new GatewayError('config.invalid', `${file} ${why}`, { file }, cause)
   let text: string
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw invalid(`cannot be read: ${(error as Error).message}`, error)
+    throw unreadable(file, error)
   }
-  if (!text.includes('-----BEGIN CERTIFICATE-----')) throw invalid('holds no certificate in PEM')
+  if (!text.includes('-----BEGIN CERTIFICATE-----'))
+    throw new GatewayError('config.invalid', `${file} holds no certificate in PEM`, { file })
   return text
 }
 

@@ -11,7 +11,7 @@ import type { Clock } from '#base/clock.ts'
 import { GatewayError, toGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
-import { decodeText, isThere, refuseOpenMode } from '#config/access.ts'
+import { decodeText, isThere, refuseOpenMode, unreadable } from '#config/access.ts'
 import { replaceSecret } from '#store/durable-files.ts'
 
 /** Cost of a new hash: 16 MB and some 50 ms on a board (RFC 7914). */
@@ -153,13 +153,13 @@ export async function ensurePasswordFile(
 }
 
 function read(file: string): { entries: Map<string, Entry>; stamp: string } {
-  const invalid = (why: string, cause?: unknown): GatewayError =>
-    new GatewayError('config.invalid', `${file} ${why}`, { file }, cause)
+  const invalid = (why: string): GatewayError =>
+    new GatewayError('config.invalid', `${file} ${why}`, { file })
   let descriptor: number
   try {
     descriptor = openSync(file, 'r')
   } catch (error) {
-    throw invalid(`cannot be read: ${(error as Error).message}`, error)
+    throw unreadable(file, error)
   }
   try {
     const facts = fstatSync(descriptor)

@@ -2,7 +2,9 @@
  * What a newcomer types first, as processes: commands without an action, without a gateway, with the address of something
  * else, with the token of a gateway elsewhere, and the first query of the guide on discovering.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -51,4 +53,86 @@ it('the first query of the guide on discovering finds the first value of the REA
     headers: { 'selvedge-index-position': 'latest' },
   })
   expect(await answer.json()).toMatchObject([{ id: expect.stringContaining('0024befffe804ff1') as string }])
+})
+
+/** Commands that ask a running gateway, each of which only reads. */
+const questions = ['devices', 'queue', 'export', 'status']
+
+it('commands take the address of a gateway with the path of its broker', async () => {
+  for (const command of questions) {
+    const { code, stderr } = await selvedge(command, '--url', `${gateway.httpUrl}/ngsi-ld/v1/`)
+    expect([command, code, stderr]).toEqual([command, 0, expect.not.stringContaining('selvedge ')])
+  }
+})
+
+it('commands say that something else than a gateway answers', async () => {
+  const other = createServer((request, response) => {
+    if (request.url!.startsWith('/json')) response.end('{"status":"UP"}')
+    else response.writeHead(404).end('<html>')
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => other.once('listening', resolve))
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  for (const command of questions) {
+    const { code, stdout, stderr } = await selvedge(command, '--url', `${url}/ngsi-ld/v1`)
+    expect([command, code, stdout]).toEqual([command, 1, ''])
+    expect(stderr).toContain(`${url} is not the address of a gateway`)
+  }
+  expect(await selvedge('status', '--url', `${url}/json`)).toMatchObject({ code: 1, stdout: '' })
+  const ofSettings = await selvedge('status', '--http-port', new URL(url).port)
+  expect(ofSettings).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('is not the address of a gateway') as string,
+  })
+  other.close()
+})
+
+it('commands ask whether the gateway is running when none answers', async () => {
+  for (const command of questions) {
+    const { code, stdout, stderr } = await selvedge(command, '--url', 'http://127.0.0.1:1')
+    expect([command, code, stdout]).toEqual([command, 1, ''])
+    expect(stderr).toMatch(/no answer from .*\n {2}Is the gateway running\?/)
+  }
+})
+
+it('commands take the token of a gateway elsewhere from --token-file, and say which file is wrong', async () => {
+  const guarded = await startGatewayProcess({ env: { SELVEDGE_HOST: '0.0.0.0' } })
+  const wrong = join(folder, 'wrong-token')
+  writeFileSync(wrong, 'wrong\n', { mode: 0o600 })
+  for (const command of questions) {
+    const at = [command, '--url', guarded.httpUrl]
+    const right = await selvedge(...at, '--token-file', join(guarded.dataFolder, 'http-token'))
+    expect([command, right.code]).toEqual([command, 0])
+  }
+  for (const command of ['queue', 'status']) {
+    const rejected = await selvedge(command, '--url', guarded.httpUrl, '--token-file', wrong)
+    expect([command, rejected.code]).toEqual([command, 1])
+    expect(rejected.stderr).toMatch(/rejected the one in .*wrong-token\n {2}Name the file .*--token-file/)
+    const none = await selvedge(command, '--url', guarded.httpUrl)
+    expect([command, none.code]).toEqual([command, 1])
+    expect(none.stderr).toContain(`${join(folder, 'none', 'http-token')} does not exist`)
+  }
+  await guarded.stop()
+})
+
+it('an export that finds nothing writes no file', async () => {
+  for (const file of ['none.jsonld', 'none.csv']) {
+    const out = join(folder, file)
+    const told = await selvedge('export', '--url', gateway.httpUrl, '--type', 'Unheard', '--out', out)
+    expect([told.code, told.stdout]).toEqual([0, expect.stringContaining('0 entities exported: ')])
+    expect([file, existsSync(out)]).toEqual([file, false])
+  }
+  const refused = join(folder, 'refused.jsonld')
+  const told = await selvedge('export', '--url', gateway.httpUrl, '--q', '((', '--out', refused)
+  expect([told.code, existsSync(refused)]).toEqual([1, false])
+})
+
+it('status says that a folder holds no data of a gateway', async () => {
+  const data = join(folder, 'other')
+  mkdirSync(data, { mode: 0o700 })
+  writeFileSync(join(data, 'note'), 'nothing')
+  expect(await selvedge('status', '--data', data, '--http-port', '1')).toMatchObject({
+    code: 1,
+    stdout: `Selvedge does not run, and ${data} holds no data of a gateway.\n`,
+  })
 })
