@@ -56,24 +56,24 @@ export function createBodies(): Bodies {
     outgoing.once('close', () => state.large--)
   }
   const finer = new WeakSet<IncomingMessage>()
-  const parse = (c: Pick<HttpContext, 'env'>, body: Buffer): Json =>
-    parseJson(body, (text) => {
+  /** Looks at a large body and parses it in turns of their own. */
+  const parse = async (c: Pick<HttpContext, 'env'>, body: Buffer): Promise<Json> => {
+    checkBytes(body)
+    if (isLarge(body)) await nextTurn()
+    const json = parseChecked(body, (text) => {
       if (finerTime.test(text)) finer.add(c.env.incoming)
     })
+    if (isLarge(body)) await nextTurn()
+    return json
+  }
   return Object.freeze({
     raw,
-    async json(c) {
-      const body = await raw(c)
-      const json = parse(c, body)
-      if (body.length > limits.bodyValuesMax.value) await nextTurn()
-      return json
-    },
+    json: async (c) => parse(c, await raw(c)),
     hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
       const body = await raw(c, limits.batchBytesMax.value)
       const isSmall = body.length <= limits.bodyBytesMax.value
-      if (isSmall && (body.length <= limits.bodyValuesMax.value || !shapeOf(body).hasMany))
-        return { json: parse(c, body) }
+      if (isSmall && !(isLarge(body) && shapeOf(body).hasMany)) return { json: await parse(c, body) }
       if (!isSmall) enter(c.env)
       if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
       return { texts: splitList(body, limits.batchEntitiesMax.value) }
@@ -84,16 +84,27 @@ export function createBodies(): Bodies {
 /** Some programs write it before every text; it may be ignored [RFC 8259 8.1]. */
 const byteOrderMark = 0xfeff
 
+/** Whether a body may have more values than are parsed at once. */
+const isLarge = (body: Buffer): boolean => body.length > limits.bodyValuesMax.value
+
 /**
  * Bytes as JSON of bounded depth.
- * @param look sees the text, where it is JSON.
  * @throws GatewayError ngsi-ld.invalid-request
  */
-export function parseJson(body: Buffer, look?: (text: string) => void): Json {
+export function parseJson(body: Buffer): Json {
+  checkBytes(body)
+  return parseChecked(body)
+}
+
+/** Refuses bytes that are no text, and a large body by its shape. @throws GatewayError ngsi-ld.invalid-request */
+function checkBytes(body: Buffer): void {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
-  const isLarge = body.length > limits.bodyValuesMax.value
-  if (isLarge) checkShape(body)
+  if (isLarge(body)) checkShape(body)
+}
+
+/** @param look sees the text, where it is JSON. */
+function parseChecked(body: Buffer, look?: (text: string) => void): Json {
   let value: Json
   try {
     const text = body.toString('utf8')
@@ -107,7 +118,7 @@ export function parseJson(body: Buffer, look?: (text: string) => void): Json {
       cause,
     )
   }
-  if (!isLarge && !isShallow(value, limits.jsonDepthMax.value)) throw tooDeep()
+  if (!isLarge(body) && !isShallow(value, limits.jsonDepthMax.value)) throw tooDeep()
   return value
 }
 

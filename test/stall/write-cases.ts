@@ -74,7 +74,7 @@ export const shapes: readonly StallCase[] = [
         site,
         'POST',
         '/entities',
-        `{"id":"urn:x:n","type":"N",${range(99_000, (i) => `"a${i}":${'1'.repeat(30)}`).join(',')}}`,
+        `{"id":"urn:x:n","type":"N",${range(limits.bodyValuesMax.value - 10, (i) => `"a${i}":${'1'.repeat(30)}`).join(',')}}`,
       ),
   },
   {
