@@ -33,20 +33,27 @@ export function proposeSource(frame: Frame, decode: (source: object) => Decoded)
   const usual = usualTopics.find((one) => isLike(one, levels))
   if (usual !== undefined) {
     const proposal = { topic: usual.topic, source: { fields: 'auto' } }
-    const { readings, problems, skipped } = decode({ ...proposal.source, topic: usual.topic })
-    // A first frame of nothing but `nan` is read, too.
-    if (readings.length > 0 || (skipped !== undefined && problems.length === 0)) return proposal
+    if (isReadable(decode({ ...proposal.source, topic: usual.topic }))) return proposal
   }
   const filled = levels.filter((level) => level !== '')
   const end = filled.at(-1)
   if (end === undefined) return undefined
-  const { readings } = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
-  if (readings.length === 0) return undefined
+  const decoded = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
+  if (!isReadable(decoded)) return undefined
+  const { readings } = decoded
   // The last level names the quantity where the payload is one value, or the kind of message.
-  const isOneValue = readings.length === 1 && readings[0]!.field === end
+  const isOneValue =
+    readings.length === 0 ? isWord(frame.payload) : readings.length === 1 && readings[0]!.field === end
   const deviceName = filled.length > 1 && (isOneValue || plainWords.test(end)) ? filled.at(-2)! : end
   return { topic: frame.topic, source: { deviceName, fields: 'auto' } }
 }
+
+/** A first frame of nothing but `nan` is read, too. */
+const isReadable = ({ readings, problems, skipped = 0 }: Decoded): boolean =>
+  readings.length > 0 || (skipped > 0 && problems.length === 0)
+
+const isWord = (payload: Uint8Array): boolean =>
+  /^\s*[\w/.-]+\s*$/.test(Buffer.from(payload).toString('latin1'))
 
 function isLike({ levels: wanted }: Usual, levels: readonly string[]): boolean {
   const hasTail = wanted.at(-1) === '#'

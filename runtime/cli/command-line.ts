@@ -65,6 +65,8 @@ function tellFailure(name: string, error: unknown, terminal: Terminal): number {
     terminal.err(`selvedge ${name}: ${error.message}\nSee selvedge ${name} --help\n`)
     return exitCodes.usage
   }
-  terminal.err(`selvedge ${name}: ${error.message}\n  ${error.entry.hint}\n`)
+  // A gateway that refuses says itself what would be right.
+  const hint = error.code === 'peer.refused' ? '' : `  ${error.entry.hint}\n`
+  terminal.err(`selvedge ${name}: ${error.message}\n${hint}`)
   return error.code.startsWith('config.') ? exitCodes.settings : exitCodes.failure
 }

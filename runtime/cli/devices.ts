@@ -5,6 +5,7 @@
 import { GatewayError } from '#base/errors.ts'
 import { nearest } from '#config/nearest.ts'
 import type { Given } from './arguments.ts'
+import type { Answer } from './ask.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 import { settingsOrTell } from './settings-options.ts'
 import { exitCodes, type Terminal } from './terminal.ts'
@@ -162,17 +163,31 @@ async function perform(
     const answer = await gateway.ask(body.kind === undefined ? at : `${at}?kind=${body.kind}`, {
       method: 'DELETE',
     })
-    if (answer.status !== 204) throw refusalOf(answer, name)
+    if (answer.status !== 204) throw refusedOf(answer, name)
     return { answer: { forgotten: name }, text: `forgotten: ${printable(name)}\n` }
   }
   const isPost = action === 'accept' || action === 'ignore'
   const answer = await (isPost
     ? gateway.ask(`${at}/${action}`, { method: 'POST', body })
     : gateway.ask(action === 'ls' ? path : at))
-  if (answer.status !== 200) throw refusalOf(answer, action === 'ls' ? 'the list' : name)
+  if (answer.status !== 200) throw refusedOf(answer, action === 'ls' ? 'the list' : name)
   const told = JSON.parse(answer.text) as never
   return { answer: told, text: textOf[action](told) }
 }
+
+/** Why the gateway refused; members of the request by the names of the options that set them. */
+function refusedOf(answer: Answer, name: string): GatewayError {
+  const { code, message, details } = refusalOf(answer, name)
+  const text = optionOf.reduce((all, [member, option]) => all.replaceAll(member, option), message)
+  return new GatewayError(code, text, details)
+}
+
+const optionOf = [
+  ['"bridge"', '--bridge'],
+  ['"source"', '--source'],
+  ['"source.deviceName"', '--device'],
+  ['"kind"', '--kind'],
+] as const
 
 const textOf = {
   ls: listText,

@@ -16,11 +16,14 @@ export interface Claimant {
 
 interface Entry extends Claimant {
   readonly filters: readonly (readonly string[])[]
+  /** Those of the filters that the bridge has without settings. */
+  readonly builtIn: readonly (readonly string[])[]
   readonly contentTypes: readonly string[]
 }
 
 /** An entry of an operator's choice; without a claimant its topics are ignored. */
 interface Chosen {
+  readonly choice: Choice
   readonly filters: readonly (readonly string[])[]
   readonly claimant: Claimant | undefined
 }
@@ -32,8 +35,10 @@ export interface BridgeProposal extends Proposal {
 
 export interface Claims {
   find(frame: Frame): Claimant | undefined
-  /** Whether the settings, not a choice, say who reads a topic. */
-  isSettled(topic: string): boolean
+  /** The bridge that reads a topic by itself or by the settings, whatever is chosen. */
+  settledBy(topic: string): { readonly bridge: string; readonly isBuiltIn: boolean } | undefined
+  /** The usable choice that decides about a topic. */
+  choiceOf(topic: string): Choice | undefined
   /** Whether an operator chose to ignore the topic. */
   isIgnored(topic: string): boolean
   /** Uses these choices about topics from now on, the newest first; answers those that no bridge can use. */
@@ -41,6 +46,8 @@ export interface Claims {
   /** The bridge as it would read the topics of a mapping, or what is wrong with the mapping. */
   claimantOf(name: string, mapping: Mapping): Claimant | readonly SettingProblem[]
   propose(frame: Frame): BridgeProposal | undefined
+  /** Names of the bridges that take a source. */
+  readonly configurable: readonly string[]
 }
 
 /** `settings` holds the raw settings of each bridge by name; they were checked before. */
@@ -52,10 +59,11 @@ export function createClaims(
     const own = bridge.check?.(settings[bridge.name] ?? []).settings
     return entryOf(bridge, own, [...bridge.topics, ...(bridge.claims?.(own) ?? [])])
   })
+  const configurable = bridges.flatMap(({ name, check }) => (check === undefined ? [] : [name]))
   let chosen: readonly Chosen[] = []
   const byTopic = new Map<string, Claimant | 'ignored' | undefined>()
 
-  function entryFor(name: string, mapping: Mapping): Entry | readonly SettingProblem[] {
+  function entryOfMapping(name: string, mapping: Mapping): Entry | readonly SettingProblem[] {
     const bridge = bridges.find((one) => one.name === mapping.bridge)
     if (bridge === undefined)
       return [{ path: 'bridge', expected: `one of ${bridges.map((one) => one.name).join(', ')}` }]
@@ -66,13 +74,13 @@ export function createClaims(
     return entryOf(bridge, checked.settings, bridge.claims?.(checked.settings) ?? [])
   }
 
+  const entryFor = (topic: string): Entry | undefined => claiming(entries, topic)
+  const chosenFor = (topic: string): Chosen | undefined => claiming(chosen, topic)
+
   function ofTopic(topic: string): Claimant | 'ignored' | undefined {
     if (byTopic.has(topic)) return byTopic.get(topic)
-    const levels = topic.split('/')
-    const claims = ({ filters }: Pick<Entry, 'filters'>): boolean =>
-      filters.some((filter) => matches(filter, levels))
-    const choice = chosen.find(claims)
-    const found = entries.find(claims) ?? (choice && (choice.claimant ?? 'ignored'))
+    const choice = chosenFor(topic)
+    const found = entryFor(topic) ?? (choice && (choice.claimant ?? 'ignored'))
     if (byTopic.size >= limits.topicsRememberedMax.value) byTopic.delete(byTopic.keys().next().value!)
     byTopic.set(topic, found)
     return found
@@ -88,23 +96,28 @@ export function createClaims(
       const found = ofTopic(frame.topic)
       return found === 'ignored' ? undefined : found
     },
-    isSettled: (topic) =>
-      entries.some(({ filters }) => filters.some((one) => matches(one, topic.split('/')))),
+    settledBy(topic) {
+      const entry = entryFor(topic)
+      return entry && { bridge: entry.name, isBuiltIn: isClaimed(entry.builtIn, topic.split('/')) }
+    },
+    choiceOf: (topic) => chosenFor(topic)?.choice,
+    configurable,
     isIgnored: (topic) => ofTopic(topic) === 'ignored',
     choose(choices) {
       byTopic.clear()
       const unusable: Choice[] = []
       chosen = choices.flatMap((choice): Chosen[] => {
         const { name, decision, mapping } = choice
-        if (decision === 'ignored') return [{ filters: [name.split('/')], claimant: undefined }]
-        const entry = mapping && entryFor(name, mapping)
-        if (entry !== undefined && 'filters' in entry) return [{ filters: entry.filters, claimant: entry }]
+        if (decision === 'ignored') return [{ choice, filters: [name.split('/')], claimant: undefined }]
+        const entry = mapping && entryOfMapping(name, mapping)
+        if (entry !== undefined && 'filters' in entry)
+          return [{ choice, filters: entry.filters, claimant: entry }]
         unusable.push(choice)
         return []
       })
       return unusable
     },
-    claimantOf: entryFor,
+    claimantOf: entryOfMapping,
     propose(frame) {
       for (const bridge of bridges) {
         const proposal = bridge.propose?.(frame)
@@ -120,9 +133,20 @@ function entryOf(bridge: Bridge<unknown>, own: unknown, filters: readonly string
     name: bridge.name,
     format: bridge.format,
     filters: filters.map((filter) => filter.split('/')),
+    builtIn: bridge.topics.map((filter) => filter.split('/')),
     contentTypes: bridge.contentTypes,
     decode: (frame) => bridge.decode(frame, own),
   }
+}
+
+type Filters = readonly (readonly string[])[]
+
+const isClaimed = (filters: Filters, levels: readonly string[]): boolean =>
+  filters.some((filter) => matches(filter, levels))
+
+function claiming<T extends { filters: Filters }>(all: readonly T[], topic: string): T | undefined {
+  const levels = topic.split('/')
+  return all.find(({ filters }) => isClaimed(filters, levels))
 }
 
 /** Whether an MQTT filter matches a topic. */

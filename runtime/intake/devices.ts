@@ -9,12 +9,14 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Door } from '#broker/door.ts'
 import type { Stage } from '#broker/stage.ts'
-import type { DecodeProblem, Frame, Reading } from '#contract'
-import { badRequestData } from '#ngsi-ld/problem.ts'
+import type { DecodeProblem, Reading } from '#contract'
+import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import type { Admission } from './admission.ts'
 import type { Channels } from './channels.ts'
 import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
-import { type BridgeProposal, type Claimant, type Claims, matchesFilter } from './claims.ts'
+import { type BridgeProposal, type Claims, matchesFilter } from './claims.ts'
+import type { OtherTopicOf } from './device-topics.ts'
+import { assertUnsettled, type MappingWish, type PlanMapping } from './mapping-plan.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Release } from './release.ts'
 import { letOthersWork, type Surveyor, type UndecodedGroup, type WaitingDevice } from './survey.ts'
@@ -44,10 +46,8 @@ export interface Shown {
 }
 
 /** How a topic is to be read; left out, as the bridge proposes that could read it. */
-export interface Wish {
+export interface Wish extends MappingWish {
   readonly kind?: ChoiceKind | undefined
-  readonly bridge?: string | undefined
-  readonly source?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface Accepted {
@@ -75,7 +75,7 @@ export interface Devices {
   accept(name: string, wish: Wish): Promise<Accepted>
   /** @throws as `accept` */
   ignore(name: string, kind: ChoiceKind | undefined): Promise<Ignored>
-  /** Withdraws a decision; false where there is none. */
+  /** Withdraws a decision; false where there is none. @throws ngsi-ld.not-found where one about a pattern decides */
   forget(name: string, kind: ChoiceKind | undefined): Promise<boolean>
 }
 
@@ -87,6 +87,8 @@ export interface DevicesPorts extends Surveyor {
   readonly claims: Claims
   readonly quarantine: Quarantine
   readonly unclaimed: Unclaimed
+  readonly planMapping: PlanMapping
+  readonly otherTopicOf: OtherTopicOf
   readonly release: Release
   readonly clock: Clock
   readonly log: Log
@@ -144,31 +146,41 @@ export function createDevices(ports: DevicesPorts): Devices {
   }
 
   async function acceptTopic(topic: string, wish: Wish): Promise<Accepted> {
-    if (claims.isSettled(topic))
-      throw conflict(`the settings say already how the topic ${topic} is read; change them there`)
-    const mapped = claims.find(emptyFrame(topic, clock.now()))
-    if (mapped !== undefined && wish.bridge === undefined && wish.source === undefined) {
-      const done = { kind: 'topic', name: topic, mapping: { bridge: mapped.name }, devices: [] } as const
-      return { ...done, released: await release() }
-    }
-    const frames = unclaimed.get(topic)?.frames ?? []
-    const proposed = claims.propose(frames.at(-1) ?? emptyFrame(topic, clock.now()))
-    const { name, mapping } = mappingOf(topic, wish, proposed)
-    const claimant = usable(claims.claimantOf(name, mapping))
+    const plan = ports.planMapping(topic, wish)
+    const { name, mapping, claimant, frames, isUnchanged } = plan
+    const { waiting } = await ports.survey()
     // Whoever accepts a topic by its name accepts the devices that were seen there.
-    const seen = new Set<string>()
+    const seen = new Set(waiting.flatMap((one) => (one.topic === topic ? [one.device] : [])))
     for (const frame of frames) {
       await letOthersWork()
       for (const { device } of claimant.decode(frame).readings)
         if (seen.size < limits.devicesListedMax.value) seen.add(device)
     }
+    if (!plan.isDeviceNamed) await assertUnmerged(topic, seen, waiting)
     const decisions = await ports.decide(seen)
     const devices = [...seen].filter((device) => decisions.get(device) === 'waiting')
     await put([
-      choiceOf('topic', name, 'accepted', mapping),
+      ...(isUnchanged ? [] : [choiceOf('topic', name, 'accepted', mapping)]),
       ...devices.map((device) => choiceOf('device', device, 'accepted')),
     ])
     return { kind: 'topic', name, mapping, devices, released: await release() }
+  }
+
+  /** Names such as `kitchen` occur in many topics. @throws ngsi-ld.conflict */
+  async function assertUnmerged(
+    topic: string,
+    seen: ReadonlySet<string>,
+    waiting: readonly WaitingDevice[],
+  ): Promise<void> {
+    await door.commit((stage) => {
+      for (const device of seen) {
+        const other = ports.otherTopicOf(stage, { device, topic, waiting })
+        if (other !== undefined)
+          throw conflict(
+            `${topic} would become the device ${device}, which is read from ${other} already; name its device in "source.deviceName", ${device} to merge them`,
+          )
+      }
+    })
   }
 
   async function ignoreDevice(name: string): Promise<number> {
@@ -189,8 +201,7 @@ export function createDevices(ports: DevicesPorts): Devices {
   }
 
   async function ignoreTopic(filter: string): Promise<number> {
-    if (claims.isSettled(filter))
-      throw conflict(`the settings say how the topic ${filter} is read; change them there`)
+    assertUnsettled(claims, filter)
     await put([choiceOf('topic', filter, 'ignored')])
     const gone = unclaimed.remove((topic) => matchesFilter(filter, topic))
     const held: number[] = []
@@ -230,7 +241,9 @@ export function createDevices(ports: DevicesPorts): Devices {
         waiting: waiting.find(({ device }) => device === name),
         undecoded: undecoded.filter(({ topic, devices }) => topic === name || devices.includes(name)),
         unclaimed: topic && listed(topic),
-        choices: [...choices.all('device'), ...choices.all('topic')].filter((choice) => choice.name === name),
+        choices: [...choices.all('device'), ...choices.all('topic')].filter(
+          (choice) => choice.name === name || choice === claims.choiceOf(name),
+        ),
       }
       const isKnown = shown.waiting || shown.unclaimed || shown.undecoded.length + shown.choices.length > 0
       return isKnown ? { ...shown, preview: previewOf(claims, shown.unclaimed) } : undefined
@@ -249,7 +262,11 @@ export function createDevices(ports: DevicesPorts): Devices {
     },
     async forget(name, given) {
       const kind = await kindOf(name, given)
-      if (!choices.has(kind, name)) return false
+      if (!choices.has(kind, name)) {
+        const covering = kind === 'topic' ? claims.choiceOf(name) : undefined
+        if (covering === undefined) return false
+        throw notFound(`nothing was decided about ${name} alone; forget the decision about ${covering.name}`)
+      }
       await door.commit((stage) => choices.remove(stage, kind, name))
       log.info('intake.chosen', { kind, name, decision: 'none' })
       if (kind === 'topic') useTopics()
@@ -259,31 +276,6 @@ export function createDevices(ports: DevicesPorts): Devices {
   } satisfies Devices)
 }
 
-/** What is mapped: as the operator says, where that is nothing as the bridge proposes. */
-function mappingOf(
-  topic: string,
-  { bridge, source }: Wish,
-  proposed: BridgeProposal | undefined,
-): { name: string; mapping: Mapping } {
-  const chosen = bridge ?? proposed?.bridge
-  if (chosen === undefined)
-    throw badRequestData(`no bridge can read the last frame of ${topic}; name one in "bridge"`)
-  const isAsProposed = proposed !== undefined && proposed.bridge === chosen
-  const name = isAsProposed && source === undefined ? proposed.topic : topic
-  const hasLevels = topic.includes('{')
-  const base = isAsProposed && !hasLevels ? proposed.source : { fields: 'auto' }
-  const mapping = { bridge: chosen, source: { ...base, ...source } }
-  if (JSON.stringify(mapping).length > limits.choiceBytesMax.value)
-    throw badRequestData(`the source is longer than ${limits.choiceBytesMax.value} characters`, 'source')
-  return { name, mapping }
-}
-
-function usable(claimant: ReturnType<Claims['claimantOf']>): Claimant {
-  if ('decode' in claimant) return claimant
-  const [{ path, expected } = { path: '', expected: 'other settings' }] = claimant
-  throw badRequestData(`expected ${expected}`, path === '' ? 'source' : path)
-}
-
 function previewOf(claims: Claims, topic: ListedTopic | undefined): Shown['preview'] {
   const frame = topic?.frames.at(-1)
   if (frame === undefined || topic?.proposal === undefined) return undefined
@@ -291,14 +283,6 @@ function previewOf(claims: Claims, topic: ListedTopic | undefined): Shown['previ
   const claimant = claims.claimantOf(name, { bridge, source })
   return 'decode' in claimant ? claimant.decode(frame) : undefined
 }
-
-/** Stands for the first frame of a topic that is mapped before it is published. */
-const emptyFrame = (topic: string, receivedAt: number): Frame => ({
-  ...{ topic, receivedAt },
-  payload: Buffer.alloc(0),
-  retained: false,
-  transport: 'mqtt',
-})
 
 function checkName(name: string): void {
   const most = limits.choiceNameCharactersMax.value

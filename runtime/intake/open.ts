@@ -10,8 +10,10 @@ import { createAdmission } from './admission.ts'
 import { type ChannelsPorts, createChannels } from './channels.ts'
 import { createChoices } from './choices.ts'
 import { createClaims } from './claims.ts'
+import { createDeviceTopics } from './device-topics.ts'
 import { createDevices, type Devices } from './devices.ts'
 import { createIntake, type Intake, type IntakePorts } from './intake.ts'
+import { createMappingPlan } from './mapping-plan.ts'
 import { createQuarantine } from './quarantine.ts'
 import { createRelease } from './release.ts'
 import { createSurvey } from './survey.ts'
@@ -45,7 +47,9 @@ export async function openIntake(
   const parts = { ...ports, choices, claims, channels, admission, quarantine, unclaimed }
   const intake = createIntake(parts)
   const release = createRelease({ ...parts, intake })
-  const devices = createDevices({ ...parts, ...createSurvey(parts), release })
+  const planMapping = createMappingPlan(parts)
+  const otherTopicOf = createDeviceTopics(parts)
+  const devices = createDevices({ ...parts, ...createSurvey(parts), planMapping, otherTopicOf, release })
   await release()
   return { intake, devices }
 }

@@ -100,6 +100,17 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
       64,
       'selvedge devices: --field-map expects PATH=NAME or PATH=NAME:UNIT, got x',
     ])
+    const refused = async (...args: string[]) => (await devices(...args)).stderr
     expect((await wrong('show', 'unknown'))[0]).toBe(1)
+    expect(await refused('accept', 'evil')).toMatch(
+      /^selvedge devices: evil was answered .* in --bridge and --source\n$/,
+    )
+    expect(await refused('accept', 'attic/hall/humidity')).toMatch(
+      /name its bridge in --bridge and its device in --device\n$/,
+    )
+    await publish('attic/hall/temperature', '21.5')
+    expect(await refused('accept', 'attic/hall/temperature')).toMatch(
+      /device hall, which is read from home\/hall\/temperature already; name its device in --device, hall to merge them\n$/,
+    )
   })
 })

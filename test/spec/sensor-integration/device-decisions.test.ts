@@ -49,6 +49,16 @@ async function show(name: string): Promise<[number, unknown]> {
   return [reply.status, reply.json()]
 }
 
+async function forget(name: string): Promise<[number, unknown]> {
+  const reply = await gateway.ask('DELETE', at(name))
+  return [reply.status, reply.status === 204 ? undefined : (reply.json() as { detail: string }).detail]
+}
+
+async function observationOf(channel: string): Promise<unknown> {
+  const reply = await gateway.get(`/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:${channel}`)
+  return (reply.json() as Record<string, unknown>)['http://www.w3.org/ns/sosa/hasSimpleResult']
+}
+
 const containing = (text: string): unknown => expect.stringContaining(text)
 
 const quarantine = { SELVEDGE_PROVISIONING_MODE: 'quarantine' }
@@ -92,5 +102,180 @@ it('lists the held frames of a device that the settings ignore since', async () 
   expect((await list()).undecoded).toMatchObject({
     count: 1,
     items: [{ topic: 'senml/x', reason: containing('d1 is not accepted') }],
+  })
+})
+
+describe('accepting a topic whose device has the name of another', () => {
+  const json = { bridge: 'json' }
+  it.each([
+    ['zigbee2mqtt/floor1/kitchen', 'zigbee2mqtt/kitchen', 'kitchen'],
+    ['zigbee2mqtt/kitchen', 'zigbee2mqtt/floor1/kitchen', 'kitchen'],
+    ['zigbee2mqtt/kitchen', 'home/kitchen/temperature', 'kitchen'],
+    ['logger/a', 'mach/a/data', 'a'],
+    ['senml/x', 'tele/cellar/SENSOR', 'cellar'],
+  ])('is refused: %s, then %s', async (first, second, device) => {
+    await start()
+    if (first === 'senml/x') await publish(first, [{ bn: 'cellar:', n: 't', v: 1 }])
+    else {
+      await publish(first, { t: 1 })
+      expect((await accept(first))[0]).toBe(200)
+    }
+    const value = second.startsWith('home') ? 2 : { u: 2 }
+    await publish(
+      second,
+      second.startsWith('tele') ? { Time: '2026-03-01T10:00:00', A: { Temperature: 2 } } : value,
+    )
+    expect(await accept(second)).toEqual([
+      409,
+      `${second} would become the device ${device}, which is read from ${first} already; name its device in "source.deviceName", ${device} to merge them`,
+    ])
+    expect((await list()).unclaimed).toMatchObject({ count: 1, items: [{ topic: second, held: 1 }] })
+    expect(await accept(second, { ...json, source: { deviceName: 'other' } })).toMatchObject([
+      200,
+      { name: second, released: 1 },
+    ])
+  })
+
+  it('merges them where the device is named, from then on without naming it', async () => {
+    await start(quarantine)
+    for (const topic of ['zigbee2mqtt/kitchen', 'home/kitchen/temperature', 'home/kitchen/humidity'])
+      await publish(topic, topic.startsWith('z') ? { linkquality: 1 } : '21')
+    await accept('zigbee2mqtt/kitchen')
+    const named = { source: { deviceName: 'kitchen' } }
+    expect(await accept('home/kitchen/temperature', named)).toMatchObject([200, { released: 1 }])
+    expect(await accept('home/kitchen/humidity')).toMatchObject([200, { released: 1 }])
+  })
+
+  it('is no conflict where the topics differ behind the name only, or the other is forgotten', async () => {
+    await start()
+    const sensor = { Time: '2026-03-01T10:00:00', A: { Temperature: 2 } }
+    for (const topic of ['tele/cellar/SENSOR', 'tele/cellar/STATE']) await publish(topic, sensor)
+    expect((await accept('tele/cellar/SENSOR'))[0]).toBe(200)
+    expect((await accept('tele/cellar/STATE'))[0]).toBe(200)
+    for (const name of ['tele/{device}/SENSOR', 'tele/{device}/STATE'])
+      expect((await forget(name))[0]).toBe(204)
+    await publish('home/cellar/temperature', '21')
+    expect((await accept('home/cellar/temperature'))[0]).toBe(200)
+  })
+
+  it('is refused while the other device waits', async () => {
+    await start(quarantine)
+    await accept('logger/{device}', json)
+    await publish('logger/a', '21')
+    await publish('mach/a/data', '{"t":1}')
+    expect(await accept('mach/a/data')).toEqual([409, containing('logger/a')])
+  })
+})
+
+describe('accepting a topic that is mapped', () => {
+  const local = { Time: '2026-03-01T11:14:52', DS18B20: { Temperature: 20.6 } }
+
+  it('names the mapping that reads it, and accepts the devices that wait on it', async () => {
+    await start(quarantine)
+    await accept('home/{device}/{field}', { bridge: 'json' })
+    await publish('home/kitchen/temperature', '21')
+    expect(await accept('home/kitchen/temperature')).toMatchObject([
+      200,
+      { name: 'home/{device}/{field}', devices: ['kitchen'], released: 1 },
+    ])
+  })
+
+  it('refuses a wildcard, which maps nothing by itself', async () => {
+    await start()
+    await accept('home/{device}/{field}', { bridge: 'json' })
+    for (const name of ['home/+/temperature', 'home/{device}/temperature'])
+      expect(await accept(name)).toEqual([400, containing('named in "bridge"')])
+    expect((await list()).choices.count).toBe(1)
+    const source = { deviceName: 'house' }
+    expect(await accept('home/+/temperature', { source })).toMatchObject([
+      200,
+      { name: 'home/+/temperature' },
+    ])
+    expect((await list()).choices.count).toBe(2)
+  })
+
+  it.each([{}, { bridge: 'json' }])('changes the options of its mapping, %o', async (bridge) => {
+    await start()
+    await publish('tele/cellar/SENSOR', local)
+    await accept('tele/cellar/SENSOR')
+    const source = { timeZone: 'Europe/Vienna' }
+    expect(await accept('tele/cellar/SENSOR', { ...bridge, source })).toMatchObject([
+      200,
+      { name: 'tele/{device}/SENSOR', mapping: { source: { fields: 'auto', timeZone: 'Europe/Vienna' } } },
+    ])
+    await publish('tele/attic/SENSOR', local)
+    expect(await observationOf('attic:DS18B20.Temperature')).toMatchObject({
+      observedAt: '2026-03-01T10:14:52Z',
+    })
+  })
+
+  it('keeps the pattern of a recognised firmware where options are named at first', async () => {
+    await start()
+    await publish('tele/cellar/SENSOR', local)
+    expect(await accept('tele/cellar/SENSOR', { source: { timeZone: 'Europe/Vienna' } })).toMatchObject([
+      200,
+      { name: 'tele/{device}/SENSOR', released: 1 },
+    ])
+    expect(await observationOf('cellar:DS18B20.Temperature')).toMatchObject({
+      observedAt: '2026-03-01T10:14:52Z',
+    })
+  })
+
+  it('gives one topic of a pattern a device of its own', async () => {
+    await start()
+    await accept('tele/{device}/SENSOR', { bridge: 'json' })
+    const source = { deviceName: 'boiler' }
+    expect(await accept('tele/a/SENSOR', { source })).toMatchObject([200, { name: 'tele/a/SENSOR' }])
+    for (const topic of ['tele/a/SENSOR', 'tele/b/SENSOR']) await publish(topic, local)
+    for (const device of ['boiler', 'b'])
+      expect(await observationOf(`${device}:DS18B20.Temperature`)).toBeDefined()
+  })
+
+  it('is shown by its topic, and forgotten by the name of its pattern', async () => {
+    await start()
+    await publish('tele/cellar/SENSOR', local)
+    await accept('tele/cellar/SENSOR')
+    expect(await show('tele/cellar/SENSOR')).toMatchObject([
+      200,
+      { choices: [{ name: 'tele/{device}/SENSOR' }] },
+    ])
+    expect(await forget('tele/cellar/SENSOR')).toEqual([404, containing('tele/{device}/SENSOR')])
+    expect(await forget('tele/{device}/SENSOR')).toEqual([204, undefined])
+  })
+
+  it('is refused where no mapping is needed', async () => {
+    await start()
+    expect(await accept('senml/x')).toEqual([
+      409,
+      containing('the bridge senml reads the topic senml/x without a mapping'),
+    ])
+  })
+})
+
+describe('accepting a topic that cannot be mapped', () => {
+  it('says why: never seen, ignored, unreadable, a wrong source', async () => {
+    await start()
+    expect(await accept('never/seen')).toEqual([400, containing('nothing was published on never/seen')])
+    await gateway.ask('POST', `${at('cmnd/#')}/ignore`)
+    expect(await accept('cmnd/a/POWER')).toEqual([409, containing('ignored by the decision cmnd/#')])
+    await publish('chatter/x', 'hello there, all of you')
+    expect(await accept('chatter/x')).toEqual([400, containing('neither JSON nor a value')])
+    const source = { deviceNam: 'a', fields: 'auto' }
+    for (const name of ['never/seen', 'chatter/x'])
+      expect(await accept(name, { source })).toEqual([
+        400,
+        containing('deviceNam: expected one of topic, device'),
+      ])
+  })
+
+  it('is none where the only value so far is no value', async () => {
+    await start()
+    await publish('home/hall/temperature', 'nan')
+    expect(await accept('home/hall/temperature')).toMatchObject([
+      200,
+      { mapping: { source: { deviceName: 'hall' } } },
+    ])
+    await publish('home/hall/temperature', '21.5')
+    expect(await observationOf('hall:temperature')).toMatchObject({ value: 21.5 })
   })
 })

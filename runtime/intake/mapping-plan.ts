@@ -1,0 +1,141 @@
+/**
+ * The mapping that accepting a topic makes or changes: as the operator says, what is left out as the bridge proposes that
+ * can read the newest held frame. Nothing is stored here.
+ */
+import { GatewayError } from '#base/errors.ts'
+import { limits } from '#base/limits.ts'
+import type { Frame } from '#contract'
+import { badRequestData } from '#ngsi-ld/problem.ts'
+import type { Choice, Choices, Mapping } from './choices.ts'
+import type { BridgeProposal, Claimant, Claims } from './claims.ts'
+import type { Unclaimed } from './unclaimed.ts'
+
+/** How a topic is to be read. */
+export interface MappingWish {
+  readonly bridge?: string | undefined
+  readonly source?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface MappingPlan {
+  /** Topic or pattern that is mapped; a recognised firmware has a pattern. */
+  readonly name: string
+  readonly mapping: Mapping
+  readonly claimant: Claimant
+  /** Held frames of the topic. */
+  readonly frames: readonly Frame[]
+  /** Whether the topic was mapped by `name` before and nothing changes. */
+  readonly isUnchanged: boolean
+  /** Whether the operator named the device: by its name, by a path or by a level of a pattern. */
+  readonly isDeviceNamed: boolean
+}
+
+export interface MappingPlanPorts {
+  readonly claims: Claims
+  readonly choices: Pick<Choices, 'all'>
+  readonly unclaimed: Pick<Unclaimed, 'get'>
+}
+
+/** Whether a name is a filter or pattern, not one topic. */
+export const isPattern = (name: string): boolean => /[+#{]/.test(name)
+
+export type PlanMapping = ReturnType<typeof createMappingPlan>
+
+export function createMappingPlan({ claims, choices, unclaimed }: MappingPlanPorts) {
+  /** The choice that maps the topic now; a pattern is mapped by a choice of the very name. */
+  function mappedBy(topic: string): Choice | undefined {
+    const choice = isPattern(topic)
+      ? choices.all('topic').find(({ name }) => name === topic)
+      : claims.choiceOf(topic)
+    return choice?.mapping === undefined ? undefined : choice
+  }
+
+  function changed(topic: string, wish: MappingWish, { name, mapping }: Choice): MappingPlan {
+    const { bridge, source: before } = mapping!
+    const isDeviceNamed = namesDevice(wish)
+    const { device: _, deviceName: __, ...others } = before ?? {}
+    const source = { ...(isDeviceNamed ? others : before), ...wish.source }
+    // A device of its own is no option for all topics of a pattern.
+    const mapped = isDeviceNamed && isPattern(name) ? topic : name
+    const isUnchanged = wish.source === undefined
+    return { ...planned(mapped, { bridge, source }), frames: [], isUnchanged, isDeviceNamed: true }
+  }
+
+  function planned(name: string, mapping: Mapping): Pick<MappingPlan, 'name' | 'mapping' | 'claimant'> {
+    if (JSON.stringify(mapping).length > limits.choiceBytesMax.value)
+      throw badRequestData(`the source is longer than ${limits.choiceBytesMax.value} characters`, 'source')
+    return { name, mapping, claimant: usable(claims.claimantOf(name, mapping)) }
+  }
+
+  /** By the newest frame that a bridge can read. */
+  function proposalOf(frames: readonly Frame[]): BridgeProposal | undefined {
+    for (const frame of frames.toReversed()) {
+      const proposal = claims.propose(frame)
+      if (proposal !== undefined) return proposal
+    }
+    return undefined
+  }
+
+  function unreadable(topic: string, frames: readonly Frame[]): GatewayError {
+    const ignoring = claims.choiceOf(topic)?.name
+    if (ignoring !== undefined)
+      return conflict(`the topic ${topic} is ignored by the decision ${ignoring}; forget that first`)
+    const last = frames.at(-1)
+    if (last === undefined)
+      return badRequestData(
+        `nothing was published on ${topic} since the gateway started; check how it is written, or name its bridge in "bridge" and its device in "source.deviceName"`,
+      )
+    const [bridge] = claims.configurable
+    const reader = bridge && claims.claimantOf(topic, { bridge, source: trial })
+    const why = reader && 'decode' in reader ? reader.decode(last).problems[0]?.reason : undefined
+    return badRequestData(
+      `no bridge can read the last frame of ${topic}${why === undefined ? '' : `: ${why}`}; say how it is read in "bridge" and "source"`,
+    )
+  }
+
+  /** @throws ngsi-ld.bad-request-data, ngsi-ld.conflict */
+  return function planMapping(topic: string, wish: MappingWish): MappingPlan {
+    assertUnsettled(claims, topic)
+    const before = mappedBy(topic)
+    if (before !== undefined && (wish.bridge ?? before.mapping!.bridge) === before.mapping!.bridge)
+      return changed(topic, wish, before)
+    if (isPattern(topic) && wish.bridge === undefined && wish.source === undefined)
+      throw badRequestData(
+        `${topic} is a pattern, so its bridge must be named in "bridge"; the level that names the device is written {device}, as in home/{device}/temperature`,
+      )
+    const frames = unclaimed.get(topic)?.frames ?? []
+    const proposed = proposalOf(frames)
+    const bridge = wish.bridge ?? proposed?.bridge ?? (wish.source && onlyOne(claims.configurable))
+    if (bridge === undefined) throw unreadable(topic, frames)
+    const isAsProposed = proposed?.bridge === bridge
+    const isDeviceNamed = namesDevice(wish) || isPattern(topic)
+    const source = { ...(isAsProposed ? proposed.source : { fields: 'auto' }), ...wish.source }
+    const name = isAsProposed && !isDeviceNamed ? proposed.topic : topic
+    return { ...planned(name, { bridge, source }), frames, isUnchanged: false, isDeviceNamed }
+  }
+}
+
+/** @throws ngsi-ld.conflict where a topic is read whatever is decided while the gateway runs */
+export function assertUnsettled(claims: Pick<Claims, 'settledBy'>, topic: string): void {
+  const reader = claims.settledBy(topic)
+  if (reader === undefined) return
+  throw conflict(
+    reader.isBuiltIn
+      ? `the bridge ${reader.bridge} reads the topic ${topic} without a mapping; accept or ignore its devices by their names`
+      : `the settings say already how the topic ${topic} is read; change them there`,
+  )
+}
+
+const trial = { deviceName: 'device', fields: 'auto' }
+
+const namesDevice = ({ source }: MappingWish): boolean =>
+  source?.['deviceName'] !== undefined || source?.['device'] !== undefined
+
+const onlyOne = <T>(all: readonly T[]): T | undefined => (all.length === 1 ? all[0] : undefined)
+
+function usable(claimant: ReturnType<Claims['claimantOf']>): Claimant {
+  if ('decode' in claimant) return claimant
+  const [{ path, expected } = { path: '', expected: 'other settings' }] = claimant
+  throw badRequestData(`expected ${expected}`, path === '' ? 'source' : path)
+}
+
+const conflict = (detail: string): GatewayError => new GatewayError('ngsi-ld.conflict', detail)
