@@ -7,6 +7,7 @@ export const explorer = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,">
 <title>Ranking</title>
 <style>
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
@@ -17,9 +18,11 @@ td, th { padding: .1rem .8rem .1rem 0; text-align: left }
 </style>
 <h1>Ranking</h1>
 <p>Entities in the order of a weighted sum. All parameters are in the <a id="spec" href="spec">OpenAPI description</a>.</p>
+<p>The weights below count how new and how regular values are, which every stream has. Others count qualities, such as
+<code>qoi:hasQuality.qoi:completeness:0.5</code>; a stream without the quality gets 0 for it.</p>
 <form>
 <label>type <input name="type" value="http://purl.org/iot/ontology/iot-stream#IotStream"></label>
-<label>weights <input name="weights" value="qoi:hasQuality.qoi:completeness:0.5,qoi:hasQuality.qoi:plausibility:0.5"></label>
+<label>weights <input name="weights" value="@freshness:0.5,@availability:0.5"></label>
 <label>q <input name="q"></label>
 <label>normalise <input name="normalise" placeholder="minmax"></label>
 <label>rankPoint <input name="rankPoint" placeholder="longitude,latitude"></label>
