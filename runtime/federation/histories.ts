@@ -26,7 +26,7 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
 import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
-import { linkedMaps } from './reading.ts'
+import { knowing, linkedMaps } from './reading.ts'
 import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
@@ -259,7 +259,11 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
       return { ...found, found: sums }
     },
   } satisfies TemporalBroker)
-  return Object.freeze({ ...broker, history: merged, temporal })
+  const copies = [...byId.values()].flat()
+  const inventory = knowing(broker.inventory, (name) =>
+    copies.some(({ history }) => history.attributes.has(name) || listOf(history.type).includes(name)),
+  )
+  return Object.freeze({ ...broker, inventory, history: merged, temporal })
 }
 
 /** What there is of an entity, if there is any. */

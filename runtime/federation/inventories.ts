@@ -99,7 +99,7 @@ function typeOf(item: JsonObject, typeName: string, expand: Context['expand']): 
 const attributeOf = (item: JsonObject, name: string, expand: Context['expand']): AttributeUse => ({
   name: expand(name),
   kinds: textsIn(item['attributeTypes']),
-  types: textsIn(item['typeNames']).map(expand),
+  types: textsIn(item['typeNames']).map((name) => expand(name)),
   entities: countIn(item['attributeCount']),
 })
 

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
+import type { OwnInventory } from '#broker/inventory.ts'
 import { pageOfIds } from '#broker/page-cut.ts'
 import type { EntityQuery, EntityView, Linked, QueryPage, TenantBroker } from '#broker/types.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/distribution.ts'
@@ -181,8 +182,11 @@ function overlay(
       version: () => Number.parseInt(hash('sha1', text).slice(0, 12), 16),
     }
   }
+  const isTold = (name: string): boolean =>
+    [...byId.values()].some((copies) => copies.some(({ entity }) => hasName(entity, name)))
   return Object.freeze({
     ...broker,
+    inventory: knowing(broker.inventory, isTold),
     retrieve: (id) => merged(id, broker.retrieve(id)),
     async query(query: EntityQuery, linked?: Linked): Promise<QueryPage> {
       if (query.q !== undefined && hasLinked(query.q))
@@ -223,6 +227,15 @@ function overlay(
     },
   } satisfies TenantBroker)
 }
+
+const hasName = (entity: EntityCopy['entity'], name: string): boolean =>
+  Object.hasOwn(entity, name) || listOf(entity.type).includes(name)
+
+/** What a broker knows, and the names in what others tell for a request. */
+export const knowing = (inventory: OwnInventory, isTold: (name: string) => boolean): OwnInventory => ({
+  ...inventory,
+  isKnown: (name) => inventory.isKnown(name) || isTold(name),
+})
 
 /** Goes through what a broker holds itself until nothing is left to meet; tells whether there is more, and how many in all. */
 async function firstOf(

@@ -119,7 +119,8 @@ export function createAnswers({ core }: { core: Context }): Answers {
 
   return Object.freeze({
     contextFor({ type, context }) {
-      if (context === core || type === 'application/ld+json') return context
+      if (context.isCore) return core
+      if (type === 'application/ld+json') return context
       return linkOf(context) === undefined ? core : context
     },
 

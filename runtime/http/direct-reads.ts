@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Broker } from '#broker/types.ts'
-import type { Context } from '#ngsi-ld/context.ts'
+import type { Context, QueryContext } from '#ngsi-ld/context.ts'
 import type { Reply } from './answer.ts'
 import type { Ask } from './ask.ts'
 import { entitiesPath } from './entities.ts'
@@ -55,7 +55,6 @@ export function createDirectReads(
   settings: { readonly defaultMediaType: AnswerType },
 ): DirectReads {
   const requests = metrics.counter('selvedge_http_requests_total')
-  // What a text asks for in the core context follows from the text alone, so nothing that is kept here ever becomes wrong.
   const retrievals = createKept<RetrievalWish>()
   const queries = createKept<QueryWish>()
 
@@ -66,16 +65,16 @@ export function createDirectReads(
     if (id.includes('/')) return undefined
     const view = ask.broker.retrieve(id)
     if (view === undefined) return undefined
-    const wish = retrievals(start === -1 ? '' : url.slice(start), (text) =>
-      reads.retrievalWish({ ...ask, parameters: parametersOf(text, retrieveParameters) }),
+    const wish = retrievals(start === -1 ? '' : url.slice(start), ask, (text, reading) =>
+      reads.retrievalWish({ ...reading, parameters: parametersOf(text, retrieveParameters) }),
     )
     return wish && reads.one(ask, view, wish, knows)
   }
 
   const list = (url: string, ask: Ask): Reply | undefined => {
-    const wish = queries(url, (text) =>
+    const wish = queries(url, ask, (text, reading) =>
       reads.queryWish(
-        { ...ask, parameters: parametersOf(text, queryParameters) },
+        { ...reading, parameters: parametersOf(text, queryParameters) },
         { url: `http://localhost${text}` },
       ),
     )
@@ -118,19 +117,31 @@ function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Wishes by the text they were read from. One that looks at further entities depends on the broker too, and is not made
- * use of here.
+ * Wishes by the text they were read from. A wish follows from the text and from which short names the broker knows, so it
+ * is used again while the latter is the same. A wish that looks at further entities depends on more, and is not used here.
  */
 function createKept<Wish extends { readonly rendering: Rendering }>() {
-  const kept = new Map<string, Wish | undefined>()
-  return (text: string, read: (text: string) => Wish): Wish | undefined => {
-    const known = kept.get(text)
-    if (known !== undefined || kept.has(text)) return known
-    const wish = read(text)
+  const kept = new Map<
+    string,
+    { readonly wish: Wish | undefined; readonly names: QueryContext['lookedUp'] }
+  >()
+  return (text: string, ask: Ask, read: (text: string, ask: Ask) => Wish): Wish | undefined => {
+    const { isKnown } = ask.broker.inventory
+    const found = kept.get(text)
+    if (found !== undefined && isSame(found.names, isKnown)) return found.wish
+    const context = ask.context.forQueries?.(isKnown)
+    const wish = read(text, context === undefined ? ask : { ...ask, context })
     const own = wish.rendering.joins === true ? undefined : wish
     if (text.length > limits.wishCharactersMax.value) return own
-    kept.set(text, own)
+    kept.set(text, { wish: own, names: context?.lookedUp ?? noNames })
     if (kept.size > limits.wishesKeptMax.value) kept.delete(kept.keys().next().value!)
     return own
   }
+}
+
+const noNames: QueryContext['lookedUp'] = new Map()
+
+function isSame(names: QueryContext['lookedUp'], isKnown: (name: string) => boolean): boolean {
+  for (const [name, known] of names) if (isKnown(name) !== known) return false
+  return true
 }

@@ -11,6 +11,7 @@ import { notFound } from '#ngsi-ld/problem.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
+import { withShortNames } from './entity-search.ts'
 import { truthOf } from './negotiate.ts'
 
 export const typesPath = '/ngsi-ld/v1/types'
@@ -43,8 +44,8 @@ export function createDiscoveryRoutes({ asks, answers }: { asks: Asks; answers: 
     info: (use: Use, context: Context) => object,
   ): Response => {
     const context = answers.contextFor(ask)
-    const name = checkName(ask.context.expand(text), 'name')
-    const use = uses.find((candidate) => candidate.name === name)
+    const names = [ask, withShortNames(ask)].map((one) => checkName(one.context.expand(text), 'name'))
+    const [use] = names.flatMap((name) => uses.find((candidate) => candidate.name === name) ?? [])
     if (use === undefined) throw notFound(`no entity has ${text}`)
     return answers.entity(ask, JSON.stringify(info(use, context)), context)
   }

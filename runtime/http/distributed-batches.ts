@@ -81,7 +81,7 @@ export function createDistributedBatches({
       }
       const { expand } = item.context
       const told = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
-      const types = told === undefined ? undefined : textsOf(told).map(expand)
+      const types = told === undefined ? undefined : textsOf(told).map((name) => expand(name))
       const names = body === undefined ? [] : namesIn(body, expand)
       const datasetsOf = datasetsIn(body ?? {}, expand)
       const target = { operation, id, types, names, datasetsOf, isOffered }

@@ -77,7 +77,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     const told = isCreation || kind === 'entity' ? (body!['type'] ?? body!['@type']) : undefined
     const types =
       told !== undefined
-        ? textsOf(told).map(expand)
+        ? textsOf(told).map((name) => expand(name))
         : selected !== undefined
           ? [...typeNamesOf(parseTypeSelection(selected, expand))]
           : typesHeld(broker.retrieve(id)?.entity().type)

@@ -11,7 +11,7 @@ import { type Answers, responseOf } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { type EntityReads, queryParameters, retrieveParameters } from './entity-reads.ts'
-import { pageParameters } from './entity-search.ts'
+import { pageParameters, withShortNames } from './entity-search.ts'
 import { idOf, pathSegment } from './path.ts'
 import { readQueryBody } from './query-body.ts'
 
@@ -29,7 +29,8 @@ const localParameters = new Set(['local'])
 export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ asks, answers, reads, rules }: EntityRoutePorts) {
-  const show = (c: HttpContext, ask: Ask): Response => {
+  const show = (c: HttpContext, asked: Ask): Response => {
+    const ask = withShortNames(asked)
     const wish = reads.retrievalWish(ask)
     const view = ask.broker.retrieve(c.req.param('id') ?? '')
     // Whether the id is one at all matters only where nothing was found.
@@ -68,12 +69,14 @@ export function createEntityRoutes({ asks, answers, reads, rules }: EntityRouteP
 
     query(c: HttpContext): Response | Promise<Response> {
       const ask = asks.readEntities(c, queryParameters)
-      return ask instanceof Promise ? ask.then((known) => list(c, known)) : list(c, ask)
+      return ask instanceof Promise
+        ? ask.then((known) => list(c, withShortNames(known)))
+        : list(c, withShortNames(ask))
     },
 
     /** POST entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
-      const { body, ...ask } = await asks.query(c, bodyQueryParameters)
+      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
       const { parameters, entities } = readQueryBody(body, ask.context.expand)
       return list(c, { ...ask, parameters: new Map([...ask.parameters, ...parameters]) }, entities)
     },

@@ -16,7 +16,6 @@ import {
   searchParameters,
   typeHint,
   typesOf,
-  withShortTypes,
 } from './entity-search.ts'
 import { wholeNumber } from './negotiate.ts'
 import { type PageLinker, pageLinker } from './paging.ts'
@@ -108,18 +107,16 @@ export function createEntityReads(answers: Answers) {
     },
 
     page(ask: Ask, wish: QueryWish): Reply | Promise<Reply> {
-      const query = withShortTypes(wish.query, ask)
-      const found = ask.broker.query(query, ask.broker.linked)
+      const found = ask.broker.query(wish.query, ask.broker.linked)
       return found instanceof Promise
-        ? found.then((page) => pageReply(ask, { ...wish, query }, page))
-        : pageReply(ask, { ...wish, query }, found)
+        ? found.then((page) => pageReply(ask, wish, page))
+        : pageReply(ask, wish, found)
     },
 
     /** The same, where it is found within one turn. */
     shortPage(ask: Ask, wish: QueryWish): Reply | undefined {
-      const query = withShortTypes(wish.query, ask)
-      const found = ask.broker.shortQuery(query)
-      return found && pageReply(ask, { ...wish, query }, found)
+      const found = ask.broker.shortQuery(wish.query)
+      return found && pageReply(ask, wish, found)
     },
   })
 

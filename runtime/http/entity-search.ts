@@ -8,7 +8,6 @@ import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'
 import { parseOrder } from '#ngsi-ld/order.ts'
 import { compileIdPattern } from '#ngsi-ld/pattern.ts'
-import { resolveShortTypes } from '#ngsi-ld/platform-names.ts'
 import { badRequestData } from '#ngsi-ld/problem.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { attributesOf } from '#ngsi-ld/registration-match.ts'
@@ -134,20 +133,10 @@ export function entityQueryOf(
   }
 }
 
-/** The query with the platform's types for short names of types that no entity here ever had. */
-export function withShortTypes(
-  query: EntityQuery,
-  { context: { shortTypes }, broker }: Pick<Ask, 'context' | 'broker'>,
-): EntityQuery {
-  if (shortTypes === undefined) return query
-  const read = (selection: TypeSelection): TypeSelection =>
-    resolveShortTypes(selection, shortTypes, broker.inventory.isKnown)
-  const selection = query.selection && read(query.selection)
-  if (query.selectors === undefined) return selection === query.selection ? query : { ...query, selection }
-  const selectors = query.selectors.map((one) =>
-    one.types === undefined ? one : { ...one, types: read(one.types) },
-  )
-  return { ...query, selection, selectors }
+/** The request with the platform's names for short names that the broker does not know, where it names no @context. */
+export function withShortNames<Wanted extends Pick<Ask, 'context' | 'broker'>>(ask: Wanted): Wanted {
+  const context = ask.context.forQueries?.(ask.broker.inventory.isKnown)
+  return context === undefined ? ask : { ...ask, context }
 }
 
 /** What a client may have meant where nothing was found: the types under other names that are known here. */

@@ -33,7 +33,7 @@ function namesWanted(
   if (attrs !== undefined) {
     const names = attrs.split(',').map((name) => name.trim())
     const wanted = names.filter((name) => name !== '' && !entityMembers.includes(name))
-    return wanted.length === 0 ? undefined : wanted.map(expand)
+    return wanted.length === 0 ? undefined : wanted.map((name) => expand(name))
   }
   const pick = parameters.get('pick')
   if (pick === undefined) return undefined

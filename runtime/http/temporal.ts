@@ -15,7 +15,7 @@ import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
 import type { Ask, Asks } from './ask.ts'
 import type { HttpContext } from './body.ts'
-import { entityQueryOf, searchParameters, typeHint, typesOf, withShortTypes } from './entity-search.ts'
+import { entityQueryOf, searchParameters, typeHint, typesOf, withShortNames } from './entity-search.ts'
 import { firstLook, mostLike, readOn } from './history-reading.ts'
 import { answerTypes } from './negotiate.ts'
 import { pageLinks } from './paging.ts'
@@ -108,7 +108,7 @@ export function createTemporalRoutes(
   async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
     const wish = wishOf(c, ask)
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
-    const search = withShortTypes(entityQueryOf(ask, wish.attrs, selectors), ask)
+    const search = entityQueryOf(ask, wish.attrs, selectors)
     if (wish.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }
@@ -162,12 +162,13 @@ export function createTemporalRoutes(
 
   return Object.freeze({
     retrieve: async (c: HttpContext): Promise<Response> =>
-      retrieve(c, await asks.read(c, retrieveParameters)),
-    query: async (c: HttpContext): Promise<Response> => list(c, await asks.read(c, queryParameters)),
+      retrieve(c, withShortNames(await asks.read(c, retrieveParameters))),
+    query: async (c: HttpContext): Promise<Response> =>
+      list(c, withShortNames(await asks.read(c, queryParameters))),
 
     /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
-      const { body, ...ask } = await asks.query(c, bodyQueryParameters)
+      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
       if (ask.isGeoJson === true) {
         throw new GatewayError('http.not-acceptable', 'history has no GeoJSON form', {
           available: answerTypes,

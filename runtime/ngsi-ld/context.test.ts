@@ -149,7 +149,7 @@ describe('a user context', () => {
       { a: 'http://x.org/a', b: 'http://x.org/b' },
       { a: 'http://y.org/a', b: null },
     ])
-    expect(['a', 'b', 'gone'].map(expand)).toEqual(['http://y.org/a', 'b', 'gone'])
+    expect(['a', 'b', 'gone'].map((name) => expand(name))).toEqual(['http://y.org/a', 'b', 'gone'])
     expect(reference).toHaveLength(3)
   })
 

@@ -18,6 +18,12 @@ import {
   toIri,
 } from './core-context.ts'
 
+/**
+ * Canonical name of a term, compact IRI or full IRI.
+ * @param within canonical name of the attribute that the named thing is part of, where it is a sub-attribute or a value.
+ */
+export type Expand = (term: string, within?: string) => string
+
 export interface Context {
   /** Same key, same meaning as long as the fetched documents stay the same: an address, or JSON text. */
   readonly key: string
@@ -28,13 +34,19 @@ export interface Context {
   /** The one address that is enough to name it in a Link header, where there is one. */
   readonly address: string | undefined
   /** Canonical name of a term, compact IRI or full IRI. Any text has one; name.ts says which may be used. */
-  readonly expand: (term: string) => string
+  readonly expand: Expand
   /** Shortest name in this context for a canonical name. */
   readonly compact: (name: string) => string
-  /** Types that a name of the default context means in a query when no entity ever had it as its type. */
-  readonly shortTypes?: ReadonlyMap<string, string>
+  /** Given where a request names no @context: the context of its queries, which depends on the names that are known. */
+  readonly forQueries?: (isKnown: (name: string) => boolean) => QueryContext
   /** True when `@context` in answers is always an array. */
   readonly isListed?: boolean
+}
+
+/** A context in which some names mean what is known in a broker. */
+export interface QueryContext extends Context {
+  /** Canonical names in the default context that `expand` looked up, and whether the broker knows them. */
+  readonly lookedUp: ReadonlyMap<string, boolean>
 }
 
 /** The addresses that have to be fetched before a context can be compiled. */

@@ -159,7 +159,7 @@ export function datasetsIn(
 export function namesIn(body: JsonObject, expand: (term: string) => string): string[] {
   return Object.keys(body)
     .filter((name) => !entityMembers.has(name))
-    .map(expand)
+    .map((name) => expand(name))
 }
 
 const entityMembers: ReadonlySet<string> = new Set([

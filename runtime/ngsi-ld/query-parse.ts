@@ -7,6 +7,7 @@
  * braces of a linked entity a colon ends the types, so a name with a colon needs the `<IRI>` form there too.
  */
 import { limits } from '#base/limits.ts'
+import type { Expand } from './context.ts'
 import { toIri } from './core-context.ts'
 import { dateTimeToMs, isDate } from './datetime.ts'
 import { compilePattern } from './pattern.ts'
@@ -24,9 +25,6 @@ import {
   timeMembers,
   timeToMs,
 } from './query.ts'
-
-/** Turns a name as a user writes it into its core-compacted form. */
-export type Expand = (term: string) => string
 
 export interface QueryOptions {
   /** Canonical names of attributes whose values in the query are terms, which stand for IRIs [4.9, since 1.8]. */
@@ -102,8 +100,9 @@ function parseTerm(cursor: Cursor): QueryTerm {
 
 function parsePath(cursor: Cursor, depth: number): QueryPath {
   if (depth > limits.queryNestingMax.value) throw tooComplex(`q has more than ${depth - 1} linked entities`)
-  const names = [parseName(cursor)]
-  while (eat(cursor, '.')) names.push(parseName(cursor))
+  const first = parseName(cursor)
+  const names = [first]
+  while (eat(cursor, '.')) names.push(parseName(cursor, first))
   const member = eat(cursor, '[') ? parseMember(cursor) : undefined
   if (!eat(cursor, '{')) return member === undefined ? { names } : { names, member }
   const types = parseLinkedTypes(cursor)
@@ -112,11 +111,11 @@ function parsePath(cursor: Cursor, depth: number): QueryPath {
   return member === undefined ? { names, linked } : { names, member, linked }
 }
 
-function parseName(cursor: Cursor): string {
+function parseName(cursor: Cursor, within?: string): string {
   skipBlanks(cursor)
   const bracketed = take(cursor, /<[^\s<>]+>/y)
   const name = bracketed?.slice(1, -1) ?? take(cursor, iriSyntax) ?? take(cursor, nameSyntax)
-  return name === undefined ? fail(cursor, 'expected an attribute name') : cursor.expand(name)
+  return name === undefined ? fail(cursor, 'expected an attribute name') : cursor.expand(name, within)
 }
 
 function parseMember(cursor: Cursor): readonly string[] {
@@ -190,7 +189,7 @@ function namedText(
   text: { readonly kind: 'string' | 'name'; readonly value: string },
 ): QueryScalar {
   if (cursor.expandValues?.has(path.names[0]!) !== true) return text
-  return { kind: 'string', value: toIri(cursor.expand(text.value)) }
+  return { kind: 'string', value: toIri(cursor.expand(text.value, path.names[0])) }
 }
 
 function parseTime(cursor: Cursor): QueryScalar | undefined {

@@ -197,7 +197,10 @@ describe('normalized entities', () => {
     await fc.assert(
       fc.asyncProperty(input, async ({ contexts, other, type, attributes }) => {
         const [from, to] = [local(contexts), local(other)]
-        fc.pre(new Set(Object.keys(attributes).map(from.expand)).size === Object.keys(attributes).length)
+        fc.pre(
+          new Set(Object.keys(attributes).map((name) => from.expand(name))).size ===
+            Object.keys(attributes).length,
+        )
         const body = { id: 'urn:ngsi-ld:T:1', type, ...attributes }
         const expanded = await library.expand({ ...body, '@context': [...contexts, coreUrl] }, options)
         const { '@context': _, ...compacted } = await library.compact(expanded, [...other, coreUrl], options)

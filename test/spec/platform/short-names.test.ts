@@ -5,6 +5,7 @@ import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 const entities = '/ngsi-ld/v1/entities'
 const stream = 'http://purl.org/iot/ontology/iot-stream#IotStream'
 const sosa = 'http://www.w3.org/ns/sosa/'
+const place = 'http://www.agtinternational.com/ontologies/devices/locations'
 const coreContext = 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context-v1.9.jsonld'
 
 let gateway: HttpGateway
@@ -15,6 +16,19 @@ beforeAll(async () => {
     { id: 'urn:n:sensor', type: `${sosa}Sensor`, [`${sosa}observes`]: { type: 'Property', value: 'rain' } },
     { id: 'urn:n:event', type: 'http://purl.org/iot/ontology/iot-stream#Event' },
     { id: 'urn:n:concert', type: 'Event' },
+    {
+      id: 'urn:n:observation',
+      type: `${stream.replace('IotStream', 'StreamObservation')}`,
+      [`${sosa}hasSimpleResult`]: {
+        type: 'Property',
+        value: 21,
+        observedAt: '2026-11-01T00:00:00Z',
+        unit: { type: 'Property', value: 'Cel' },
+      },
+      [`${sosa}resultTime`]: { type: 'Property', value: '2026-11-01T00:00:00Z' },
+      age: { type: 'Property', value: 3, frequency: { type: 'Property', value: 2 } },
+      [place]: { type: 'GeoProperty', value: { type: 'Point', coordinates: [8, 50] } },
+    },
     { id: 'urn:n:house', type: 'https://example.org/model#House' },
   ]
   for (const one of created) expect((await gateway.send('POST', entities, one)).status).toBe(201)
@@ -49,6 +63,51 @@ it('finds by short names in the body of a query, and in histories', async () => 
     ['urn:n:sensor'],
   ])
   expect(await idsAt(`/ngsi-ld/v1/temporal/entities?type=Sensor&${since}`)).toEqual([200, ['urn:n:sensor']])
+})
+
+const near = 'georel=near%3BmaxDistance==1&geometry=Point&coordinates=[8,50]'
+const ofOne = '/ngsi-ld/v1/entities/urn:n:observation'
+const pastOfOne = '/ngsi-ld/v1/temporal/entities/urn:n:observation'
+
+it.each([
+  'type=StreamObservation&q=hasSimpleResult%3E20',
+  'type=StreamObservation&q=sosa:hasSimpleResult%3E20%3BresultTime',
+  'attrs=hasSimpleResult',
+  'type=StreamObservation&pick=id,hasSimpleResult',
+  `type=StreamObservation&geoproperty=locations&${near}`,
+  'type=StreamObservation&q=age.frequency==2',
+])('finds by short names of attributes: %s', async (query) => {
+  // Twice, since a query is kept once it is read.
+  for (const _ of [1, 2]) expect(await idsAt(`${entities}?${query}`)).toEqual([200, ['urn:n:observation']])
+  const since = 'timerel=after&timeAt=2020-01-01T00:00:00Z'
+  const path = `/ngsi-ld/v1/temporal/entities?${query}&${since}`
+  expect(await idsAt(path)).toEqual([200, ['urn:n:observation']])
+})
+
+it.each([
+  [`${ofOne}?attrs=hasSimpleResult`, ['id', 'type', `${sosa}hasSimpleResult`]],
+  [`${ofOne}?pick=hasSimpleResult`, [`${sosa}hasSimpleResult`]],
+  [`${ofOne}?omit=hasSimpleResult`, ['id', 'type', `${sosa}resultTime`, 'age', place]],
+  [`${pastOfOne}?attrs=hasSimpleResult`, ['id', 'type', `${sosa}hasSimpleResult`]],
+])('shows attributes by their short names: %s', async (path, members) => {
+  const { status, json } = await gateway.get(path)
+  expect([status, Object.keys(json() as object).sort()]).toEqual([200, [...members].sort()])
+})
+
+it('orders by a short name, and describes types and attributes by theirs', async () => {
+  const { json } = await gateway.get(`${entities}?local=true&orderBy=hasSimpleResult;desc&limit=1`)
+  expect(json()).toMatchObject([{ id: 'urn:n:observation' }])
+  for (const path of ['types/StreamObservation', 'attributes/hasSimpleResult'])
+    expect((await gateway.get(`/ngsi-ld/v1/${path}`)).status).toBe(200)
+})
+
+it('leaves a short name to the default context from its first attribute on', async () => {
+  const query = `${entities}?type=StreamObservation,Thing&q=label==1&attrs=label`
+  expect(await idsAt(query)).toEqual([200, []])
+  const thing = { id: 'urn:n:thing', type: 'Thing', label: { type: 'Property', value: 1 } }
+  expect((await gateway.send('POST', entities, thing)).status).toBe(201)
+  expect(await idsAt(query)).toEqual([200, ['urn:n:thing']])
+  expect(await idsAt(query.replaceAll('label', 'rdfs:label'))).toEqual([200, []])
 })
 
 it('reads a prefixed name in what is written as in what is asked for', async () => {
