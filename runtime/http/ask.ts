@@ -58,6 +58,8 @@ export interface QueryAsk extends Ask {
 interface AskToWrite extends AskHead {
   /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
   enter(): TenantBroker | Promise<TenantBroker>
+  /** Whether the tenant has or had a type or an attribute of a canonical name. */
+  readonly isKnown: (name: string) => boolean
 }
 
 export interface BodyAsk extends AskToWrite {
@@ -153,6 +155,9 @@ export function createAsks(
       throw new GatewayError('ngsi-ld.nonexistent-tenant', `no tenant ${tenant}`, { tenant })
     return found
   }
+  // A tenant that a request creates knows no names yet.
+  const knownIn = (tenant: string) => (name: string) =>
+    broker.tenant(tenant)?.inventory.isKnown(name) === true
   const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
     const address = linkedContext(headerOf(c, 'link'))
     return address === undefined ? contexts.unnamed : contexts.resolve(withOrigin(c, address), tenant)
@@ -188,6 +193,7 @@ export function createAsks(
     const context = isLinked ? await linked(c, tenant) : contexts.core
     const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
     const more = {
+      isKnown: knownIn(tenant),
       ...amendingFor(headerOf(c, 'prefer')),
       ...(bodies.hasFinerTimes(c) ? { warning: timesAreCut } : {}),
     }
@@ -275,7 +281,7 @@ export function createAsks(
       bodyType(headerOf(c, 'content-type'), bodyTypes)
       const body = await bodies.json(c)
       const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
-      return { tenant, parameters, body, context: contexts.core, enter }
+      return { tenant, parameters, body, context: contexts.core, enter, isKnown: knownIn(tenant) }
     },
   } satisfies Asks)
 }

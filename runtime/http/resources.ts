@@ -39,6 +39,12 @@ interface Store<One, View> {
   delete(id: string): Promise<void>
 }
 
+/** A document, and what the client should know about how its names were read. */
+export interface Resolved<One> {
+  readonly one: One
+  readonly warning?: string | undefined
+}
+
 export interface ResourceKind<One, View> {
   readonly path: string
   /** For people. */
@@ -60,6 +66,8 @@ export interface ResourceKind<One, View> {
   readonly patch: (before: One, body: Json, options: Reading) => One
   readonly idOf: (one: One) => string
   readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
+  /** Reads a body with short names of the platform where it names no context; left out, none resolve. */
+  readonly resolve?: (ask: BodyAsk, read: (context: Context) => One) => Resolved<One>
   /** Looks at a body beyond what can be parsed, before the tenant is entered. */
   readonly check?: (ask: BodyAsk, c: HttpContext) => Promise<void>
   /** Whether one is there for whoever asks; left out, all are for all. */
@@ -81,6 +89,9 @@ export interface ResourceKind<One, View> {
 
 const retrieveParameters = new Set(['options', 'local'])
 
+const withWarning = (ask: BodyAsk, warning: string | undefined): BodyAsk =>
+  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
+
 function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
   const { asks, answers, clock, rules } = ports
   const { path, noun, storeOf } = kind
@@ -94,6 +105,9 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
 
   const writeParameters = new Set(kind.limited === undefined ? [] : ['local'])
   const isLimited = ({ parameters }: AskHead): boolean => truthOf(parameters, 'local') === true
+
+  const resolved = (ask: BodyAsk, read: (context: Context) => One): Resolved<One> =>
+    kind.resolve?.(ask, read) ?? { one: read(ask.context) }
 
   const textsOf = (
     ask: Ask,
@@ -130,14 +144,20 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       checkSize(ask.body)
       const body = isLimited(ask) ? (kind.limited?.creation(ask.body) ?? ask.body) : ask.body
       const newId = () => `${kind.idPrefix}${randomUUID()}`
-      const one = kind.parse(body, { context: ask.context, nowMs: clock.now(), newId })
+      const { one, warning } = resolved(ask, (context) =>
+        kind.parse(body, { context, nowMs: clock.now(), newId }),
+      )
       kind.allow?.(c, one)
       await kind.check?.(ask, c)
       const broker = await ask.enter()
       await storeOf(broker).create((await kind.complete?.(c, one, { ask, broker })) ?? one)
       const id = kind.idOf(one)
       kind.changed?.(ask.tenant, id)
-      return answers.created(ask, `${path}/${pathSegment(id)}`, rules.createAnswersId ? id : undefined)
+      return answers.created(
+        withWarning(ask, warning),
+        `${path}/${pathSegment(id)}`,
+        rules.createAnswersId ? id : undefined,
+      )
     },
 
     async list(c: HttpContext): Promise<Response> {
@@ -166,16 +186,19 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
       const ask = await asks.body(c, { known: writeParameters })
       checkSize(ask.body)
       await kind.check?.(ask, c)
-      const options = { context: ask.context, nowMs: clock.now() }
       const broker = await ask.enter()
       requireFor(c, ask, broker)
+      let warning: string | undefined
       await storeOf(broker).patch(id, (before) => {
-        const after = kind.patch(before, ask.body, options)
-        kind.allow?.(c, after)
-        return after
+        const after = resolved(ask, (context) =>
+          kind.patch(before, ask.body, { context, nowMs: clock.now() }),
+        )
+        kind.allow?.(c, after.one)
+        warning = after.warning
+        return after.one
       })
       kind.changed?.(ask.tenant, id)
-      return answers.noContent(ask)
+      return answers.noContent(withWarning(ask, warning))
     },
 
     async remove(c: HttpContext): Promise<Response> {

@@ -7,15 +7,20 @@ import type { Contexts } from '#broker/contexts.ts'
 import type { SubscriptionView, TenantBroker } from '#broker/types.ts'
 import type { Json } from '#contract'
 import type { PassingOn } from '#federation/passing-on.ts'
+import type { Context } from '#ngsi-ld/context.ts'
+import { toIri } from '#ngsi-ld/core-context.ts'
 import { isObject } from '#ngsi-ld/json.ts'
+import { isPlatformName, shortNamesIn } from '#ngsi-ld/platform-names.ts'
 import { badRequestData, notSupported } from '#ngsi-ld/problem.ts'
+import { typeNamesOf } from '#ngsi-ld/selection.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription-parse.ts'
+import { warningLine } from '#ngsi-ld/warning-lines.ts'
 import { type BodyAsk, nameable, originOf } from './ask.ts'
 import { type HttpContext, headerOf } from './body.ts'
 import { refuseLoop } from './distributed.ts'
 import { optionsOf, truthOf } from './negotiate.ts'
-import { type ResourceRoutePorts, resourceTable } from './resources.ts'
+import { type Resolved, type ResourceRoutePorts, resourceTable } from './resources.ts'
 import { allowSubscription, isOf } from './tunnel-guest.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
@@ -63,6 +68,7 @@ export function createSubscriptionTable({
       if (guest !== undefined) allowSubscription(guest, subscription)
     },
     parse: parseSubscription,
+    resolve: withPlatformNames,
     patch: patchSubscription,
     idOf: ({ id }) => id,
     render: ({ subscription, stats }, options) =>
@@ -87,6 +93,28 @@ export function createSubscriptionTable({
     },
     changed: passing.subscriptionChanged,
   })
+}
+
+/**
+ * The subscription with the platform's names for short names that the tenant does not know. One to types that are none of
+ * the platform's keeps all its names in the default context: words like `name` are as likely the client's own.
+ */
+function withPlatformNames(
+  { context, isKnown }: BodyAsk,
+  read: (context: Context) => Subscription,
+): Resolved<Subscription> {
+  const inQueries = context.forQueries?.(isKnown)
+  const one = read(inQueries ?? context)
+  if (inQueries === undefined) return { one }
+  const types = one.entities?.flatMap((entity) =>
+    entity.types === undefined ? [] : typeNamesOf(entity.types),
+  )
+  if (types !== undefined && types.length > 0 && !types.some(isPlatformName)) return { one: read(context) }
+  const names = shortNamesIn(inQueries)
+  if (names.length === 0) return { one }
+  const meanings = names.map(([short, name]) => `${short} as ${toIri(name)}`).join(', ')
+  const text = `the subscription reads ${meanings}: send a Link header with the @context that is meant`
+  return { one, warning: warningLine(199, '-', text) }
 }
 
 /** What is limited to this gateway when it is made stays so. */

@@ -228,11 +228,15 @@ function parseFilter(value: Json, { context, expandValues }: PartOptions): Parti
   return { q }
 }
 
+/** No name of the platform, so that no short name resolves within it. */
+const ofRegistrations = 'ContextSourceRegistration'
+
 /** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
 export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand'>): QueryTree {
   if (typeof value !== 'string' || value === '')
     throw badRequestData('must be a query over members of registrations', 'csf')
-  const tree = parseQuery(value, expand, { field: 'csf' })
+  // Short names of the platform are those of attributes of entities.
+  const tree = parseQuery(value, (term) => expand(term, ofRegistrations), { field: 'csf' })
   compileQuery(tree)
   return tree
 }
