@@ -22,8 +22,10 @@ import {
   type AnswerType,
   answerType,
   bodyType,
+  contextRelation,
   entityTypes,
   geoJson,
+  hasBareLink,
   linkedContext,
   type Parameters,
   parametersOf,
@@ -137,7 +139,22 @@ type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
 const nothing: ReadonlySet<string> = new Set()
+const bareLink = warningLine(
+  199,
+  '-',
+  `a link without rel is ignored; a @context goes with rel=${contextRelation}`,
+)
 const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
+
+/** The request with one more warning for its answer. */
+export const withWarning = <Warned extends Pick<AskHead, 'warning'>>(
+  ask: Warned,
+  warning: string | undefined,
+): Warned =>
+  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
+
+const warnedOfLink = <Warned extends Pick<AskHead, 'warning'>>(c: HttpContext, ask: Warned): Warned =>
+  hasBareLink(headerOf(c, 'link')) ? withWarning(ask, bareLink) : ask
 
 export function createAsks(
   { broker, contexts, bodies, alias }: AskPorts,
@@ -197,7 +214,7 @@ export function createAsks(
       ...amendingFor(headerOf(c, 'prefer')),
       ...(bodies.hasFinerTimes(c) ? { warning: timesAreCut } : {}),
     }
-    return { tenant, parameters, json, context, isLinked, enter, ...more }
+    return warnedOfLink(c, { tenant, parameters, json, context, isLinked, enter, ...more })
   }
 
   const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
@@ -205,8 +222,9 @@ export function createAsks(
     const parameters = amendedParameters(c, known)
     const context = linked(c, tenant)
     const at = c.env.broker ?? existing(tenant)
-    if (!(context instanceof Promise)) return { tenant, broker: at, context, parameters, ...form }
-    return context.then((found) => ({ tenant, broker: at, context: found, parameters, ...form }))
+    const ask = (found: Context): Ask =>
+      warnedOfLink<Ask>(c, { tenant, broker: at, context: found, parameters, ...form })
+    return context instanceof Promise ? context.then(ask) : ask(context)
   }
   const entityForm = (c: HttpContext): Form => {
     const type = answerType(headerOf(c, 'accept'), settings.defaultMediaType, entityTypes)
@@ -236,14 +254,19 @@ export function createAsks(
 
     async query(c, known) {
       const form = entityForm(c)
-      const { isLinked, context, tenant, parameters, ...sent } = await open(c, { known }, bodies.json)
+      const { isLinked, context, tenant, parameters, warning, ...sent } = await open(
+        c,
+        { known },
+        bodies.json,
+      )
       const json = amended(sent.json)
       if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
       if (isLinked) refuseEmbedded(json)
       const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
       const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
-      return { tenant, broker: at, context: shown, parameters, body: json, ...form }
+      const ask: QueryAsk = { tenant, broker: at, context: shown, parameters, body: json, ...form }
+      return withWarning(ask, warning)
     },
 
     async body(c, options = {}) {

@@ -8,7 +8,7 @@ import { badRequestData, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'
 import type { Answers, Reply } from './answer.ts'
-import type { Ask } from './ask.ts'
+import { type Ask, withWarning } from './ask.ts'
 import {
   conditionsOrIds,
   entityQueryOf,
@@ -132,7 +132,7 @@ export function createEntityReads(answers: Answers) {
     const isFirst = query.offset === 0 && query.after === undefined
     const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
     return answers.page(
-      hint === undefined ? ask : { ...ask, warning: hint },
+      withWarning(ask, hint),
       { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
       { count, links: links(page) },
     )

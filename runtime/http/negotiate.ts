@@ -97,6 +97,10 @@ export function linkedContext(link: string | undefined): string | undefined {
   return address
 }
 
+/** Whether a Link header has a link without a relation, which can name nothing. */
+export const hasBareLink = (link: string | undefined): boolean =>
+  link !== undefined && linksOf(link).some(({ relations }) => relations.length === 0)
+
 function linksOf(header: string): { address: string; relations: readonly string[] }[] {
   const links: { address: string; relations: readonly string[] }[] = []
   const tokens = header.match(linkToken) ?? []

@@ -27,8 +27,8 @@ export interface Problems {
 /** Faults whose truth is no business of the client's: bugs of ours, and what a disk or a file says. */
 const isPrivate = (code: ErrorCode): boolean => code === 'gateway.internal' || code === 'store.failed'
 
-/** Those of HTTP itself that say all by their status and headers. */
-const bare: ReadonlySet<number> = new Set([411, 415])
+/** 411 says all by its status (GS CIM 009, 6.3.4). 415 has a body beside its headers, since most clients show only that. */
+const lengthRequired = 411
 
 export function createProblems({ log, metrics, rules }: ProblemPorts): Problems {
   const failures = metrics.counter('selvedge_http_errors_total')
@@ -50,7 +50,7 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
       const problem = body(error)
       if (problem.status >= 500) failures.value++
       const { status } = problem
-      const isBare = bare.has(status)
+      const isBare = status === lengthRequired
       return new Response(isBare ? '' : JSON.stringify(problem), {
         status,
         headers: {

@@ -13,7 +13,7 @@ import type { Context } from '#ngsi-ld/context.ts'
 import { notFound } from '#ngsi-ld/problem.ts'
 import type { ProfileRules } from '#ngsi-ld/profile.ts'
 import type { Answers } from './answer.ts'
-import type { Ask, AskHead, Asks, BodyAsk } from './ask.ts'
+import { type Ask, type AskHead, type Asks, type BodyAsk, withWarning } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { optionsOf, type Paging, pagingOf, truthOf } from './negotiate.ts'
 import { pageLinks, textsWithin } from './paging.ts'
@@ -88,9 +88,6 @@ export interface ResourceKind<One, View> {
 }
 
 const retrieveParameters = new Set(['options', 'local'])
-
-const withWarning = (ask: BodyAsk, warning: string | undefined): BodyAsk =>
-  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
 
 function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
   const { asks, answers, clock, rules } = ports

@@ -13,7 +13,7 @@ import { type EntitySelector, matchesType } from '#ngsi-ld/selection.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import type { Answers } from './answer.ts'
-import type { Ask, Asks } from './ask.ts'
+import { type Ask, type Asks, withWarning } from './ask.ts'
 import type { HttpContext } from './body.ts'
 import { entityQueryOf, searchParameters, typeHint, typesOf, withShortNames } from './entity-search.ts'
 import { firstLook, mostLike, readOn } from './history-reading.ts'
@@ -121,7 +121,7 @@ export function createTemporalRoutes(
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
     const hint = texts.length === 0 && search.offset === 0 ? typeHint(search, ask) : undefined
     return answers.list(
-      hint === undefined ? ask : { ...ask, warning: hint },
+      withWarning(ask, hint),
       { texts, context },
       { count, links: pageLinks(c.req.url, search, { more, shown }), range },
     )

@@ -7,6 +7,7 @@ import {
   isMillisecondExact,
   isTime,
   msToDateTime,
+  offsetDateTimeToMs,
 } from './datetime.ts'
 
 describe('a DateTime', () => {
@@ -42,6 +43,23 @@ describe('a DateTime', () => {
     '2024-01-01',
     '',
   ])('is not "%s"', (text) => expect(dateTimeToMs(text)).toBeUndefined())
+
+  it.each([
+    ['2026-11-01T18:00:00+01:00', '2026-11-01T17:00:00Z'],
+    ['2026-11-01T18:00:00 01:00', '2026-11-01T17:00:00Z'],
+    ['2026-11-01T18:00:00.5-05:30', '2026-11-01T23:30:00.500Z'],
+    ['2026-11-01T18:00:00Z', '2026-11-01T18:00:00Z'],
+  ])('%s in a query is %s', (text, utc) => expect(offsetDateTimeToMs(text)).toBe(Date.parse(utc)))
+
+  it.each([
+    '2026-11-01T18:00:00',
+    '2026-11-01T18:00+01:00',
+    '2026-11-01T18:00:00+24:00',
+    '2026-11-01T18:00:00+01:60',
+    '2026-11-01T18:00:00+0100',
+    '2026-11-01T18:00:00Z+01:00',
+    '0000-01-01T00:00:00+01:00',
+  ])('in a query is not "%s"', (text) => expect(offsetDateTimeToMs(text)).toBeUndefined())
 
   it('is written with three digits of a second or none', () => {
     expect(msToDateTime(0)).toBe('1970-01-01T00:00:00Z')

@@ -1,6 +1,6 @@
 /**
  * NGSI-LD dates and times (GS CIM 009, 4.6.3): `YYYY-MM-DDThh:mm:ss[.f]Z`, always UTC, at most six digits of a
- * second, a comma in place of the dot accepted. Offsets and shortened forms are refused. Inside the gateway a
+ * second, a comma in place of the dot accepted. Shortened forms are refused, and offsets but in the times of a query. Inside the gateway a
  * time is integer milliseconds; only texts that need microseconds stay texts.
  */
 import { assert } from '#base/errors.ts'
@@ -20,6 +20,20 @@ export function dateTimeToMs(text: string): number | undefined {
   const time = timeToMs(text, 11)
   return day === undefined || time === undefined ? undefined : day + time
 }
+
+/** The same for a time that a query asks for, which may have an offset from UTC in place of `Z`. */
+export function offsetDateTimeToMs(text: string): number | undefined {
+  const [, local, sign, hours, minutes] = offsetForm.exec(text) ?? []
+  if (local === undefined) return dateTimeToMs(text)
+  const start = dateTimeToMs(`${local}Z`)
+  if (start === undefined) return undefined
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000
+  const ms = sign === '-' ? start + offset : start - offset
+  return ms < firstMs || ms > lastMs ? undefined : ms
+}
+
+/** What parameters carry as `+` arrives as a space where it was not percent-encoded. */
+const offsetForm = /^(.{19,26})([+ -])((?:[01]\d|2[0-3])):([0-5]\d)$/
 
 export const isDate = (text: string): boolean => dateForm.test(text) && dayToMs(text) !== undefined
 export const isTime = (text: string): boolean => timeForm.test(text) && timeToMs(text, 0) !== undefined

@@ -6,7 +6,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
-import { dateTimeToMs, msToDateTime } from './datetime.ts'
+import { msToDateTime, offsetDateTimeToMs } from './datetime.ts'
 import type { AttributeInstance } from './entity.ts'
 import type { JsonObject } from './json.ts'
 import { badRequestData } from './problem.ts'
@@ -204,7 +204,7 @@ function oneOf<T extends string>(
 
 function dateTime(text: string | undefined, field: string): number | undefined {
   if (text === undefined) return undefined
-  const ms = dateTimeToMs(text)
+  const ms = offsetDateTimeToMs(text)
   if (ms === undefined) throw badRequestData('must be a DateTime such as 2025-06-30T12:00:00Z', field)
   return ms
 }

@@ -299,7 +299,7 @@ export const clauses: readonly Clause[] = [
       binding('lenient'),
       property('http'),
     ],
-    'A body without Content-Length is 411, also one in chunks (6.3.4). A query by id alone is answered (5.7.2.4 wants type, attrs, q or a geo-query). The link to the next page stands before that of the @context.',
+    'A body without Content-Length is 411, also one in chunks (6.3.4). 415 has a body that says which Content-Type to send. timeAt and endTimeAt may have an offset from UTC. A query by id alone is answered (5.7.2.4 wants type, attrs, q or a geo-query). The link to the next page stands before that of the @context.',
   ),
   done('7', 'Notifications over MQTT', ['spec/mqtt/notifications.test.ts', 'spec/mqtt/publisher.test.ts']),
   done(

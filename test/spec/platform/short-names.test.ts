@@ -130,6 +130,28 @@ it('takes names by the core alone where a request names it', async () => {
   expect(await idsAt(`${entities}?type=sosa:Sensor`, { Link: link })).toEqual([200, []])
 })
 
+it('warns of a Link header without rel, and ignores links of other relations', async () => {
+  const unnamed = `<${coreContext}>; type="application/ld+json"`
+  const warning =
+    '199 - "a link without rel is ignored; a @context goes with rel=http://www.w3.org/ns/json-ld#context"'
+  const body = { id: 'urn:n:linked', type: 'T' }
+  const query = { type: 'Query', entities: [{ type: 'Sensor' }] }
+  for (const [method, path, sent] of [
+    ['GET', `${entities}?type=Sensor`, undefined],
+    ['GET', `${entities}/urn:n:sensor`, undefined],
+    ['POST', '/ngsi-ld/v1/entityOperations/query', query],
+    ['POST', entities, body],
+    ['DELETE', `${entities}/urn:n:linked`, undefined],
+  ] as const) {
+    const json = sent === undefined ? {} : { body: sent }
+    const type = sent === undefined ? undefined : { 'Content-Type': 'application/json' }
+    const answer = await gateway.ask(method, path, { ...json, headers: { ...type, Link: unnamed } })
+    expect([method, answer.status < 300, answer.headers['ngsild-warning']]).toEqual([method, true, warning])
+  }
+  const other = await gateway.get(`${entities}?type=Sensor`, { Link: `<${coreContext}>; rel="help"` })
+  expect([other.status, other.headers['ngsild-warning']]).toEqual([200, undefined])
+})
+
 it('warns where nothing is found of a type that is known under another IRI', async () => {
   const times = 'timerel=before&timeAt=2999-01-01T00:00:00Z'
   for (const path of [`${entities}?type=House`, `/ngsi-ld/v1/temporal/entities?type=House&${times}`]) {

@@ -91,7 +91,11 @@ describe('a body of a media type that is not taken', () => {
     expect(answer.status).toBe(415)
     expect(answer.headers['accept']).toContain('application/json')
     expect(answer.headers['accept']).toContain('application/ld+json')
-    expect([answer.text, answer.headers['content-type']]).toEqual(['', undefined])
+    expect(answer.headers['content-type']).toBe('application/json')
+    expect(answer.json()).toMatchObject({
+      status: 415,
+      detail: expect.stringMatching(/Content-Type .*; send application\/json or application\/ld\+json$/),
+    })
   })
 })
 
