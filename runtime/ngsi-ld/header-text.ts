@@ -10,3 +10,9 @@ export const isHeaderName = (value: Json | undefined): value is string =>
 /** May be empty. */
 export const isHeaderValue = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+
+/** Headers that the connection or the body decides: no client may set them for requests of ours. In whatever case. */
+export const isConnectionHeader = (name: string): boolean => connectionHeaders.test(name)
+
+const connectionHeaders =
+  /^(?:host|connection|proxy-connection|content-length|transfer-encoding|keep-alive|te|trailer|upgrade|expect)$/i

@@ -5,7 +5,7 @@
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
-import { isHeaderName, isHeaderValue } from './header-text.ts'
+import { isConnectionHeader, isHeaderName, isHeaderValue } from './header-text.ts'
 import { isObject, listOf } from './json.ts'
 import { checkName, checkUri } from './name.ts'
 import { badRequestData, notSupported, tooComplex } from './problem.ts'
@@ -174,15 +174,11 @@ export function mqttTopicOf(uri: string): string | undefined {
   }
 }
 
-/** Headers that belong to the connection or to the body, not to the subscriber. */
-const ownHeaders =
-  /^(?:host|connection|content-length|transfer-encoding|keep-alive|te|trailer|upgrade|expect)$/i
-
 function headers(value: Json, field: string): readonly KeyValue[] {
   const found = pairs(value, field)
   for (const pair of found) {
     if (!isHeaderName(pair.key)) throw badRequestData('is not a header name', `${field}.key`)
-    if (ownHeaders.test(pair.key)) throw badRequestData(`${pair.key} cannot be set`, `${field}.key`)
+    if (isConnectionHeader(pair.key)) throw badRequestData(`${pair.key} cannot be set`, `${field}.key`)
     if (!isHeaderValue(pair.value)) throw badRequestData('is not a header value', `${field}.value`)
   }
   return found

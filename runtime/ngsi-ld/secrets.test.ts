@@ -13,6 +13,7 @@ describe('an address', () => {
     ['HTTP:\\\\a:b@h/p', 'HTTP:\\\\***@h/p'],
     ['http://h/p?x=1&access_token=s3&y=2#z', 'http://h/p?x=1&access_token=***&y=2#z'],
     ['http://h/p?API-KEY=s3', 'http://h/p?API-KEY=***'],
+    ['http://h/p?auth=s3&author=me&sessionId=s3', 'http://h/p?auth=***&author=me&sessionId=***'],
   ])('with secrets is shown without them: %s', (uri, shown) => {
     expect(shownAddress(uri)).toBe(shown)
     expect(shownAddress(shown)).toBe(shown)
@@ -32,14 +33,62 @@ it('headers that carry credentials are shown as set, all others with their value
     'X-Auth-Token',
     'Fiware-Api-Key',
     'MyPassword',
+    ...[
+      'X-Auth',
+      'auth',
+      'x_auth',
+      'XAuth',
+      'userAuth',
+      'OAuth2',
+      'pwd',
+      'X-Pwd',
+      'db-pwd',
+      'X-Session',
+      'sessionId',
+    ],
+    ...['JSESSIONID', 'PHPSESSID', 'sid', 'jwt', 'X-JWT-Assertion', 'Bearer', 'x-bearer'],
   ]
   const values = (keys: readonly string[], value: string) =>
     shownPairs(keys.map((key) => ({ key, value })))!.map((pair) => pair.value)
   expect(values(secret, 's3')).toEqual(secret.map(() => hidden))
-  expect(values(['X-Plant'], 'Bearer s3')).toEqual([hidden])
-  expect(values(['X-Plant', 'Prefer', 'NGSILD-Tenant', 'jsonldContext'], 'north')).toEqual(
-    Array.from({ length: 4 }, () => 'north'),
-  )
+  const credentials = [
+    ...[
+      'Bearer s3',
+      'Token abc',
+      'token abc',
+      'ApiKey abc',
+      'Api-Key abc',
+      'Basic YTpi',
+      'Digest username="a"',
+    ],
+    ...['Negotiate YII', 'NTLM TlR', 'DPoP abc', 'JWT abc', 'OAuth a="b"', 'AWS4-HMAC-SHA256 Credential=A'],
+    ...['SharedAccessSignature sr=a', 'Token=abc', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln'],
+  ]
+  for (const value of credentials) expect([value, ...values(['X-Plant'], value)]).toEqual([value, hidden])
+  const ordinary = [
+    ...[
+      'X-Plant',
+      'Prefer',
+      'NGSILD-Tenant',
+      'jsonldContext',
+      'X-Author',
+      'X-Authority',
+      'Accept',
+      'User-Agent',
+    ],
+    ...[
+      'Accept-Language',
+      'X-Obsession',
+      'X-Side',
+      'X-Passenger',
+      'X-Bypass-Cache',
+      'X-Design',
+      'Content-Language',
+    ],
+  ]
+  expect(values(ordinary, 'north')).toEqual(ordinary.map(() => 'north'))
+  for (const value of ['tokens of love', 'basics', 'en', '1.6', 'application/json', 'http://h/c.jsonld'])
+    expect(values(['X-Plant'], value)).toEqual([value])
   expect(values(['Authorization'], 'urn:ngsi-ld:request')).toEqual(['urn:ngsi-ld:request'])
 })
 

@@ -20,14 +20,26 @@ export interface Addressed {
 }
 
 /** Names of headers and query parameters whose values are credentials, in whatever case. */
-const secretName = /authori[sz]ation|cookie|token|key|secret|passw|passphrase|credential|signature/i
-/** Values that are credentials under any name [RFC 9110 11.4]. */
-const secretValue = /^(?:bearer|basic|digest|negotiate)\s/i
+const secretName = /authori[sz]ation|cookie|token|key|secret|passw|passphrase|credential|signature|jwt/i
+/** The same for short words that are also parts of ordinary ones, such as `X-Author`: they count as whole words. */
+const secretWord = /^(?:o?auth\d?|authn|pwd|pass|bearer|(?:j|php|asp|cgi)?sess(?:ion)?(?:id)?|sid|sig)$/i
+/** Words of `X-Auth`, `x_auth`, `xAuth` and `XAuth`. */
+const wordBounds = /[^A-Za-z\d]+|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/
+/**
+ * Values that are credentials under any name [RFC 9110 11.4]: a scheme with more behind it (the register of IANA, and schemes that
+ * services of their own use), and bare JSON web tokens.
+ */
+const secretValue =
+  /^(?:(?:basic|bearer|concealed|digest|dpop|gnap|hoba|mutual|negotiate|ntlm|oauth|privatetoken|scram-sha-\d+|vapid|hawk|token|jwt|api-?key|apitoken|access-?token|shared(?:key(?:lite)?|accesssignature)|aws4-hmac-sha256|signature)[\s=]|eyJ[\w-]+\.[\w-]+\.)/i
+
+const namesSecret = (name: string): boolean =>
+  secretName.test(name) || name.split(wordBounds).some((word) => secretWord.test(word))
+
 /** Says that the header of the request is passed on; it is no secret itself (GS CIM 009, 4.3.6.6). */
 const asRequested = 'urn:ngsi-ld:request'
 
 const isSecret = ({ key, value }: Pair): boolean =>
-  value !== asRequested && (secretName.test(key) || secretValue.test(value))
+  value !== asRequested && (namesSecret(key) || secretValue.test(value))
 
 /** Pairs as an answer shows them. */
 export function shownPairs<P extends Pair>(pairs: readonly P[] | undefined): readonly P[] | undefined {
@@ -43,7 +55,7 @@ export function shownAddress(uri: string): string {
   return uri
     .replace(userInfo, `$1${hidden}@`)
     .replace(parameter, (all, separator: string, name: string) =>
-      secretName.test(name) ? `${separator}${name}=${hidden}` : all,
+      namesSecret(name) ? `${separator}${name}=${hidden}` : all,
     )
 }
 

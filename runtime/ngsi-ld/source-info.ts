@@ -1,11 +1,11 @@
 /**
  * What a registration says of how its source wants to be asked [NGSI-LD 5.2.9, 4.3.6.6]: the context of names, the
  * media type of bodies and the version of the standard have keys of their own, all other keys are headers. Headers of
- * the connection are ours to set and never sent along.
+ * the connection are refused; Via and Content-Type are written for each request and never taken from here.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { minorOf } from './conformance.ts'
-import { isHeaderName, isHeaderValue } from './header-text.ts'
+import { isConnectionHeader, isHeaderName, isHeaderValue } from './header-text.ts'
 import { isObject } from './json.ts'
 import { badRequestData } from './problem.ts'
 import type { HeaderPair, Registration } from './registration.ts'
@@ -38,7 +38,7 @@ export function wishesOf(
     }
     const name = key.toLowerCase()
     const given = value === asRequested ? incoming[name] : value
-    if (typeof given === 'string' && !connectionHeaders.test(name)) headers[name] = given
+    if (typeof given === 'string' && !isConnectionHeader(name) && !ownHeaders.has(name)) headers[name] = given
   }
   const { jsonldContext, contentType, ngsildConformance } = special
   const minor = ngsildConformance === undefined ? undefined : minorOf(ngsildConformance)
@@ -50,8 +50,8 @@ export function wishesOf(
   }
 }
 
-const connectionHeaders =
-  /^(?:host|connection|content-length|content-type|transfer-encoding|keep-alive|te|trailer|upgrade|expect|via|ngsild-tenant)$/
+/** Written for each request, whatever the registration says. */
+const ownHeaders: ReadonlySet<string> = new Set(['content-type', 'via', 'ngsild-tenant'])
 
 /** Whether a value may stand beside a key, and what it must be else. */
 const specialKeys: Readonly<Record<string, readonly [is: (value: string) => boolean, what: string]>> = {
@@ -71,6 +71,7 @@ export function parseSourceInfo(value: Json): readonly HeaderPair[] {
     if (!isObject(pair)) throw badRequestData('must be an array of {key, value}', field)
     const { key, value: given } = pair
     if (!isHeaderName(key)) throw badRequestData('is not a header name', `${field}.key`)
+    if (isConnectionHeader(key)) throw badRequestData(`${key} cannot be set`, `${field}.key`)
     // The tenant of a source is a member of its own (GS CIM 009, 4.3.6.5).
     if (key.toLowerCase() === 'ngsild-tenant')
       throw badRequestData('cannot set the tenant of the source; use the member tenant', `${field}.${key}`)

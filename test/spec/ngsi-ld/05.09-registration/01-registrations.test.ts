@@ -58,6 +58,10 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
       'the tenant of requests in contextSourceInfo',
       { contextSourceInfo: [{ key: 'NGSILD-Tenant', value: 'urn:ngsi-ld:request' }] },
     ],
+    ...['Host', 'content-length', 'Transfer-Encoding', 'CONNECTION'].map((key): [string, object] => [
+      `${key} in contextSourceInfo`,
+      { contextSourceInfo: [{ key, value: '1' }] },
+    ]),
     ['a tenant that no header can name', { tenant: 'a\r\nX-B: c' }],
     ['an empty pattern of ids', { information: [{ entities: [{ type: 'Pump', idPattern: '' }] }] }],
     ['an unknown operation', { operations: ['sing'] }],
