@@ -24,8 +24,8 @@ import {
 import { canonicalDateTime, toleratedDateTime } from './datetime.ts'
 import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
-import { isList, isObject, type JsonObject, keyword, listOf, own, sameJson } from './json.ts'
-import { checkName, checkUri, ngsiLdNull } from './name.ts'
+import { isList, isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
+import { checkName, checkUri, keyword, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** Members of entities and attributes that only the gateway writes. */

@@ -31,7 +31,7 @@ describe('an entity', () => {
         'ngsi-ld:location': point,
         [`${sosa}resultTime`]: 'now',
         modifiedAt: 5,
-        entity: 'is a name here',
+        title: 'is a name here',
         scope: ['/a/b'],
       },
       context,
@@ -42,11 +42,11 @@ describe('an entity', () => {
       [`${sosa}hosts`]: { type: 'Relationship', object: 'urn:s' },
       location: { type: 'GeoProperty', value: point },
       [`${sosa}resultTime`]: { type: 'Property', value: 'now' },
-      entity: { type: 'Property', value: 'is a name here' },
+      title: { type: 'Property', value: 'is a name here' },
       scope: '/a/b',
     })
     expect(Object.keys(entity).slice(0, 2)).toEqual(['id', 'type'])
-    expect(attributeNames(entity)).toEqual([`${sosa}hosts`, 'location', `${sosa}resultTime`, 'entity'])
+    expect(attributeNames(entity)).toEqual([`${sosa}hosts`, 'location', `${sosa}resultTime`, 'title'])
   })
 
   it.each<[string, unknown, RegExp]>([

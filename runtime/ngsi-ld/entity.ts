@@ -20,8 +20,8 @@ import {
 } from './attribute.ts'
 import { checkGeoName, checkSeals, type Reading } from './attribute-kind.ts'
 import type { Context } from './context.ts'
-import { isObject, type JsonObject, keyword, listOf, own } from './json.ts'
-import { checkAttributeName, checkScope, checkUri, ngsiLdNull } from './name.ts'
+import { isObject, type JsonObject, listOf, own } from './json.ts'
+import { checkAttributeName, checkScope, checkUri, keyword, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
 
 /** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */

@@ -17,10 +17,6 @@ export function own<T>(object: { readonly [name: string]: T }, name: string): T 
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-/** The id or type of an object of JSON-LD, under either of its names; null where it says null. */
-export const keyword = (object: JsonObject, name: 'id' | 'type'): Json | undefined =>
-  own(object, Object.hasOwn(object, name) ? name : `@${name}`)
-
 /** Value or values as a list. */
 export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
   Array.isArray(value) ? (value as readonly T[]) : [value as T]

@@ -4,6 +4,7 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { type JsonObject, own } from './json.ts'
 import { badRequestData } from './problem.ts'
 
 /** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so, and it names nothing. */
@@ -28,8 +29,13 @@ const plainIri = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/
 const iriName = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
 const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
 
+const namesAuthority = /^[^:]*:\/\//
+/** An authority: user information, a host, and a port of digits (RFC 3987, 2.2). */
+const authority = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^@/?#]*@)?(?:\[[^\]]*\]|[^:@/?#]*)(?::\d*)?(?=[/?#]|$)/
+
 /** Whether a text is an IRI (RFC 3987) with a scheme and something behind it. */
-export const isUri = (text: string): boolean => plainIri.test(text) || iri.test(text)
+export const isUri = (text: string): boolean =>
+  (plainIri.test(text) || iri.test(text)) && (!namesAuthority.test(text) || authority.test(text))
 
 /** @throws ngsi-ld.bad-request-data unless `value` is a URI of bounded length, and not NGSI-LD Null. */
 export function checkUri(value: Json | undefined, field: string): string {
@@ -39,6 +45,17 @@ export function checkUri(value: Json | undefined, field: string): string {
   if (value === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   if (typeof value === 'string' && isUri(value)) return value
   throw badRequestData('must be a URI', field)
+}
+
+/**
+ * The id or type of an object of JSON-LD, under either of its names; null where it says null.
+ * @throws ngsi-ld.bad-request-data for an object that has both, which JSON-LD calls colliding keywords.
+ */
+export function keyword(object: JsonObject, name: 'id' | 'type'): Json | undefined {
+  const other = own(object, `@${name}`)
+  if (!Object.hasOwn(object, name)) return other
+  if (other !== undefined) throw badRequestData(`@${name} cannot stand beside ${name}`, `@${name}`)
+  return object[name]
 }
 
 /**
@@ -54,11 +71,17 @@ export function checkName(name: string, field: string): string {
   throw badRequestData('a name is a letter followed by letters, digits and underscores, or a URI', field)
 }
 
-/** Non-reified properties of the core @context that no attribute may have the name of (GS CIM 009, 4.5.1). */
+/**
+ * Members of entities and attributes in the core @context that are no attributes themselves (GS CIM 009, 4.5.1): non-reified
+ * properties, and what carries the value of an attribute. No attribute of an entity may have their names.
+ */
 const nonReified: ReadonlySet<string> = new Set([
   ...['createdAt', 'modifiedAt', 'deletedAt', 'expiresAt', 'observedAt', 'lastUsedAt'],
   ...['datasetId', 'instanceId', 'unitCode', 'valueType', 'objectType', 'lang'],
-  ...['entityIdSealed', 'entityTypeSealed'],
+  ...['entityIdSealed', 'entityTypeSealed', 'coordinates'],
+  ...['value', 'object', 'languageMap', 'vocab', 'json', 'valueList', 'objectList'],
+  ...['previousValue', 'previousObject', 'previousLanguageMap', 'previousVocab', 'previousJson'],
+  ...['previousValueList', 'previousObjectList', 'entity', 'entityList'],
 ])
 
 /**
@@ -67,7 +90,7 @@ const nonReified: ReadonlySet<string> = new Set([
  */
 export function checkAttributeName(name: string, field: string): string {
   if (nonReified.has(name))
-    throw badRequestData('is a non-reified property of the core @context, which no attribute may be', field)
+    throw badRequestData('is a member of the core @context that is no attribute', field)
   return checkName(name, field)
 }
 

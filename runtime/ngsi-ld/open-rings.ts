@@ -15,11 +15,22 @@ export function withClosedRings(json: Json): Json {
   if (isList(json)) return json.map(withClosedRings)
   if (!isObject(json)) return json
   const nesting = nestings.get(json['type']) ?? nestings.get(json['geometry'])
+  const isGeo = json['type'] === 'GeoProperty'
   const entries = Object.entries(json).map(([name, value]): [string, Json] => [
     name,
-    nesting !== undefined && name === 'coordinates' ? closed(value, nesting) : withClosedRings(value),
+    nesting !== undefined && name === 'coordinates'
+      ? closed(value, nesting)
+      : isGeo && typeof value === 'string'
+        ? encoded(value)
+        : withClosedRings(value),
   ])
   return Object.fromEntries(entries)
+}
+
+/** The text of a geometry with its rings closed (GS CIM 009, 4.7.1); any other text as it is. */
+function encoded(text: string): Json {
+  const parsed = parsedJson(text)
+  return isObject(parsed) ? JSON.stringify(withClosedRings(parsed)) : text
 }
 
 /** The parameters of a query with the rings of its geometry closed. */

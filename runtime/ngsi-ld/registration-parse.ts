@@ -9,7 +9,7 @@ import { dateTimeToMs } from './datetime.ts'
 import { checkGeometry } from './geometry.ts'
 import { isHeaderValue } from './header-text.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri, ngsiLdNull } from './name.ts'
+import { checkName, checkScope, checkUri, keyword, ngsiLdNull } from './name.ts'
 import { text } from './notification-parse.ts'
 import { compileIdPattern } from './pattern.ts'
 import { badRequestData } from './problem.ts'
@@ -106,7 +106,8 @@ function checked(parts: Parts): Registration {
 
 function bodyOf(json: unknown): JsonObject {
   if (!isObject(json)) throw badRequestData('a registration must be a JSON object')
-  const { '@id': id, '@type': type, ...body } = json
+  const [id, type] = [keyword(json, 'id'), keyword(json, 'type')]
+  const { '@id': _, '@type': __, ...body } = json
   return { ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }), ...body }
 }
 
@@ -204,8 +205,8 @@ function parseEntities(value: Json, context: Pick<Context, 'expand'>, field: str
   return (value as readonly Json[]).map((item, index) => {
     const at = `${field}[${index}]`
     if (!isObject(item)) throw badRequestData('must be an object with a type', at)
-    const { id = item['@id'], idPattern } = item
-    const type = item['type'] ?? item['@type']
+    const { idPattern } = item
+    const [id, type] = [keyword(item, 'id'), keyword(item, 'type')]
     if (type === undefined) throw badRequestData('is needed', `${at}.type`)
     const unknown = Object.keys(item).find((name) => !/^(?:@?id|@?type|idPattern)$/.test(name))
     if (unknown !== undefined)

@@ -4,8 +4,8 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { isObject, keyword, listOf, own } from './json.ts'
-import { checkName, checkUri } from './name.ts'
+import { isObject, listOf, own } from './json.ts'
+import { checkName, checkUri, keyword } from './name.ts'
 import { compileIdPattern, compilePattern, type Pattern } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 

@@ -10,7 +10,7 @@ import { dateTimeToMs } from './datetime.ts'
 import { parseGeoQuery } from './geo.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { languageRanges } from './language.ts'
-import { checkUri, ngsiLdNull } from './name.ts'
+import { checkUri, keyword, ngsiLdNull } from './name.ts'
 import { flag, names, oneOf, parseNotification, positive, text } from './notification-parse.ts'
 import { badRequestData } from './problem.ts'
 import type { QueryTree } from './query.ts'
@@ -125,7 +125,8 @@ function build(id: string, parts: Partial<SubscriptionParts>, context: readonly 
 
 function subscriptionBody(json: unknown, isFragment = false): JsonObject {
   if (!isObject(json)) throw badRequestData('a subscription must be a JSON object')
-  const { '@id': id, '@type': type, ...body } = json
+  const [id, type] = [keyword(json, 'id'), keyword(json, 'type')]
+  const { '@id': _, '@type': __, ...body } = json
   const named = { ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }), ...body }
   if (
     isFragment ? ![undefined, 'Subscription'].includes(named.type as string) : named.type !== 'Subscription'

@@ -17,8 +17,8 @@ import {
   parseAttribute,
   withoutContext,
 } from './entity.ts'
-import { isObject, type JsonObject, keyword, listOf, own } from './json.ts'
-import { checkAttributeName, checkScope, checkUri } from './name.ts'
+import { isObject, type JsonObject, listOf, own } from './json.ts'
+import { checkAttributeName, checkScope, checkUri, keyword } from './name.ts'
 import { deletionOf, isEnded, type PastDeletion } from './past-deletion.ts'
 import { badRequestData, invalidRequest } from './problem.ts'
 

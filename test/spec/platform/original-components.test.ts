@@ -79,21 +79,14 @@ it('closes the open rings of polygons in entities, queries and geo-queries of su
   expect((await send('POST', entities, area)).status).toBe(201)
   const point = { id: 'urn:point', type: 'Area', location: place({ type: 'Point', coordinates: [1, 1] }) }
   expect((await send('POST', entities, point)).status).toBe(201)
-  expect((await client.get(`${entities}/urn:area`)).json()).toMatchObject({
-    location: {
-      value: {
-        coordinates: [
-          [
-            [0, 0],
-            [2, 0],
-            [2, 2],
-            [0, 2],
-            [0, 0],
-          ],
-        ],
-      },
-    },
-  })
+  // The same as the text of the geometry (GS CIM 009, 4.7.1).
+  const text = place(JSON.stringify({ type: 'Polygon', coordinates: open }))
+  expect((await send('POST', entities, { ...area, id: 'urn:text', location: text })).status).toBe(201)
+  const closed = [[...open[0]!, [0, 0]]]
+  for (const id of ['urn:area', 'urn:text']) {
+    const stored = (await client.get(`${entities}/${id}`)).json()
+    expect(stored).toMatchObject({ location: { value: { coordinates: closed } } })
+  }
   const within = `georel=within&geometry=Polygon&coordinates=${encodeURIComponent(JSON.stringify(open))}`
   expect(idsIn(await client.get(`${entities}?type=Area&${within}`))).toContain('urn:point')
   const geoQ = { georel: 'within', geometry: 'Polygon', coordinates: JSON.stringify(open) }

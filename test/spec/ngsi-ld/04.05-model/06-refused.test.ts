@@ -44,6 +44,15 @@ describe('every write', () => {
     ['an attribute with the name of a non-reified property', { observedAt: property(1) }],
     ['one with the full name of it', { 'https://uri.etsi.org/ngsi-ld/unitCode': property(1) }],
     ['one with the name of a system attribute', { createdAt: property('2025-01-01T00:00:00Z') }],
+    ...[
+      ...['value', 'object', 'languageMap', 'json', 'vocab', 'valueList', 'objectList', 'coordinates'],
+      ...['previousValue', 'previousObjectList', 'entity', 'entityList'],
+      ...['hasValue', 'hasObject', 'hasLanguageMap'].map((term) => `https://uri.etsi.org/ngsi-ld/${term}`),
+    ].map((name): [string, Record<string, unknown>] => [
+      `an attribute that is called ${name}`,
+      { [name]: property(1) },
+    ]),
+    ['@type beside type in an attribute', { a: { ...property(1), '@type': 'Property' } }],
     ['a Relationship with a unit', { r: { type: 'Relationship', object: 'urn:x:1', unitCode: 'CEL' } }],
     ['a JsonProperty with a unit', { j: { type: 'JsonProperty', json: {}, unitCode: 'CEL' } }],
     ['a JsonProperty that is a scalar', { j: { type: 'JsonProperty', json: 5 } }],
@@ -69,6 +78,31 @@ describe('every write', () => {
     ['a @context within an attribute', { a: { ...property(1), '@context': { b: 'urn:x:b' } } }],
   ])('shall refuse %s', async (_, attributes) => {
     expect(await refusals(attributes)).toEqual(everywhere)
+  })
+
+  it('shall take names that data models use, though the core @context defines them', async () => {
+    const names = ['name', 'description', 'title', 'status', 'values', 'data', 'reason', 'key', 'ngsildproof']
+    const attributes = Object.fromEntries(names.map((name) => [name, property(1)]))
+    const taken = await refusals(attributes)
+    expect(taken.map(([, status]) => status)).toEqual([201, 204, 204, 204, 204, 204])
+  })
+
+  it('shall refuse id and type under both of their names', async () => {
+    const id = freshId()
+    for (const double of [{ '@id': id }, { '@type': 'Room' }]) {
+      expect((await gateway.send('POST', entities, { id, type: 'Room', ...double })).status).toBe(400)
+      expect((await gateway.send('POST', temporal, { id, type: 'Room', ...double })).status).toBe(400)
+    }
+    const registration = { type: 'ContextSourceRegistration', endpoint: 'http://h.example' }
+    const information = [{ entities: [{ type: 'Room', '@type': 'Hall' }] }]
+    const registrations = '/ngsi-ld/v1/csourceRegistrations'
+    expect((await gateway.send('POST', registrations, { ...registration, information })).status).toBe(400)
+    const doubled = {
+      ...registration,
+      '@type': 'Subscription',
+      information: [{ entities: [{ type: 'Room' }] }],
+    }
+    expect((await gateway.send('POST', registrations, doubled)).status).toBe(400)
   })
 
   it('shall take raw JSON with whatever members, and geometries at the edge of the globe', async () => {
@@ -130,13 +164,25 @@ describe('a partial update', () => {
 })
 
 describe('an id', () => {
-  it.each(['urn:x:%zz', 'urn:x:a#b#c', 'urn:x:[1]', 'urn:x:a b', 'urn:x:{1}', 'nothing', 'urn:'])(
-    '%s is no IRI and shall be refused',
-    async (id) => {
-      expect((await gateway.send('POST', entities, { id, type: 'Room' })).status).toBe(400)
-      expect((await gateway.get(`${entities}?id=${encodeURIComponent(id)}`)).status).toBe(400)
-    },
-  )
+  it.each([
+    ...['http://h:port/', 'http://h:80a', 'http://a@b@h/', 'http://h:1:2/', 'http://[::1]:x/'],
+    ...['urn:x:%zz', 'urn:x:a#b#c', 'urn:x:[1]', 'urn:x:a b', 'urn:x:{1}', 'nothing', 'urn:'],
+  ])('%s is no IRI and shall be refused', async (id) => {
+    expect((await gateway.send('POST', entities, { id, type: 'Room' })).status).toBe(400)
+    expect((await gateway.get(`${entities}?id=${encodeURIComponent(id)}`)).status).toBe(400)
+  })
+
+  it.each([
+    'http://h:8080/',
+    'http://h:/',
+    'http://a:b@h:1/c',
+    'http://[::1]:80/',
+    'file:///a',
+    'urn:a://b:c',
+  ])('may have the authority of %s', async (uri) => {
+    const id = `${uri}#${freshId()}`
+    expect((await gateway.send('POST', entities, { id, type: 'Room' })).status).toBe(201)
+  })
 
   it('may be an IRI with letters of any script', async () => {
     const id = `${freshId()}:Gebäude-é😀`
