@@ -1,26 +1,26 @@
 /**
  * A closer look at the rows of a condition: which rids it leaves, and of which of them the index alone is sure. Rows are
- * looked at up to a bound; beyond it nothing is said.
+ * looked at up to a bound; beyond it nothing is said. Others may pass meanwhile: a polygon may have thousands of positions.
  */
 
-import type { SeenCondition } from './query-plan.ts'
+import type { SeenCondition, Steps } from './query-plan.ts'
 import type { Condition } from './query-sql.ts'
 import type { Arm, ArmRow } from './sql-text.ts'
 
 const noRids: ReadonlySet<number> = new Set()
 
 /** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
-export function lookAt(
+export function* lookAt(
   {
     eachRow,
     ridsOfArm,
   }: {
-    readonly eachRow: (alike: readonly Arm[], most: number, take: (row: ArmRow) => void) => number
+    readonly eachRow: (alike: readonly Arm[], most: number, take: (row: ArmRow) => void) => Steps<number>
     readonly ridsOfArm: (arm: Arm, most: number) => readonly number[]
   },
   { arms = [], look, armsExact: areExact }: Condition,
   most: number,
-): Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined {
+): Steps<Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined> {
   if (look === undefined) {
     const listed = arms.flatMap((arm) => ridsOfArm(arm, most + 1))
     return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }
@@ -31,7 +31,7 @@ export function lookAt(
   if (left < 0) return undefined
   const looked = arms.filter(({ isSure }) => isSure !== true)
   for (const alike of Map.groupBy(looked, ({ columns, rids }) => rids ?? columns).values()) {
-    left -= eachRow(alike, left + 1, (row) => {
+    left -= yield* eachRow(alike, left + 1, (row) => {
       const verdict = look(row)
       if (verdict === true) sure.push(row[0])
       else if (verdict === undefined) doubtful.push(row[0])

@@ -11,7 +11,8 @@ import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import { parseTypeSelection } from '#ngsi-ld/selection.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
-import { createWholeQuery } from '#test/kit/whole-query.ts'
+import { createWholeQuery, finished } from '#test/kit/whole-query.ts'
+import { createEntityQuery } from './entity-query.ts'
 import {
   armRowsStatement,
   choosePlan,
@@ -229,6 +230,25 @@ describe('an entity query', () => {
     expect(find(search({ q: 'room=="room 0";temperature<10' }))).toEqual(['urn:e:0', 'urn:e:200'])
   })
 
+  it('lets others pass while it looks at places', () => {
+    const steps = createEntityQuery(tables.ports).count(search({ within: 4 }))
+    let rests = 0
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) rests++
+    expect(step.value).toBe(expected(search({ within: 4 })).length)
+    expect(rests).toBeGreaterThanOrEqual(Math.floor(step.value / 64))
+  })
+
+  it('does not remember a page when an entity came while it was searched', () => {
+    const { entities: documents } = tables.ports
+    const asked = { limit: 397, offset: 0 }
+    const steps = createEntityQuery(tables.ports).page(search({ type: 'Rare' }), asked)
+    expect(steps.next().done).toBe(false)
+    documents.pages.forget()
+    finished(steps)
+    expect(documents.pages.find(search({ type: 'Rare' }), { ...asked, after: 0 })).toBeUndefined()
+  })
+
   it('finds nothing by what links to nowhere', () => {
     expect(query().page(search({ q: 'partOf{name}=="x"' }), { limit: 1, offset: 0 }).rows).toEqual([])
   })
@@ -243,7 +263,7 @@ describe('its statements', () => {
   const ports = (selectiveRowsMax: number): PlanPorts => ({
     selectiveRowsMax,
     countRows: (arms, most) => pluck(countArmsStatement(arms, most)),
-    lookCloser: (condition, most) => {
+    *lookCloser(condition, most) {
       const rows = condition.arms!.flatMap((arm) => {
         const { text, params } = armRowsStatement([arm], most)
         return database
@@ -277,8 +297,8 @@ describe('its statements', () => {
     for (const selectiveRowsMax of [2000, 0]) {
       const conditions = compileConditions(search(parts), { nameOf })
       const plans = [
-        choosePlan(conditions, ports(selectiveRowsMax)),
-        chooseSets(conditions, ports(selectiveRowsMax)),
+        finished(choosePlan(conditions, ports(selectiveRowsMax))),
+        finished(chooseSets(conditions, ports(selectiveRowsMax))),
       ]
       for (const plan of plans)
         expect(page(plan)).not.toMatch(/SCAN (d|k|x|entity|scalar|entity_type|has_attribute)\b(?! VIRTUAL)/)
@@ -287,10 +307,10 @@ describe('its statements', () => {
 
   it('drive by what is selective, and walk in order of rid where nothing is', () => {
     const conditions = compileConditions(search({ type: 'Sensor', q: 'temperature==10..19' }), { nameOf })
-    expect(page(choosePlan(conditions, ports(2000)))).toMatch(
+    expect(page(finished(choosePlan(conditions, ports(2000))))).toMatch(
       /^SEARCH d USING PRIMARY KEY \(name=\? AND kind=\? AND value>\? AND value<\?\)/,
     )
-    const walked = page(choosePlan(conditions, ports(0)))
+    const walked = page(finished(choosePlan(conditions, ports(0))))
     expect(walked).toMatch(/^SEARCH d USING PRIMARY KEY \(type=\? AND rid>\? AND rid<\?\)/)
     expect(walked).not.toMatch(/TEMP B-TREE/)
   })
@@ -306,7 +326,7 @@ describe('its statements', () => {
 
   it('merge ordered lists of several types without sorting them', () => {
     const conditions = compileConditions(search({ type: 'Sensor,Rare' }), { nameOf })
-    expect(page(choosePlan(conditions, ports(0)))).toMatch(/MERGE \(UNION\)/)
-    expect(page(choosePlan(conditions, ports(0)))).not.toMatch(/TEMP B-TREE/)
+    expect(page(finished(choosePlan(conditions, ports(0))))).toMatch(/MERGE \(UNION\)/)
+    expect(page(finished(choosePlan(conditions, ports(0))))).not.toMatch(/TEMP B-TREE/)
   })
 })

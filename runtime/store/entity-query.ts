@@ -28,6 +28,7 @@ import {
   type PlanPorts,
   passingStatement,
   ridsStatement,
+  type Steps,
   severalStatement,
 } from './query-plan.ts'
 import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
@@ -35,9 +36,6 @@ import { createStatements } from './remembered-statements.ts'
 import { rangesOf, ridsPerStatement } from './rid-slices.ts'
 import { rowsAhead } from './rows-ahead.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
-
-/** An answer in the making, which may rest after each step. */
-export type Steps<T> = Generator<void, T>
 
 /** What a judge sees of an entity: the stored document, or something newer. */
 export interface JudgedEntity {
@@ -87,19 +85,30 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   const statements = createStatements(ports.database)
   const { pages, columns, lastRid } = ports.entities
   /** Calls with at most `most` rows of arms that tell the same columns, and some more of those in memory. Tells how often. */
-  const eachRow = (alike: readonly Arm[], most: number, take: (row: ArmRow) => void): number => {
-    let count = 0
+  function* eachRow(alike: readonly Arm[], most: number, take: (row: ArmRow) => void): Steps<number> {
     const asked: Arm[] = []
+    const pairs: number[] = []
     for (const arm of alike) {
-      const known = arm.rids === undefined ? arm.part && columns.each(arm.part, most, take) : arm.rids.length
-      if (known === undefined) asked.push(arm)
-      else count += known
       for (const rid of arm.rids ?? []) take([rid])
+      const isKnown =
+        arm.rids !== undefined ||
+        (arm.part && columns.each(arm.part, most, ([rid, value]) => void pairs.push(rid, value))) !==
+          undefined
+      if (!isKnown) asked.push(arm)
     }
-    if (asked.length === 0) return count
-    const told = statements.rows<ArmRow>(armRowsStatement(asked, most))
-    for (const row of told) take(row)
-    return count + told.length
+    const row: [rid: number, value: number] = [0, 0.5]
+    for (let at = 0; at < pairs.length; at += 2) {
+      row[0] = pairs[at]!
+      row[1] = pairs[at + 1]!
+      take(row)
+      if ((at / 2) % rowsPerStep === rowsPerStep - 1) yield
+    }
+    const told = asked.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(asked, most))
+    for (const [at, one] of told.entries()) {
+      take(one)
+      if (at % rowsPerStep === rowsPerStep - 1) yield
+    }
+    return alike.reduce((sum, { rids }) => sum + (rids?.length ?? 0), pairs.length / 2 + told.length)
   }
 
   /** The rids of the rows of one arm. */
@@ -129,8 +138,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const count = known.reduce<number>((sum, rows = 0) => sum + rows, 0)
       return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
     },
-    lookCloser(condition, most) {
-      const seen = lookAt({ eachRow, ridsOfArm }, condition, most)
+    *lookCloser(condition, most) {
+      const seen = yield* lookAt({ eachRow, ridsOfArm }, condition, most)
       return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
     },
   }
@@ -231,7 +240,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       last = rids.at(-1)!
       walked += rids.length
       if (walked > settings.walkedEntitiesMax && !plan.selective && !plan.exact) {
-        plan = chooseSets(conditions, planPorts)
+        plan = yield* chooseSets(conditions, planPorts)
         if (plan.exact && idPattern === undefined) return { plan, after: last }
       }
     }
@@ -240,11 +249,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   function* page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): Steps<EntityPage> {
     const known = pages.find(search, { limit, offset, after })
     if (known !== undefined) return pageOf(known)
+    const version = pages.version()
     const conditions = conditionsOf(search)
-    const plan = choosePlan(conditions, planPorts)
+    const plan = yield* choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) {
       const listed = yield* listPage(plan, after, limit, offset)
-      pages.remember(search, { limit, offset, after }, listed)
+      // What was written between two steps may be missing in it.
+      if (pages.version() === version) pages.remember(search, { limit, offset, after }, listed)
       return pageOf(listed)
     }
     const rids: number[] = []
@@ -269,8 +280,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   function* listed(search: EntitySearch): Steps<readonly number[] | undefined> {
     if (search.idPattern !== undefined) return undefined
     const conditions = conditionsOf(search)
-    const chosen = choosePlan(conditions, planPorts)
-    const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
+    const chosen = yield* choosePlan(conditions, planPorts)
+    const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)
     return plan.exact ? yield* ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
   }
 
@@ -329,8 +340,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     /** How many entities match. */
     *count(search: EntitySearch): Steps<number> {
       const conditions = conditionsOf(search)
-      const chosen = choosePlan(conditions, planPorts)
-      const plan = chosen.selective ? chosen : chooseSets(conditions, planPorts)
+      const chosen = yield* choosePlan(conditions, planPorts)
+      const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)
       let count = 0
       if (plan.exact && search.idPattern === undefined) {
         if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
@@ -361,6 +372,8 @@ const tooMany = (most: number): Error => tooComplex(`more than ${most} entities 
 
 /** The most rids asked for at once. */
 const ridsAtOnce = 65_536
+/** Rows looked at in one step: each is compared with all positions of a geometry. */
+const rowsPerStep = 32
 /** Of a known list so many times what is wanted is asked about at first, because most pass. */
 const listedPerWanted = 1.25
 

@@ -22,8 +22,10 @@ interface Place {
 export function createKnownPages() {
   const pages = new Map<string, ListedPage>()
   let held = 0
+  let version = 0
 
   const forget = (): void => {
+    version++
     pages.clear()
     held = 0
   }
@@ -49,6 +51,8 @@ export function createKnownPages() {
     },
 
     forget,
+    /** Another one whenever what was found before may be outdated. */
+    version: () => version,
   })
 }
 

@@ -7,6 +7,9 @@ import { scalarKinds } from './entity-index.ts'
 import type { Condition } from './query-sql.ts'
 import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
 
+/** An answer in the making, which may rest after each step. */
+export type Steps<T> = Generator<void, T>
+
 export interface Plan {
   readonly arms: readonly Arm[]
   /** True when every arm is in rid order already. */
@@ -40,7 +43,7 @@ export interface PlanPorts {
   /** How many rows the arms have; where they are more than `most`, any number of them beyond it. */
   readonly countRows: (arms: readonly Arm[], most: number) => number
   /** Takes the closer look; undefined when there are more than `most` rows to look at. */
-  readonly lookCloser: (condition: Condition, most: number) => SeenCondition | undefined
+  readonly lookCloser: (condition: Condition, most: number) => Steps<SeenCondition | undefined>
   /** A condition with at most so many rows may drive. */
   readonly selectiveRowsMax: number
 }
@@ -52,10 +55,10 @@ const enoughRows = 100
 const rowsPerLook = 4
 
 /** The plan for a page from the start. */
-export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): Plan {
+export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts): Steps<Plan> {
   if (conditions.length === 1 && conditions[0]!.ordered)
     return assemble(conditions, conditions[0], () => false)
-  const counts = countConditions(conditions, ports)
+  const counts = yield* countConditions(conditions, ports)
   const rowsOf = (condition: Condition): number => counts.get(condition)?.rows ?? Infinity
   const isFew = (condition: Condition): boolean => rowsOf(condition) <= ports.selectiveRowsMax
   const [best] = [...counts.keys()].toSorted((a, b) => rowsOf(a) - rowsOf(b))
@@ -66,10 +69,10 @@ export function choosePlan(conditions: readonly Condition[], ports: PlanPorts): 
 }
 
 /** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
-export function chooseSets(conditions: readonly Condition[], { lookCloser }: PlanPorts): Plan {
-  const seen = conditions.map((condition) =>
-    condition.look === undefined ? condition : lookCloser(condition, Infinity)!,
-  )
+export function* chooseSets(conditions: readonly Condition[], { lookCloser }: PlanPorts): Steps<Plan> {
+  const seen: Condition[] = []
+  for (const condition of conditions)
+    seen.push(condition.look === undefined ? condition : (yield* lookCloser(condition, Infinity))!)
   return assemble(seen, orderedDriver(seen), () => true)
 }
 
@@ -78,16 +81,16 @@ interface Counted {
   readonly seen?: SeenCondition | undefined
 }
 
-function countConditions(
+function* countConditions(
   conditions: readonly Condition[],
   ports: PlanPorts,
-): ReadonlyMap<Condition, Counted> {
+): Steps<ReadonlyMap<Condition, Counted>> {
   const counts = new Map<Condition, Counted>()
   const drivers = conditions
     .filter((condition) => condition.arms !== undefined)
     .toSorted((a, b) => a.rank - b.rank)
   for (const [index, driver] of drivers.entries()) {
-    const counted = countCondition(driver, ports)
+    const counted = yield* countCondition(driver, ports)
     counts.set(driver, counted)
     const othersAreExact = drivers.slice(index + 1).every((other) => other.probeExact)
     if (counted.rows <= (othersAreExact ? ports.selectiveRowsMax : enoughRows)) break
@@ -99,16 +102,16 @@ function countConditions(
  * Rows in rid order are only counted, because a page reads as many as it needs. Others are all read to be put in
  * order, so counting them first would be to read them twice, unless a look that rejects little may find too many.
  */
-function countCondition(
+function* countCondition(
   condition: Condition,
   { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
-): Counted {
+): Steps<Counted> {
   const { arms, look, ordered, isTight } = condition
   if (ordered || isTight === true) {
     const rows = countRows(arms!, selectiveRowsMax + 1)
     if (ordered || rows > selectiveRowsMax) return { rows }
   }
-  const seen = lookCloser(condition, selectiveRowsMax * (look === undefined ? 1 : rowsPerLook))
+  const seen = yield* lookCloser(condition, selectiveRowsMax * (look === undefined ? 1 : rowsPerLook))
   return { rows: seen?.rids.length ?? Infinity, seen }
 }
 

@@ -1,7 +1,8 @@
 /** Entity queries run to the end in one go, for tests of what they find and not of how they let others pass. */
-import { createEntityQuery, type Steps } from '#store/entity-query.ts'
+import { createEntityQuery } from '#store/entity-query.ts'
+import type { Steps } from '#store/query-plan.ts'
 
-function finished<T>(steps: Steps<T>): T {
+export function finished<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value
