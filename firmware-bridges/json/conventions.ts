@@ -44,7 +44,7 @@ export function recognise(frame: Frame): Convention | string | undefined {
 }
 
 /** A time that a clock which was set can have told, else none. */
-function believed(written: unknown, format: TimeFormat, place: TimePlace): number | undefined {
+export function believed(written: unknown, format: TimeFormat, place: TimePlace): number | undefined {
   if (written === undefined || written === null) return undefined
   const { at } = momentOf(written, format, place)
   return at !== undefined && at >= firstBelieved ? at : undefined

@@ -27,6 +27,7 @@ import { plainOf, type Units } from './plain-text.ts'
 import { proposeSource } from './propose.ts'
 import { checkJsonSettings, type Field, type JsonSettings, type Source } from './settings.ts'
 import { filterOf, matchTopic, type Placeholders } from './topic-pattern.ts'
+import { usualTimeOf } from './usual-time.ts'
 import { asNumber, isScalar, judgeValue, type Scalar, skipped, type Verdict } from './value-rules.ts'
 
 export const json = defineBridge<JsonSettings>({
@@ -103,9 +104,10 @@ function contentOf(bytes: Uint8Array, { payload: kind, columns }: Source): Parse
   if (parsed !== undefined && parsed.reason === undefined) return { value: { payload: parsed.value } }
   const text = textOf(bytes)
   if (text.reason !== undefined) return text
+  if (text.value.trim() === '') return { reason: 'the payload is empty' }
   if (kind === 'text') return { value: { payload: text.value } }
   // What begins as JSON was meant as such, and is broken.
-  if (parsed !== undefined && (kind === 'json' || /^\s*(?:[[{"]|$)/.test(text.value)))
+  if (parsed !== undefined && (kind === 'json' || /^\s*[[{"]/.test(text.value)))
     return { reason: parsed.reason }
   const plain = plainOf(text.value, columns, kind === 'csv')
   if (plain.value === undefined) return plain
@@ -133,7 +135,11 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
     out.refuse(convention, at)
     return true
   }
-  const shared = sharedOf(source, scope, convention)
+  const usualTime =
+    source.time === undefined && convention === undefined && (source.fields === 'auto' || source.zone)
+      ? usualTimeOf(item, time)
+      : undefined
+  const shared = sharedOf(source, scope, convention ?? usualTime)
   if (typeof shared === 'string') {
     out.refuse(shared, at)
     return true
@@ -143,7 +149,8 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
     return source.fields.every((one) => decodeField(one, { named, shared }, scope, out))
   const isEvent = convention !== undefined && isEmptyGroup(convention.root)
   if (isEvent) out.skip()
-  const taken = [source.device, source.time?.path].flatMap((path) => (path && firstMember(path)) ?? [])
+  const members = [source.device, source.time?.path].map((path) => path && firstMember(path))
+  const taken = [...members, usualTime?.name].filter((name) => name !== undefined)
   const record = {
     ...{ shared, place, convention, rules: source.rules, units: scope.units, taken: new Set(taken) },
     field: named ?? valueName(source, frame.topic),
@@ -166,14 +173,14 @@ function valueName({ topic: { levels, tail } }: Source, topic: string): string {
 function sharedOf(
   source: Source,
   { frame, levels, item, payload }: Scope,
-  usual: Convention | undefined,
+  usual: Pick<Convention, 'observedAt' | 'timeSource'> | undefined,
 ): Shared | string {
   const { device, deviceName, time, zone } = source
   const named = device === undefined ? (deviceName ?? levels['device']) : valueAt(device, item, payload)
   const name = typeof named === 'number' ? String(named) : named
   if (typeof name !== 'string') return 'there is no device'
   if (time === undefined && usual?.observedAt !== undefined)
-    return { device: name, observedAt: usual.observedAt, timeSource: usual.timeSource }
+    return { device: name, observedAt: usual.observedAt, timeSource: usual.timeSource ?? 'device' }
   const written = time === undefined ? undefined : valueAt(time.path, item, payload)
   if (time === undefined || written === undefined || written === null)
     return { device: name, timeSource: 'gateway' }

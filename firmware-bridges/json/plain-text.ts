@@ -35,7 +35,6 @@ export function plainOf(
   isTable: boolean,
 ): Parsed<PlainContent> {
   const trimmed = text.trim()
-  if (trimmed === '') return { reason: 'the payload is empty' }
   if (columns !== undefined || isTable) return tableOf(trimmed, columns)
   const single = singleOf(trimmed) ?? pairsOf(trimmed)
   if (single !== undefined) return { value: single }

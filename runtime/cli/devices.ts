@@ -294,8 +294,14 @@ function acceptedText({ kind, name, mapping, devices: names, released }: Accepte
     kind === 'device' ? `accepted device ${printable(name)}` : `mapped topic ${printable(name)}${how}`
   const also =
     kind === 'topic' && names.length > 0 ? `; accepted devices ${names.map(printable).join(', ')}` : ''
-  return `${first}${also}; ${heldFrames(released)} stored\n`
+  return `${first}${also}; ${heldFrames(released)} stored\n${zoneText(mapping?.source)}`
 }
+
+/** A time zone does nothing where no time is found, which only later frames show. */
+const zoneText = ({ timeZone, time }: { timeZone?: unknown; time?: unknown } = {}): string =>
+  typeof timeZone !== 'string' || time !== undefined
+    ? ''
+    : `  ${timeZone} is the zone of the times of a recognised firmware and of members time, timestamp, datetime, ts or date;\n  another member is named by --source '{"time":{"path":"PATH","format":"iso"}}'\n`
 
 const heldFrames = (count: number): string => `${count} held ${count === 1 ? 'frame' : 'frames'}`
 

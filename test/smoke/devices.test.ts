@@ -89,6 +89,25 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     }
   })
 
+  it('has the time that it sends, in its zone', async () => {
+    const { stdout } = await devices(
+      'accept',
+      'plant/{device}/env',
+      '--bridge',
+      'json',
+      '--time-zone',
+      'Europe/Vienna',
+    )
+    expect(stdout).toMatch(
+      /^mapped topic plant\/\{device\}\/env to the bridge json; 0 held frames stored\n {2}Europe\/Vienna is the zone/,
+    )
+    await publish('plant/p1/env', '{"time":"2026-03-01T18:19:00","t":21.3}')
+    const reply = await client.get(
+      '/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:p1:t?options=keyValues',
+    )
+    expect(reply.json()).toMatchObject({ 'http://www.w3.org/ns/sosa/resultTime': '2026-03-01T17:19:00Z' })
+  })
+
   it('is refused with what would be right', async () => {
     const wrong = async (...args: string[]) => {
       const { code, stderr } = await devices(...args)

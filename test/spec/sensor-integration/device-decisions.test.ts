@@ -279,3 +279,21 @@ describe('accepting a topic that cannot be mapped', () => {
     expect(await observationOf('hall:temperature')).toMatchObject({ value: 21.5 })
   })
 })
+
+it('reads the times of the examples in the guide', async () => {
+  await start()
+  const source = { timeZone: 'Europe/Vienna' }
+  await accept('plant/{device}/env', { bridge: 'json', source })
+  await publish('plant/p1/env', { time: '2026-03-01T18:19:00', t: 21.3 })
+  expect(await observationOf('p1:t')).toMatchObject({ value: 21.3, observedAt: '2026-03-01T17:19:00Z' })
+  const columns = ['time', 't', 'h']
+  await accept('logger/a', { source: { deviceName: 'a', timeZone: '+01:00', columns } })
+  await publish('logger/a', '2026-03-01 18:19:00;21,5;40')
+  expect(await observationOf('a:t')).toMatchObject({ value: 21.5, observedAt: '2026-03-01T17:19:00Z' })
+  await publish('logger/b', 'time,temperature,humidity\n2026-03-01T17:19:00Z,22,41')
+  await accept('logger/b')
+  expect(await observationOf('b:temperature')).toMatchObject({
+    value: 22,
+    observedAt: '2026-03-01T17:19:00Z',
+  })
+})
