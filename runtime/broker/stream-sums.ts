@@ -204,8 +204,8 @@ interface Adding {
 function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): boolean {
   const { window, isObserved, seen } = adding
   const isElsewhen = !isObserved && (chunk.m1 < window.from || chunk.m0 >= window.to)
-  // What does not count here does not in the tail either.
-  if (isElsewhen || chunk.m1 <= part.own.erasedUntil) return true
+  // What was sent again counts where it was sent first, so a chunk that shares observations with the tail is read anyway.
+  if ((isElsewhen && seen === undefined) || chunk.m1 <= part.own.erasedUntil) return true
   const row = ports.history.chunkAt(part.s, chunk.t0)
   if (row === undefined || !isSameChunk(row, chunk)) return false
   const { times, modified, values } = decodeChunk(row)

@@ -65,6 +65,8 @@ interface Line {
   readonly pending: Set<(failure: Failure) => void>
   usedAt: number
   isGone: boolean
+  /** Bytes of the largest packet that the broker takes, where it is MQTT 5 and says so. */
+  packetBytesMax: number
 }
 
 interface Target {
@@ -115,6 +117,8 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
       if (lines.get(target.key) === line) lines.delete(target.key)
       return refused
     }
+    if (packetBytes(target.version, topic, request) > line.packetBytesMax)
+      return failure('unsendable', `the broker takes packets of at most ${line.packetBytesMax} bytes`)
     const ms = Math.min(
       request.timeoutMs ?? limits.deliveryTimeoutMs.value,
       limits.deliveryTimeoutMsMax.value,
@@ -186,8 +190,9 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
   const pending = new Set<(failure: Failure) => void>()
   let reason: Failure | undefined
   const opened = new Promise<Failure | undefined>((resolve) => {
-    client.once('connect', () => {
+    client.once('connect', ({ properties }) => {
       isTaken = true
+      line.packetBytesMax = properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
       resolve(undefined)
     })
     client.once('close', () => {
@@ -202,7 +207,7 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
     reason = diagnose(error, isConnected, certificate())
     client.end(true)
   })
-  const line: Line = { client, opened, pending, usedAt: 0, isGone: false }
+  const line: Line = { client, opened, pending, usedAt: 0, isGone: false, packetBytesMax: 0 }
   return line
 }
 
@@ -241,6 +246,13 @@ function publishOn(
       })
     })
   })
+}
+
+/** Size of the PUBLISH, which has no properties; nothing larger than the broker takes may be sent [MQTT-3.2.2-15]. */
+function packetBytes(version: 4 | 5, topic: string, { body, mqtt }: Publication): number {
+  const rest =
+    2 + Buffer.byteLength(topic) + (mqtt.qos > 0 ? 2 : 0) + (version === 5 ? 1 : 0) + Buffer.byteLength(body)
+  return 1 + (rest < 128 ? 1 : rest < 16_384 ? 2 : rest < 2_097_152 ? 3 : 4) + rest
 }
 
 /**
