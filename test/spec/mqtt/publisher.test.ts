@@ -97,6 +97,34 @@ describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
   })
 })
 
+describePeer('mosquitto', 'a Mosquitto that takes small packets only', (path) => {
+  it.each([0, 1] as const)(
+    'gets no larger one by MQTT 5 with QoS %i, and the reason is given',
+    async (qos) => {
+      const max = 400
+      const mosquitto = await createMosquitto(path, [`max_packet_size ${max}`])
+      await mosquitto.start()
+      const uri = `mqtt://127.0.0.1:${mosquitto.port}/small/t`
+      const send = (length: number) => endpoint.send({ ...request(uri, { qos }), body: 'x'.repeat(length) })
+      const listener = await connectAsync(`mqtt://127.0.0.1:${mosquitto.port}`)
+      const arrived: number[] = []
+      listener.on('message', (_topic, payload) => arrived.push(payload.length))
+      await listener.subscribeAsync('small/#')
+      // Fixed header 3, topic 2 and 7, no properties 1, and with QoS 1 an identifier of 2.
+      const most = max - 13 - (qos > 0 ? 2 : 0)
+      expect(await send(most + 1)).toEqual({
+        ok: false,
+        kind: 'unsendable',
+        reason: `the broker takes packets of at most ${max} bytes`,
+      })
+      expect(await send(most)).toMatchObject({ ok: true })
+      await expect.poll(() => arrived).toEqual([most])
+      await listener.endAsync()
+      await mosquitto.remove()
+    },
+  )
+})
+
 describePeer('mosquitto', 'a Mosquitto with users', (path) => {
   it('takes what comes with the right user only', async () => {
     const file = temporaryDatabase()
