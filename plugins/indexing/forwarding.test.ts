@@ -94,6 +94,65 @@ describe('of brokers that end pages by their bytes', () => {
     },
   }
 
+  /** Ends pages after two entities, and goes on by a key. */
+  const keyed = (total: number, more: (path: string) => object = () => ({})): BrokerPort => ({
+    address: 'http://keyed',
+    async exchange({ path }) {
+      const { searchParams } = new URL(path, 'http://keyed')
+      const [limit, offset] = ['limit', 'offset'].map((name) => Number(searchParams.get(name)))
+      const from = Number(searchParams.get('pageKey') ?? offset)
+      const to = Math.min(from + Math.min(limit!, 2), total)
+      const items = Array.from({ length: to - from }, (_, i) => ({ id: `k${from + i}`, type: 'T' }))
+      const link = `</ngsi-ld/v1/entities?type=T&limit=${limit}&offset=9&pageKey=${to}>;rel="next";type="x", </c>; rel="y"`
+      return {
+        status: 200,
+        headers: to < total ? { link } : {},
+        text: JSON.stringify(items),
+        ...more(path),
+      }
+    },
+  })
+  const page = async (broker: BrokerPort, limit: number, offset: number) => {
+    const { text } = await askAll([broker], {
+      ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+      paging: { limit, offset, count: false },
+    })
+    return (JSON.parse(text) as { id: string }[]).map(({ id }) => id)
+  }
+
+  it('fills a page of a single one, so that a client that pages by offset misses none', async () => {
+    expect(await page(keyed(9), 5, 0)).toEqual(['k0', 'k1', 'k2', 'k3', 'k4'])
+    expect(await page(keyed(9), 5, 5)).toEqual(['k5', 'k6', 'k7', 'k8'])
+    expect(await page(keyed(9), 2, 2)).toEqual(['k2', 'k3'])
+  })
+
+  it('fills a collection of features, and keeps its other members', async () => {
+    const { text } = await askAll(
+      [
+        keyed(3, (path) => {
+          const features = path.includes('pageKey') ? [{ id: 'k2' }] : [{ id: 'k0' }, { id: 'k1' }]
+          return { text: JSON.stringify({ type: 'FeatureCollection', features, '@context': 'c' }) }
+        }),
+      ],
+      {
+        ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+        paging: { limit: 3, offset: 0, count: false },
+      },
+    )
+    expect(JSON.parse(text)).toEqual({
+      type: 'FeatureCollection',
+      features: [{ id: 'k0' }, { id: 'k1' }, { id: 'k2' }],
+      '@context': 'c',
+    })
+  })
+
+  it('gives no part of a page of which the rest is refused or too long', async () => {
+    const failing = keyed(9, (path) => (path.includes('pageKey') ? { status: 500, text: '{}' } : {}))
+    await expect(page(failing, 5, 0)).rejects.toMatchObject({ code: 'peer.refused' })
+    setLimit('indexForwardCharacters', 30)
+    await expect(page(keyed(9), 5, 0)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  })
+
   it('reads the pages that they name', async () => {
     expect((await ask([cutting, brokerOf('http://b', 2)], true)).count).toBe('5')
   })

@@ -1,7 +1,7 @@
 /**
  * What the index cannot answer goes to the brokers: names are written out in full, since no context goes with them, and paths
- * through relationships in the standard's own words. One broker answers as it does; of several the entities are merged by
- * their ids, the first broker's first, and pages are cut of the whole.
+ * through relationships in the standard's own words. One broker answers as it does, and a page that it ends early is filled from
+ * its next ones; of several the entities are merged by their ids, the first broker's first, and pages are cut of the whole.
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
@@ -21,8 +21,8 @@ export interface Forwarded {
   readonly text: string
   readonly type: string
   readonly count: string | undefined
-  /** The broker names a next page: it may end one early, by its bytes. */
-  readonly hasNext?: boolean
+  /** Parameters of the next page, where the broker names one: it may end a page early, by its bytes. */
+  readonly next?: URLSearchParams | undefined
   /** Addresses of those who answered. */
   readonly by: readonly string[]
   readonly warnings: readonly string[]
@@ -92,17 +92,75 @@ export interface Asking {
 export async function askAll(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
   const [only, ...others] = brokers
   if (only === undefined) throw new GatewayError('peer.unavailable', 'no broker is registered')
-  return others.length === 0 ? askOne(only, asking) : merge(brokers, asking)
+  return others.length === 0 ? askOnly(only, asking) : merge(brokers, asking)
 }
 
-async function askOne(
-  broker: BrokerPort,
-  { parameters, paging, headers, signal }: Asking,
-): Promise<Forwarded> {
+/** The page of the only broker. Clients page by offset, so a page that the broker ends early is filled up to its limit. */
+async function askOnly(broker: BrokerPort, asking: Asking): Promise<Forwarded> {
+  const first = await askOne(broker, asking)
+  const { limit } = asking.paging
+  if (first.status !== 200 || first.next === undefined || limit === 0) return first
+  const body = jsonIn(first.text)
+  const found = itemsIn(body)
+  if (found === undefined || found.length >= limit) return first
+  const all = [...found]
+  // Lists are put together as texts: to write 16 MB of JSON at once would stop everything else.
+  const texts = [innerText(first.text)]
+  const warnings = new Set(first.warnings)
+  let characters = first.text.length
+  let next: URLSearchParams | undefined = first.next
+  while (next !== undefined && all.length < limit) {
+    if (characters > limits.indexForwardCharacters.value)
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `a page has at most ${limits.indexForwardCharacters.value} characters; request fewer entities by limit`,
+      )
+    next.set('limit', String(limit - all.length))
+    const page: Forwarded = await askPage(broker, next, asking)
+    const more = page.status === 200 ? itemsIn(jsonIn(page.text)) : undefined
+    if (more === undefined)
+      throw new GatewayError(
+        'peer.refused',
+        `${broker.address} answered ${page.status} without entities to the rest of a page`,
+      )
+    if (more.length === 0) break
+    all.push(...more)
+    texts.push(innerText(page.text))
+    characters += page.text.length
+    for (const warning of page.warnings) warnings.add(warning)
+    next = page.next
+  }
+  const text = isObject(body)
+    ? JSON.stringify({ ...body, features: all })
+    : `[${texts.filter((one) => one !== '').join()}]`
+  return { ...first, text, warnings: [...warnings] }
+}
+
+/** What stands within the brackets of a list. */
+const innerText = (list: string): string => list.trim().slice(1, -1).trim()
+
+/** The JSON of a text; undefined where it is none. */
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+function askOne(broker: BrokerPort, { parameters, paging, ...asking }: Asking): Promise<Forwarded> {
   const page = new URLSearchParams(parameters)
   page.set('limit', String(paging.limit))
   page.set('offset', String(paging.offset))
   if (paging.count) page.set('count', 'true')
+  return askPage(broker, page, asking)
+}
+
+async function askPage(
+  broker: BrokerPort,
+  page: URLSearchParams,
+  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+): Promise<Forwarded> {
   const answer = await ask(broker, page, { headers, signal })
   if ('failure' in answer) throw failed(broker, answer)
   return {
@@ -110,10 +168,16 @@ async function askOne(
     text: answer.text,
     type: answer.headers['content-type'] ?? 'application/json',
     count: answer.headers['ngsild-results-count'],
-    hasNext: /rel="?next\b/.test(String(answer.headers['link'] ?? '')),
+    next: nextIn(String(answer.headers['link'] ?? '')),
     by: [broker.address],
     warnings: warningsIn(answer),
   }
+}
+
+/** Parameters alone, so that a link leads to no other place. */
+function nextIn(link: string): URLSearchParams | undefined {
+  const [, parameters] = /<[^<>?]*\??([^<>]*)>[^<]*?\brel="?next\b/.exec(link) ?? []
+  return parameters === undefined ? undefined : new URLSearchParams(parameters)
 }
 
 const warningsIn = ({ headers }: Pick<WrittenAnswer, 'headers'>): readonly string[] =>
@@ -234,7 +298,7 @@ async function readAll(broker: BrokerPort, asking: Asking, { wanted, read }: Ext
         return refused(new GatewayError('peer.refused', `${broker.address} answered no entities`))
       for (const warning of answer.warnings) warnings.add(warning)
       found.push(...(parameters === undefined ? page : page.map(unjoined)))
-      if (page.length === 0 || (page.length < step && answer.hasNext !== true)) break
+      if (page.length === 0 || (page.length < step && answer.next === undefined)) break
     } catch (error) {
       return refused(
         error instanceof GatewayError
@@ -247,8 +311,9 @@ async function readAll(broker: BrokerPort, asking: Asking, { wanted, read }: Ext
 }
 
 /** Entities of a list, features of a collection. */
-function itemsIn(body: Json): readonly JsonObject[] | undefined {
-  const items = isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : body
+function itemsIn(body: Json | undefined): readonly JsonObject[] | undefined {
+  const items =
+    body !== undefined && isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : body
   return isList(items) && items.every(isObject) ? items : undefined
 }
 

@@ -45,7 +45,7 @@ export const indexingLimits = {
   indexForwardCharacters: limit(
     16 * 1024 * 1024,
     'characters',
-    'Of the answers of several brokers that are merged into one; each takes pages of 2 MB',
+    'Of the answers of brokers that are merged into one, or of the pages of one; each takes pages of 2 MB',
     '403',
   ),
   indexLookMs: limit(60_000, 'ms', 'Whether the subscriptions of the index are there', 'the next look'),
