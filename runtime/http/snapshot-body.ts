@@ -24,8 +24,10 @@ const told = new Set([
   ...['createdAt', 'modifiedAt', 'expiresAt', 'lastUsedAt'],
 ])
 
-/** Members that a query of snapshots may name. */
-export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...told])
+/** Members that a query of snapshots may name: all that an answer shows. */
+export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...told]).difference(
+  new Set(['@context', 'snapshotLifetime']),
+)
 
 /** A member of a change that only the gateway sets. */
 export const readOnlyIn = (body: Json): string | undefined =>

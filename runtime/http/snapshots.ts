@@ -179,7 +179,8 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       if (q === undefined) throw badRequestData('is needed; q=snapshotStatus selects all snapshots', 'q')
       const tree = parseQuery(q, ask.context.expand)
       const odd = attributesOf(tree).find((name) => !snapshotMembers.has(name))
-      if (odd !== undefined) throw badRequestData(`${odd} is not a member of a Snapshot`, 'q')
+      if (odd !== undefined)
+        throw badRequestData(`${odd} is not a member that answers show of a Snapshot`, 'q')
       const fits = compileQuery(tree)
       for (const facts of await snapshots.list(ask.tenant)) if (fits(asEntity(facts))) await remove(facts)
       return answers.noContent(ask)
@@ -311,10 +312,10 @@ function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
   }
 }
 
-/** The members of a snapshot as attributes, for a q. */
+/** The members of a snapshot as attributes, id and type among them, for a q. */
 function asEntity(facts: SnapshotView): Entity {
-  const { id, type, ...members } = renderSnapshot(facts)
   const attributes: Record<string, Attribute> = {}
-  for (const [name, value] of Object.entries(members)) attributes[name] = { type: 'Property', value }
-  return { id: id as string, type: type as string, ...attributes }
+  for (const [name, value] of Object.entries(renderSnapshot(facts)))
+    attributes[name] = { type: 'Property', value }
+  return attributes as unknown as Entity
 }

@@ -10,6 +10,15 @@ import { badRequestData } from './problem.ts'
 /** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so, and it names nothing. */
 export const ngsiLdNull = 'urn:ngsi-ld:null'
 
+/**
+ * JSON null is no value in NGSI-LD; NGSI-LD Null stands for it where a member is to be removed.
+ * @throws ngsi-ld.bad-request-data naming the first member that is null.
+ */
+export function refuseJsonNulls(members: JsonObject, prefix = ''): void {
+  const found = Object.keys(members).find((name) => members[name] === null)
+  if (found !== undefined) throw badRequestData(`null is not a value; ${ngsiLdNull} removes`, prefix + found)
+}
+
 const shortName = /^\p{L}[\p{L}\p{N}_]*$/u
 
 /** RFC 3987: a character of a path segment (`ipchar`), and what only queries may hold besides (`iprivate`). */

@@ -7,7 +7,7 @@ import type { Json } from '#contract/pipeline.ts'
 import type { Context } from './context.ts'
 import { isConnectionHeader, isHeaderName, isHeaderValue } from './header-text.ts'
 import { isObject, listOf } from './json.ts'
-import { checkName, checkUri } from './name.ts'
+import { checkListedName, checkUri } from './name.ts'
 import { badRequestData, notSupported, tooComplex } from './problem.ts'
 import { depthOf, parseProjection, printProjection, projectionOf } from './projection.ts'
 import {
@@ -214,7 +214,7 @@ function pairs(value: Json, field: string): readonly KeyValue[] {
 
 /** Names in their canonical form, each once. */
 export function names(value: Json, field: string, context: Expander): readonly string[] {
-  const found = listOf(value).map((name) => checkName(context.expand(text(name, field)), field))
+  const found = listOf(value).map((name) => checkListedName(context.expand(text(name, field)), field))
   if (found.length === 0) throw badRequestData('names no attribute', field)
   return [...new Set(found)]
 }

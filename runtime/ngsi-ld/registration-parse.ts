@@ -1,15 +1,16 @@
 /**
  * Requests to context source registrations [NGSI-LD 5.9.2, 5.9.3]. Every member is either understood, read-only
  * (ignored), or a property of the maker's own, kept under its expanded name for context source filters. A fragment
- * replaces whole members, null removes them.
+ * replaces whole members, NGSI-LD Null removes them.
  */
 import type { Json } from '#contract/pipeline.ts'
+import { kindsByMember } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
 import { checkGeometry } from './geometry.ts'
 import { isHeaderValue } from './header-text.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
-import { checkName, checkScope, checkUri, keyword, ngsiLdNull } from './name.ts'
+import { checkName, checkScope, checkUri, keyword, ngsiLdNull, refuseJsonNulls } from './name.ts'
 import { text } from './notification-parse.ts'
 import { compileIdPattern } from './pattern.ts'
 import { badRequestData } from './problem.ts'
@@ -48,6 +49,7 @@ export function parseRegistration(json: unknown, options: ParseRegistrationOptio
 /** The registration after a fragment. @throws GatewayError as parseRegistration does. */
 export function patchRegistration(before: Registration, json: unknown, options: PartOptions): Registration {
   const body = bodyOf(json)
+  refuseJsonNulls(body)
   const type = body['type']
   if (type !== undefined && type !== 'ContextSourceRegistration') throw wrongType()
   if (body['id'] !== undefined && body['id'] !== before.id) throw badRequestData('cannot be changed', 'id')
@@ -111,8 +113,15 @@ function bodyOf(json: unknown): JsonObject {
   return { ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }), ...body }
 }
 
-/** Null of JSON and of NGSI-LD, which removes a member of what is there and means nothing elsewhere. */
-const isNothing = (value: Json | undefined): boolean => value === null || value === ngsiLdNull
+/** NGSI-LD Null, bare or as the value of an attribute: it removes a member of what is there and means nothing elsewhere. */
+const isNothing = (value: Json | undefined): boolean =>
+  value === ngsiLdNull ||
+  (isObject(value) && [...kindsByMember.keys()].some((member) => own(value, member) === ngsiLdNull))
+
+/** Whether an attribute of the maker's own has null of JSON for its value. */
+const isValueless = (value: Json): boolean =>
+  value === null ||
+  (isObject(value) && [...kindsByMember.keys()].some((member) => own(value, member) === null))
 
 const wrongType = () => badRequestData('must be ContextSourceRegistration', 'type')
 
@@ -166,7 +175,7 @@ function partsOf(body: JsonObject, options: PartOptions): Parts {
   for (const [name, value] of Object.entries(body)) {
     const rule = own(rules, name)
     if (rule === 'ignored') continue
-    if (isNothing(value)) throw badRequestData('must not be null', name)
+    if (isNothing(value) || isValueless(value)) throw badRequestData('must not be null', name)
     if (rule === undefined) properties[checkName(options.context.expand(name), name)] = value
     else Object.assign(parts, rule(value, options))
   }

@@ -6,6 +6,7 @@
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from './datetime.ts'
 import { isObject, type JsonObject } from './json.ts'
+import { ngsiLdNull } from './name.ts'
 import { badRequestData, notSupported } from './problem.ts'
 import { printQuery, type QueryTree } from './query.ts'
 import { attributesOf, type Discovery, type Interest, type TimeInterest } from './registration-match.ts'
@@ -46,7 +47,7 @@ export function patchSourceSubscription(
 ): SourceSubscription {
   const { own, rest } = split(withRemovals(json))
   const kept = Object.fromEntries(Object.entries(before).filter(([name]) => own[name] === undefined))
-  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null))
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== ngsiLdNull))
   return {
     ...kept,
     ...parseOwn(given, options),
@@ -104,7 +105,7 @@ const meaningless = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', '
 const meaninglessThere = ['showChanges', 'join', 'joinLevel']
 
 function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
-  const found = names.find((name) => json[name] !== undefined && json[name] !== null)
+  const found = names.find((name) => json[name] !== undefined && json[name] !== ngsiLdNull)
   if (found !== undefined)
     throw notSupported(`${prefix}${found} means nothing in a subscription to context sources`)
 }
@@ -117,7 +118,7 @@ function split(json: unknown): { own: JsonObject; rest: unknown } {
   if (isObject(notification)) refuseMeaningless(notification, meaninglessThere, 'notification.')
   const entries = Object.entries(json)
   const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
-  if (own['timeInterval'] !== undefined && own['timeInterval'] !== null) {
+  if (own['timeInterval'] !== undefined && own['timeInterval'] !== ngsiLdNull) {
     for (const other of ['watchedAttributes', 'throttling']) {
       if (json[other] !== undefined) throw badRequestData(`cannot stand beside ${other}`, 'timeInterval')
     }

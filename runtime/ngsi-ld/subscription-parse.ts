@@ -1,7 +1,7 @@
 /**
  * Requests to subscriptions [NGSI-LD 5.8.1, 5.8.2]. Every member is either understood, read-only (ignored, as the
  * standard says), or refused (400): none is dropped in silence. A fragment
- * replaces whole members, null and the NGSI-LD Null remove them. What stands under `notification` is read in notification-parse.ts.
+ * replaces whole members, NGSI-LD Null removes them. What stands under `notification` is read in notification-parse.ts.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { minorOf } from './conformance.ts'
@@ -10,7 +10,7 @@ import { dateTimeToMs } from './datetime.ts'
 import { parseGeoQuery } from './geo.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { languageRanges } from './language.ts'
-import { checkUri, keyword, ngsiLdNull } from './name.ts'
+import { checkUri, keyword, ngsiLdNull, refuseJsonNulls } from './name.ts'
 import { flag, names, oneOf, parseNotification, positive, text } from './notification-parse.ts'
 import { badRequestData } from './problem.ts'
 import type { QueryTree } from './query.ts'
@@ -40,6 +40,8 @@ export interface ParseSubscriptionOptions {
  */
 export function parseSubscription(json: unknown, options: ParseSubscriptionOptions): Subscription {
   const body = subscriptionBody(json)
+  const removed = Object.keys(body).find((name) => body[name] === ngsiLdNull)
+  if (removed !== undefined) throw badRequestData(`${ngsiLdNull} is not allowed here`, removed)
   checkMembers(body)
   const id = body['id'] === undefined ? options.newId() : checkUri(body['id'], 'id')
   return build(id, withSecrets(parseParts(body, options)), options.context.reference)
@@ -59,8 +61,8 @@ export function patchSubscription(
     throw badRequestData('cannot be changed', 'id')
   if (fragment['expandValues'] !== undefined && fragment['q'] === undefined && before.q !== undefined)
     throw badRequestData('changes how q is read and needs q beside it', 'expandValues')
-  const removed = Object.keys(fragment).filter((name) => fragment[name] === null)
-  const given = Object.fromEntries(Object.entries(fragment).filter(([, value]) => value !== null))
+  const removed = Object.keys(fragment).filter((name) => fragment[name] === ngsiLdNull)
+  const given = Object.fromEntries(Object.entries(fragment).filter(([, value]) => value !== ngsiLdNull))
   checkMembers(fragment)
   const { id, context, ...kept } = before
   const parts: Partial<SubscriptionParts> = {
@@ -75,26 +77,26 @@ export function patchSubscription(
 }
 
 /**
- * A fragment in which null alone removes: so do the NGSI-LD Null in its place (5.5.8), and either of them inside the
- * notification, which is replaced as a whole.
+ * A fragment in which NGSI-LD Null removes members (5.5.8). The notification is replaced as a whole, so that NGSI-LD Null within it
+ * only leaves members out.
+ * @throws ngsi-ld.bad-request-data for null of JSON
  */
 export function withRemovals(json: unknown): unknown {
   if (!isObject(json)) return json
-  const fragment = Object.fromEntries(
-    Object.entries(json).map(([name, value]) => [name, value === ngsiLdNull ? null : value]),
-  )
-  const { notification } = fragment
-  if (!isObject(notification)) return fragment
-  const kept = withoutNulls(notification)
+  refuseJsonNulls(json)
+  const { notification } = json
+  if (!isObject(notification)) return json
+  const kept = withoutNulls(notification, 'notification.')
   const { endpoint } = kept
-  return {
-    ...fragment,
-    notification: isObject(endpoint) ? { ...kept, endpoint: withoutNulls(endpoint) } : kept,
-  }
+  if (!isObject(endpoint)) return { ...json, notification: kept }
+  const left = withoutNulls(endpoint, 'notification.endpoint.')
+  return { ...json, notification: { ...kept, endpoint: left } }
 }
 
-const withoutNulls = (members: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== ngsiLdNull))
+function withoutNulls(members: JsonObject, prefix: string): JsonObject {
+  refuseJsonNulls(members, prefix)
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ngsiLdNull))
+}
 
 /** A subscription without what its maker gives it. */
 type SubscriptionParts = {
@@ -204,7 +206,7 @@ function checkMembers(body: JsonObject): void {
   for (const [name, value] of Object.entries(body)) {
     const rule = own(subscriptionMembers, name)
     if (rule === undefined) throw badRequestData('is not a member of a subscription', name)
-    if (rule === 'foreign' && value !== null)
+    if (rule === 'foreign' && value !== ngsiLdNull)
       throw badRequestData('belongs to subscriptions to registrations', name)
   }
 }
@@ -234,7 +236,7 @@ const ofRegistrations = 'ContextSourceRegistration'
 
 /** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
 export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand'>): QueryTree {
-  if (typeof value !== 'string' || value === '')
+  if (typeof value !== 'string' || value === '' || value === ngsiLdNull)
     throw badRequestData('must be a query over members of registrations', 'csf')
   // Short names of the platform are those of attributes of entities.
   const tree = parseQuery(value, (term) => expand(term, ofRegistrations), { field: 'csf' })

@@ -64,6 +64,8 @@ const full = {
   },
 }
 
+const nothing = 'urn:ngsi-ld:null'
+
 describe('a subscription', () => {
   it('keeps canonical names and is plain JSON', () => {
     const subscription = parse(full)
@@ -156,8 +158,8 @@ describe('a subscription', () => {
     [{ datasetId: ['x'] }, /^datasetId: /],
     [{ jsonldContext: 'urn:x' }, /^jsonldContext: /],
     [{ notification: { endpoint, pick: ['id'], omit: ['id'] } }, /^notification\.omit: /],
-    [{ notification: { endpoint, pick: ['id'], attributes: ['id'] } }, /^notification\.pick: /],
-    [{ notification: { endpoint, omit: ['id'], attributes: ['id'] } }, /^notification\.omit: /],
+    [{ notification: { endpoint, pick: ['id'], attributes: ['t'] } }, /^notification\.pick: /],
+    [{ notification: { endpoint, omit: ['id'], attributes: ['t'] } }, /^notification\.omit: /],
     [{ notification: { endpoint, showChanges: true, format: 'simplified' } }, /showChanges: /],
     [{ notification: { endpoint, joinLevel: 1 } }, /^notification\.joinLevel: /],
     [{ notification: { endpoint: { uri: 'mqtt://x.org' } } }, /names no topic/],
@@ -179,6 +181,12 @@ describe('a subscription', () => {
     [{ expiresAt: '2000-01-01T00:00:00Z' }, /^expiresAt: lies in the past/],
     [{ expiresAt: 'tomorrow' }, /^expiresAt: /],
     [{ expiresAt: null }, /^expiresAt: /],
+    ...['description', 'subscriptionName', 'q', 'lang', 'csf', 'temporalQ'].map((name): [object, RegExp] => [
+      { [name]: nothing },
+      new RegExp(`^${name}: urn:ngsi-ld:null is not allowed here`),
+    ]),
+    [{ watchedAttributes: ['id'] }, /^watchedAttributes: id is no attribute/],
+    [{ notification: { endpoint, attributes: ['id', 'type'] } }, /^notification\.attributes: id is no/],
     [{ subscriptionName: '' }, /^subscriptionName: /],
     [{ unknownMember: 1 }, /^unknownMember: is not a member/],
     [{ constructor: 1 }, /^constructor: is not a member/],
@@ -227,7 +235,7 @@ describe('a subscription', () => {
   it('keeps what it says of sources: a filter of them, and whether they hold parts of entities', () => {
     const said = { csf: 'region=="north"', splitEntities: true }
     expect(render(parse({ ...small, ...said }))).toMatchObject(said)
-    expect(render(patch(parse({ ...small, ...said }), { csf: null, splitEntities: null }))).toEqual(
+    expect(render(patch(parse({ ...small, ...said }), { csf: nothing, splitEntities: nothing }))).toEqual(
       render(parse(small)),
     )
     for (const wrong of [{ csf: 7 }, { csf: 'a==' }, { splitEntities: 'yes' }, { temporalQ: {} }])
@@ -242,12 +250,12 @@ describe('a subscription', () => {
 describe('a fragment', () => {
   const before = parse(full)
 
-  it('replaces whole members and removes those that are null', () => {
+  it('replaces whole members and removes those that are NGSI-LD Null', () => {
     const after = patch(before, {
       type: 'Subscription',
-      throttling: null,
-      subscriptionName: null,
-      expires: null,
+      throttling: nothing,
+      subscriptionName: nothing,
+      expires: nothing,
       q: 's:x==1',
       notification: { endpoint },
     })
@@ -256,40 +264,44 @@ describe('a fragment', () => {
     expect(after).toEqual({ ...rest, q: parse({ ...small, q: 's:x==1' }).q, notification: { endpoint } })
   })
 
-  it('removes each member that may go, by null and by the NGSI-LD Null', () => {
+  it('removes each member that may go by NGSI-LD Null', () => {
     const optional = Object.keys(full).filter(
       (name) => !['id', 'type', '@context', 'notification'].includes(name),
     )
-    for (const nothing of [null, 'urn:ngsi-ld:null']) {
-      let after = patch(before, { watchedAttributes: full.watchedAttributes })
-      for (const name of optional) {
-        if (name === 'entities' || name === 'watchedAttributes') continue
-        after = patch(after, { [name]: nothing })
-        if (name === 'notificationTrigger') expect(after.notificationTrigger).toEqual(defaultTriggers)
-        else expect(render(after)).not.toHaveProperty(name)
-      }
-      after = patch(after, { watchedAttributes: nothing })
-      expect(Object.keys(render(after) as object)).not.toContain('watchedAttributes')
-      expect(() => patch(after, { entities: nothing })).toThrow(/^entities: /)
-      const there = { ...endpoint, accept: nothing, timeout: nothing }
-      const bare = patch(after, { notification: { format: nothing, attributes: nothing, endpoint: there } })
-      expect(bare.notification).toEqual({ endpoint: { uri: endpoint.uri } })
+    let after = patch(before, { watchedAttributes: full.watchedAttributes })
+    for (const name of optional) {
+      if (name === 'entities' || name === 'watchedAttributes') continue
+      after = patch(after, { [name]: nothing })
+      if (name === 'notificationTrigger') expect(after.notificationTrigger).toEqual(defaultTriggers)
+      else expect(render(after)).not.toHaveProperty(name)
     }
+    after = patch(after, { watchedAttributes: nothing })
+    expect(Object.keys(render(after) as object)).not.toContain('watchedAttributes')
+    expect(() => patch(after, { entities: nothing })).toThrow(/^entities: /)
+    const there = { ...endpoint, accept: nothing, timeout: nothing }
+    const bare = patch(after, { notification: { format: nothing, attributes: nothing, endpoint: there } })
+    expect(bare.notification).toEqual({ endpoint: { uri: endpoint.uri } })
   })
 
   it('may not take what a subscription needs', () => {
-    expect(() => patch(before, { notification: null })).toThrow(/^notification: /)
+    expect(() => patch(before, { notification: nothing })).toThrow(/^notification: /)
     expect(() => patch(before, { notification: { format: 'keyValues' } })).toThrow(
       /^notification\.endpoint: /,
     )
-    expect(() => patch(before, { notification: { endpoint: null } })).toThrow(/^notification\.endpoint: /)
-    expect(() => patch(before, { entities: null, watchedAttributes: null })).toThrow(/^entities: /)
-    expect(() => patch(before, { type: null })).toThrow(/^type: /)
+    expect(() => patch(before, { notification: { endpoint: nothing } })).toThrow(/^notification\.endpoint: /)
+    expect(() => patch(before, { entities: nothing, watchedAttributes: nothing })).toThrow(/^entities: /)
+    expect(() => patch(before, { type: nothing })).toThrow(/^type: /)
     expect(() => patch(before, { id: 'urn:other:1' })).toThrow(/^id: /)
     expect(() => patch(before, { expandValues: ['a'] })).toThrow(/^expandValues: /)
-    expect(() => patch(before, { unheard: null })).toThrow(/^unheard: /)
+    expect(() => patch(before, { unheard: nothing })).toThrow(/^unheard: /)
     expect(() => patch(before, { expiresAt: '2020-01-01T00:00:00Z' })).toThrow(/past/)
-    expect(patch(before, { id: before.id, timeInterval: null, csf: null })).toEqual(before)
+    expect(patch(before, { id: before.id, timeInterval: nothing, csf: nothing })).toEqual(before)
+  })
+
+  it('refuses null of JSON wherever NGSI-LD Null removes', () => {
+    expect(() => patch(before, { description: null })).toThrow(/^description: null is not a value/)
+    for (const notification of [{ endpoint, format: null }, { endpoint: { ...endpoint, accept: null } }])
+      expect(() => patch(before, { notification })).toThrow(/null is not a value/)
   })
 
   it('wakes what is paused, and what is expired only by a new time', () => {

@@ -74,7 +74,7 @@ describe('a new subscription', () => {
     const outcomes = [
       await gateway.send('PATCH', `${here}?local=true`, change),
       await gateway.send('PATCH', `${narrow}?local=true`, { localOnly: false }),
-      await gateway.send('PATCH', `${narrow}?local=true`, { localOnly: null }),
+      await gateway.send('PATCH', `${narrow}?local=true`, { localOnly: 'urn:ngsi-ld:null' }),
       await gateway.send('PATCH', `${there}?local=true`, change),
       await gateway.ask('DELETE', `${there}?local=true`),
       await gateway.ask('DELETE', `${here}?local=true`),
@@ -147,7 +147,7 @@ describe('a changed subscription', () => {
     const at = headers['location']!
     expect((await gateway.send('PATCH', `${at}/`, { isActive: false, throttling: 9 })).status).toBe(204)
     expect((await gateway.get(at)).json()).toMatchObject({ status: 'paused', throttling: 9 })
-    await gateway.send('PATCH', at, { isActive: true, throttling: null })
+    await gateway.send('PATCH', at, { isActive: true, throttling: 'urn:ngsi-ld:null' })
     const read = (await gateway.get(at)).json()
     expect(read).toMatchObject({ status: 'active' })
     expect(read).not.toHaveProperty('throttling')
@@ -168,6 +168,10 @@ describe('a changed subscription', () => {
     for (const fragment of [
       { notification: null },
       { entities: null },
+      { description: null },
+      { notification: { endpoint, format: null } },
+      { notification: 'urn:ngsi-ld:null' },
+      { entities: 'urn:ngsi-ld:null' },
       { id: 'urn:x:1' },
       { colour: 1 },
       [],

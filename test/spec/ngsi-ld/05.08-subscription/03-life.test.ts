@@ -211,7 +211,7 @@ function lives(open: () => Promise<Way>): void {
     for (const t of [4, 5]) await one.write(t)
     await expect.poll(() => one.told().at(-1)).toBe(5)
     expect(one.told()[0]).toBe(1)
-    await one.patch({ throttling: null })
+    await one.patch({ throttling: 'urn:ngsi-ld:null' })
     const before = one.told().length
     for (const t of [6, 7]) await one.write(t)
     await expect.poll(() => one.told().slice(before)).toEqual([6, 7])
@@ -226,7 +226,7 @@ function lives(open: () => Promise<Way>): void {
     await one.write(6)
     await expect.poll(() => one.told().length).toBeGreaterThan(1)
     expect(new Set(one.told())).toEqual(new Set([6]))
-    await one.patch({ timeInterval: null })
+    await one.patch({ timeInterval: 'urn:ngsi-ld:null' })
     await sleep(100)
     const before = one.told().length
     await one.write(7)

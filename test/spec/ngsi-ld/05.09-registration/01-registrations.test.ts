@@ -36,7 +36,8 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
       operations: ['federationOps'],
       hallNumber: 7,
     })
-    const patch = { endpoint: 'http://other.example', registrationName: null, hallNumber: null }
+    const nothing = 'urn:ngsi-ld:null'
+    const patch = { endpoint: 'http://other.example', registrationName: nothing, hallNumber: nothing }
     expect((await gateway.send('PATCH', `${path}/urn:r:1`, patch)).status).toBe(204)
     const after = (await gateway.get(`${path}/urn:r:1`)).json() as Record<string, unknown>
     expect(after['endpoint']).toBe('http://other.example')
@@ -109,10 +110,11 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['flow']) })).status).toBe(201)
   })
 
-  test('the null of NGSI-LD removes a member as that of JSON does, and is no value of one', async () => {
+  test('the null of NGSI-LD removes a member and is no value of one; that of JSON is refused', async () => {
     const nothing = 'urn:ngsi-ld:null'
     expect((await register({ id: 'urn:r:null', description: 'd', tenant: 't', hall: 7 })).status).toBe(201)
-    const patch = { description: nothing, tenant: null, hall: nothing }
+    const patch = { description: nothing, tenant: nothing, hall: { type: 'Property', value: nothing } }
+    expect((await gateway.send('PATCH', `${path}/urn:r:null`, { tenant: null })).status).toBe(400)
     expect((await gateway.send('PATCH', `${path}/urn:r:null`, patch)).status).toBe(204)
     expect((await gateway.get(`${path}/urn:r:null`)).json()).toEqual({
       ...base,
@@ -123,6 +125,8 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await gateway.send('PATCH', `${path}/urn:r:null`, { endpoint: nothing })).status).toBe(400)
     for (const members of [{ description: nothing }, { tenant: nothing }, { hall: nothing }, { hall: null }])
       expect((await register(members)).status).toBe(400)
+    for (const value of [nothing, null])
+      expect((await register({ hall: { type: 'Property', value } })).status).toBe(400)
   })
 
   test('one that claims nothing anew can be changed although such data came to be held here', async () => {

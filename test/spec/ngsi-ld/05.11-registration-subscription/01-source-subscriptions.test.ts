@@ -74,13 +74,16 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
   test('that are paused are told nothing; filters and times are read back as written', async () => {
     const temporalQ = { timerel: 'after', timeAt: '2020-06-01T22:07:00Z', timeproperty: 'observedAt' }
     const members = { entities: [{ type: 'Pump' }], isActive: false, csf: 'hall==7', temporalQ }
+    const nothing = 'urn:ngsi-ld:null'
     expect((await subscribe('urn:s:3', members)).status).toBe(201)
     expect((await gateway.get(`${subscriptions}/urn:s:3`)).json()).toMatchObject({
       ...members,
       status: 'paused',
     })
     expect((await subscribe('urn:s:3', members)).status).toBe(409)
-    expect((await gateway.send('PATCH', `${subscriptions}/urn:s:3`, { csf: null })).status).toBe(204)
+    expect((await gateway.send('PATCH', `${subscriptions}/urn:s:3`, { csf: null })).status).toBe(400)
+    expect((await subscribe('urn:s:nothing', { ...members, csf: nothing })).status).toBe(400)
+    expect((await gateway.send('PATCH', `${subscriptions}/urn:s:3`, { csf: nothing })).status).toBe(204)
     expect((await gateway.get(`${subscriptions}/urn:s:3`)).json()).not.toHaveProperty('csf')
     expect(toldTo('urn:s:3')).toEqual([])
   })

@@ -103,7 +103,15 @@ describe('a snapshot', () => {
     expect(clone).toMatchObject({ snapshotPriority: 3, lastUsedAt: clone['createdAt'] })
     const queries = { snapshotQueries: [rooms] }
     expect((await gateway.send('POST', `${snapshots}/${id}/clone`, queries)).status).toBe(400)
-    expect((await gateway.ask('DELETE', `${snapshots}?q=speed>50`)).status).toBe(400)
+    for (const q of ['speed>50', 'snapshotLifetime'])
+      expect((await gateway.ask('DELETE', `${snapshots}?q=${q}`)).status).toBe(400)
+    await take({ id: 'urn:snap:8', snapshotQueries: [rooms] })
+    await take({ id: 'urn:snap:9', snapshotQueries: [rooms] })
+    expect((await gateway.ask('DELETE', `${snapshots}?q=id==%22urn:snap:8%22`)).status).toBe(204)
+    const left = [8, 9].map(async (n) => (await gateway.get(`${snapshots}/urn:snap:${n}`)).status)
+    expect(await Promise.all(left)).toEqual([404, 200])
+    expect((await gateway.ask('DELETE', `${snapshots}?q=id==urn:snap:9`)).status).toBe(204)
+    expect((await gateway.get(`${snapshots}/urn:snap:9`)).status).toBe(404)
     expect((await gateway.ask('DELETE', location)).status).toBe(204)
   })
 
