@@ -44,7 +44,7 @@ export const clauses: readonly Clause[] = [
       property('distribution'),
       property('history-merge'),
     ],
-    'What a source tells of a subscription is told as it came; with splitEntities, with what is held of the same entity here and elsewhere.',
+    'What a source tells of a subscription is told as it came; with splitEntities, with what is held of the same entity here and elsewhere. Where one source alone takes a write, its 404 is the answer; 207 is for writes of which a part succeeded.',
   ),
   done(
     '1.9',

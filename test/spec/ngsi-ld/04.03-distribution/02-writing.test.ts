@@ -77,7 +77,14 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(here, 'urn:p:2')).toBeUndefined()
     expect(await held(there, 'urn:p:2')).toEqual(pump('urn:p:2', { flow: 1 }))
     expect(await status('POST', entities, pump('urn:p:2'))).toBe(409)
-    expect(await status('PATCH', `${entities}/urn:p:none?type=Pump`, { flow: of(1) })).toBe(404)
+    const none = `${entities}/urn:p:none`
+    for (const [method, at, body] of [
+      ['PATCH', `${none}?type=Pump`, { flow: of(1) }],
+      ['PATCH', `${none}/attrs?type=Pump`, { flow: of(1) }],
+      ['PATCH', `${none}/attrs/flow?type=Pump`, of(1)],
+      ['DELETE', `${none}?type=Pump`, undefined],
+    ] as const)
+      expect([method, at, await status(method, at, body)]).toEqual([method, at, 404])
     expect(await status('DELETE', `${entities}/urn:p:2?type=Pump`)).toBe(204)
     expect(await held(there, 'urn:p:2')).toBeUndefined()
   })
