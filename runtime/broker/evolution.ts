@@ -9,7 +9,7 @@ import { beginningOf } from '#ngsi-ld/temporal-part.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
-import { correctionsOf, type StreamCorrections } from './corrections.ts'
+import { correctionsOf, type StreamCorrections, timesBetween } from './corrections.ts'
 import {
   chunkTimes,
   type EvolutionPorts,
@@ -238,13 +238,15 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const tail = new Map(
     boundedTail(unfolded.filter(isLeft), query).map((one) => [identityOf(one.time, one.value), one]),
   )
+  const tailTimes = [...tail.values()].map(({ time }) => time)
   const isEnough = enoughOf(query)
   let reached = Number.POSITIVE_INFINITY
   for (const chunk of chunksOf(ports, stream, span, query)) {
     const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
     if (!bounds.fitAny(name, first, last)) {
       if (isNarrow && query.lastN === undefined) break
-      continue
+      // It may hold what was sent again since then, which was written when it was sent first.
+      if (isNarrow || timesBetween(tailTimes, chunk.t0, chunk.t1).length === 0) continue
     }
     const series = decodeChunk(chunk)
     const at = (i: number): Omit<TailInstance, 'shape'> => ({
