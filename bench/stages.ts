@@ -68,7 +68,7 @@ export async function benchStages(): Promise<void> {
     format: '',
   })
   const { intake } = await openIntake(
-    { ...main, bridges, addressOf, clock: systemClock, log, metrics },
+    { ...main, bridges, addressOf, ownClients: new Set(), clock: systemClock, log, metrics },
     { provisioning, bridges: { json: [] } },
   )
   const start = Date.now()

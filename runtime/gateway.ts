@@ -97,7 +97,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
   const ways = openWays(opened, { clock, log, metrics }, settings)
-  const { send, peer, tunnels } = ways
+  const { send, peer, tunnels, ownClients } = ways
   const declared = openDeclared(opened, settings, { contexts: () => contexts, trusted: trustedWith, log })
   const alias = aliasesOf(settings)
   const uplinks = new Map<string, Uplinks>()
@@ -113,7 +113,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()
 
-  const { intake, devices } = await openFrames({ ...main, clock, log, metrics }, settings)
+  const { intake, devices } = await openFrames({ ...main, ownClients, clock, log, metrics }, settings)
   let isReady = false
   const unreadiness = (): string[] => [
     ...(isReady ? [] : ['starting']),
@@ -304,6 +304,8 @@ interface Ways {
   readonly send: Sender['send']
   readonly peer: Peer
   readonly tunnels: Tunnels
+  /** Ids of the MQTT clients that send notifications. */
+  readonly ownClients: ReadonlySet<string>
   /** There once the gateway serves. */
   downward?: Downward
 }
@@ -319,7 +321,9 @@ function openWays(
   const tunnels = createTunnels({ clock, log, metrics, names })
   const peer = createPeer({ ...sending, tunnels })
   const tunnel: SenderPorts['tunnel'] = async (request) => ways.downward?.send(request) ?? notYet
-  const ways: Ways = { send: openSender(opened, { clock, tunnel }, sending), peer, tunnels }
+  const ownClients = new Set<string>()
+  const send = openSender(opened, { clock, tunnel }, { ...sending, clients: ownClients })
+  const ways: Ways = { send, peer, tunnels, ownClients }
   opened.defer(() => peer.close())
   return ways
 }

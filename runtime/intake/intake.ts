@@ -63,6 +63,8 @@ export interface IntakePorts {
   readonly admission: Admission
   readonly quarantine: Quarantine
   readonly unclaimed: Pick<Unclaimed, 'note'>
+  /** Ids of MQTT clients of the gateway itself: their topics are no news to an operator. */
+  readonly ownClients: ReadonlySet<string>
   readonly clock: Clock
   readonly metrics: Metrics
 }
@@ -264,7 +266,8 @@ export function createIntake(ports: IntakePorts): Intake {
   return Object.freeze({
     accept(frame) {
       const work = accept(frame, false)
-      if (work === undefined && !ports.claims.isIgnored(frame.topic)) ports.unclaimed.note(frame)
+      const isOwn = frame.transport === 'mqtt' && ports.ownClients.has(frame.source ?? '')
+      if (work === undefined && !isOwn && !ports.claims.isIgnored(frame.topic)) ports.unclaimed.note(frame)
       return work
     },
     acceptHeld: (frame) => accept(frame, true),

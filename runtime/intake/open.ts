@@ -28,6 +28,8 @@ export interface OpenIntakePorts extends ChannelsPorts, Pick<IntakePorts, 'clock
   readonly observer: Observer
   readonly records: Records
   readonly bridges: readonly Bridge<unknown>[]
+  /** Ids of MQTT clients of the gateway itself, which publish notifications. */
+  readonly ownClients: ReadonlySet<string>
 }
 
 export async function openIntake(

@@ -82,6 +82,8 @@ export interface PublisherSettings {
   readonly allowsLoopback: boolean
   /** Certificates, in PEM, of those who vouch for brokers; undefined: those of the system. */
   readonly ca?: readonly string[] | undefined
+  /** Holds the ids of the clients that are connected, for those who must know our messages from others'. */
+  readonly clients?: Set<string> | undefined
 }
 
 export function createPublisher(clock: Clock, settings: PublisherSettings): Publisher {
@@ -177,10 +179,12 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
   socket.once(url.protocol === 'mqtts:' ? 'secureConnect' : 'connect', () => {
     isConnected = true
   })
+  const clientId = `selvedge-${randomUUID().slice(0, 13)}`
+  settings.clients?.add(clientId)
   const client = new MqttClient(() => socket, {
     protocolVersion: version,
     clean: true,
-    clientId: `selvedge-${randomUUID().slice(0, 13)}`,
+    clientId,
     reconnectPeriod: 0,
     connectTimeout: limits.deliveryConnectMs.value,
     keepalive: 30,
@@ -196,6 +200,7 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
       resolve(undefined)
     })
     client.once('close', () => {
+      settings.clients?.delete(clientId)
       line.isGone = true
       const lost = reason ?? diagnoseEnd(isConnected, isTaken)
       resolve(lost)

@@ -137,7 +137,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   )
   const { devices } = await openIntake(
     {
-      ...{ ...tenants.main, bridges, clock: systemClock, log, metrics },
+      ...{ ...tenants.main, bridges, ownClients: new Set<string>(), clock: systemClock, log, metrics },
       addressOf: (frame, format) => ({ endpoint: '', interfaceType: 'HTTP', topic: frame.topic, format }),
     },
     {

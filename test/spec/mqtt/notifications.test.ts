@@ -67,6 +67,12 @@ describe('a notification over MQTT', () => {
       },
       body: { type: 'Notification', subscriptionId: 'urn:x:s' },
     })
+    // What the gateway publishes itself is no topic that waits for a mapping; the same from a device is.
+    const topics = async (): Promise<unknown> =>
+      ((await gateway.get('/selvedge/v1/devices')).json() as { unclaimed: object }).unclaimed
+    expect(await topics()).toMatchObject({ count: 0 })
+    await client.publishAsync('told/rooms', '{"t":1}', { qos: 1 })
+    expect(await topics()).toMatchObject({ count: 1, items: [{ topic: 'told/rooms', frames: 1 }] })
     await client.endAsync()
   })
 })
