@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import type { Settings } from '#config/schema.ts'
 import { markedVersion } from '#config/version-mark.ts'
-import { type FolderFacts, inspectFolder } from '#store/inspection.ts'
+import { type FolderFacts, inspectFolder, isFolderInUse } from '#store/inspection.ts'
 import { type Given, table } from './arguments.ts'
 import { ask, metricValues } from './ask.ts'
 import { reachGateway } from './running-gateway.ts'
@@ -54,7 +54,9 @@ export async function status(given: Given, terminal: Terminal): Promise<number> 
   const loaded = await settingsOrTell(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
-  const found = (await askGateway(given, settings)) ?? readFolder(settings)
+  // Where no gateway runs in the folder of --data, the one at the port of the settings is another.
+  const isStopped = given.has('data') && !given.has('url') && isFolderInUse(settings.data) === false
+  const found = (isStopped ? undefined : await askGateway(given, settings)) ?? readFolder(settings)
   if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
   else terminal.out(found.running ? runningText(found) : stoppedText(found))
   return found.running && found.ready ? exitCodes.ok : exitCodes.failure

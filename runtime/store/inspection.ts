@@ -46,6 +46,18 @@ const countSql: Readonly<Record<Counted, string>> = {
   gaps: 'SELECT count(*) FROM gap',
 }
 
+/** Whether a gateway runs in the folder; undefined where it cannot be read. */
+export function isFolderInUse(folder: string): boolean | undefined {
+  try {
+    if (!existsSync(folder) || tenantFiles(folder).length === 0) return false
+    const unlock = lockUnlessInUse(folder)
+    unlock?.()
+    return unlock === undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Undefined when the folder does not exist. While it is read, no gateway can start in it. */
 export function inspectFolder(folder: string): FolderFacts | undefined {
   if (!existsSync(folder)) return undefined

@@ -127,6 +127,17 @@ it('an export that finds nothing writes no file', async () => {
   expect([told.code, existsSync(refused)]).toEqual([1, false])
 })
 
+it('status of a data folder never reports the gateway of another folder', async () => {
+  const port = new URL(gateway.httpUrl).port
+  const data = join(folder, 'nonexistent')
+  expect(await selvedge('status', '--data', data, '--http-port', port)).toMatchObject({
+    code: 1,
+    stdout: `Selvedge does not run, and ${data} does not exist yet.\n`,
+  })
+  const own = await selvedge('status', '--data', gateway.dataFolder, '--http-port', port)
+  expect([own.code, own.stdout]).toEqual([0, expect.stringContaining(`at ${gateway.httpUrl}: ready`)])
+})
+
 it('status says that a folder holds no data of a gateway', async () => {
   const data = join(folder, 'other')
   mkdirSync(data, { mode: 0o700 })
