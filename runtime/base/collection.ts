@@ -78,6 +78,21 @@ const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, strin
 /** Collects what was made lately, a matter of a millisecond; nothing where the process was started without `--expose-gc`. */
 export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' })
 
+/** Bytes of large texts that were done with since the last collection, whoever made them. */
+let doneWith = 0
+
+/** To be told of large texts that are done with, or will be by the next time that `collectDoneWith` is called. */
+export function noteDoneWith(bytes: number): void {
+  doneWith += bytes
+}
+
+/** Collects young garbage where it is worth it: V8 alone would keep 48 MB of large texts, and as much again that was in use when it looked. */
+export function collectDoneWith(): void {
+  if (doneWith < limits.uncollectedBytes.value) return
+  doneWith = 0
+  collectYoung()
+}
+
 function ofThisThread(release: QuietCollectionPorts['release']): QuietCollectionPorts {
   let last = performance.eventLoopUtilization()
   return {

@@ -59,11 +59,11 @@ export const httpLimits = {
     'Unsent to one client without counting: the number of clients bounds the sum',
     'counts against the budget of all',
   ),
-  uncollectedAnswerBytes: limit(
+  uncollectedBytes: limit(
     4 * 1024 * 1024,
     'bytes',
-    'Large answers that were sent since garbage was collected: two to three times as much memory',
-    'young garbage is collected before the next request: 1 to 3 ms',
+    'Large texts that were answered, received or compared since garbage was collected: two to three times as much memory',
+    'young garbage is collected before the next one: 1 to 3 ms',
   ),
   outflowStallMs: limit(60_000, 'ms', 'A client that reads nothing of its answer', 'connection closed'),
   outflowPressureMs: limit(

@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createBreath } from '#base/breath.ts'
+import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
@@ -97,6 +98,8 @@ export function createDigests({ following, history, records, collisions }: Diges
       const page = following.entities(rid, limit)
       for (const [, view] of page) {
         await yieldIfDue()
+        collectDoneWith()
+        noteDoneWith(view.text().length)
         if (isChosen(view)) yield view
       }
       if (page.length < limit) return

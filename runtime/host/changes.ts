@@ -4,6 +4,7 @@
  * where the log does not reach back any more it reads everything anew.
  */
 import type { Clock } from '#base/clock.ts'
+import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Followed, FollowedChange, Following } from '#broker/following.ts'
@@ -30,10 +31,13 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
   const { following } = ports
   return Object.freeze({
     position: () => following.position().n,
-    entities: (behind, limit) =>
-      following
-        .entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
-        .map(([rid, view]) => stateOf(rid, view)),
+    entities(behind, limit) {
+      // Whoever reads all of them reads large ones, too.
+      collectDoneWith()
+      const page = following.entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
+      for (const [, view] of page) noteDoneWith(view.text().length)
+      return page.map(([rid, view]) => stateOf(rid, view))
+    },
     entity(id) {
       const found = following.entityWithRid(id)
       return found && stateOf(found.rid, found.view)

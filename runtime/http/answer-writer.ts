@@ -3,7 +3,7 @@
  * fit into the byte budget of all connections is replaced by 503 with Retry-After before anything of it is sent.
  */
 import { type OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { collectYoung } from '#base/collection.ts'
+import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Outflow } from '#base/outflow.ts'
@@ -16,10 +16,10 @@ export interface AnswerWriterPorts {
 
 export interface AnswerWriter {
   /**
-   * To be called before an answer is made. Frees the texts of large answers that were sent: V8 would keep 48 MB of them, and as much again
-   * that was still in use when it last looked.
+   * To be called before an answer is made. Frees the texts of large answers that were sent, and what was made of large bodies.
+   * @param received bytes of the body that comes with the request.
    */
-  collect(): void
+  collect(received: number): void
   /** Writes a whole answer. */
   write(outgoing: ServerResponse, reply: Reply): void
   /** Writes a problem that Retry-After belongs to. */
@@ -35,10 +35,9 @@ const plain = ServerResponse.prototype as unknown as Readonly<
 >
 
 export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): AnswerWriter {
-  let uncollected = 0
   const fits = (bytes: number): boolean => {
     if (bytes <= limits.outflowSmallBytes.value) return true
-    uncollected += bytes
+    noteDoneWith(bytes)
     return outflow.hasRoom(bytes)
   }
 
@@ -52,10 +51,9 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
   }
 
   return Object.freeze({
-    collect() {
-      if (uncollected < limits.uncollectedAnswerBytes.value) return
-      uncollected = 0
-      collectYoung()
+    collect(received) {
+      collectDoneWith()
+      if (received > limits.outflowSmallBytes.value) noteDoneWith(received)
     },
     refuse: sendRefusal,
     write(outgoing, { status, headers, body }) {

@@ -110,7 +110,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   const inTurn = createPipelining()
   const writer = createAnswerWriter(ports)
   const answer: Listener = (incoming, outgoing) => {
-    writer.collect()
+    writer.collect(Number(incoming.headers['content-length'] ?? 0))
     const reply = ports.direct?.(incoming)
     if (reply !== undefined) {
       writer.write(outgoing, reply)

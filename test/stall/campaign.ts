@@ -2,10 +2,11 @@
  * The stall campaign: a real gateway is given, one after the other, the largest inputs that its limits allow, at rest or
  * beside steady traffic, and each case says for how long the event loop stood still.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
-import { type Stall, stallOf } from './gauge.ts'
+import { residentBytes, type Stall, stallOf } from './gauge.ts'
 
 /** What a case is given. */
 export interface Site {
@@ -29,6 +30,9 @@ export interface StallRow extends Stall {
   readonly name: string
   readonly outcome: string
 }
+
+/** A gateway collects all garbage in less, once its load has ended. */
+const quietMs = 30_000
 
 export interface StallOptions {
   readonly entities: number
@@ -60,6 +64,9 @@ export async function runStalls(
       await tidy?.(site)
     }
     await traffic?.()
+    // What is garbage is gone after that, as a quiet gateway collects it: the rest is what is kept.
+    await sleep(quietMs)
+    tell(`resident after ${quietMs / 1000} quiet seconds: ${Math.round(residentBytes(gateway.pid) / 1e6)} MB`)
     return rows
   } finally {
     await gateway.stop()

@@ -27,8 +27,10 @@ function scheduled(pid: number): readonly [ran: number, waited: number] {
 
 /** Begins a new measurement of the most resident memory. */
 const resetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, '5')
-const peakBytes = (pid: number): number =>
-  1024 * Number(/^VmHWM:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+const memoryOf = (pid: number, field: 'VmHWM' | 'VmRSS'): number =>
+  1024 *
+  Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+export const residentBytes = (pid: number): number => memoryOf(pid, 'VmRSS')
 
 const gaugeIn = (text: string, name: string): number =>
   Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1])
@@ -55,6 +57,6 @@ export async function stallOf(
   return {
     delayMs: (measuredMs * ran) / (ran + waited),
     measuredMs,
-    peakMb: peakBytes(gateway.pid) / 1e6,
+    peakMb: memoryOf(gateway.pid, 'VmHWM') / 1e6,
   }
 }
