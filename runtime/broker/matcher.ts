@@ -67,11 +67,11 @@ export interface MatcherPorts extends OwingPorts {
 
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
-  const index = createSubscriptionIndex<Registered>()
   /** How many of all are those of components. */
   let followers = 0
   const owe = createOwing(ports)
   const budget = createChangeBudget()
+  const index = createSubscriptionIndex<Registered>(budget)
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
   /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
   let deciding: Stage | undefined
@@ -126,21 +126,30 @@ export function createMatcher(ports: MatcherPorts) {
     index.remove(registered)
   }
 
+  /** Those whose idPattern could not be compared are not found. What others ask for is compared with as much again. */
+  function found(id: string, types: readonly string[], names: readonly string[]): Found<Registered> {
+    budget.renew()
+    const refused = budget.refused()
+    const all = index.find(id, types, names)
+    uncompared.value += budget.refused() - refused
+    budget.renew()
+    return all
+  }
+
   /** `previous` is the value that this one took the place of. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
     budget.renew()
     const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
     if (stream.candidatesVersion !== index.version()) {
-      const { plain, valued } = index.find(stream.entity.id, stream.entity.types, names)
+      const { plain, valued } = found(stream.entity.id, stream.entity.types, names)
       stream.candidates = { plain: plain.filter(isTriggeredByValues), valued }
       stream.candidatesVersion = index.version()
     }
-    const found = stream.candidates as Found<Registered>
-    let draft = found.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
-    const more =
-      draft === undefined ? [] : index.valued(found, draft.entity, names).filter(isTriggeredByValues)
-    for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
+    const few = stream.candidates as Found<Registered>
+    let draft = few.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
+    const more = draft === undefined ? [] : index.valued(few, draft.entity, names).filter(isTriggeredByValues)
+    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
       if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
       if (windows.holds(stage, candidate, { id: stream.entity.id, owed: undefined })) continue
@@ -161,9 +170,9 @@ export function createMatcher(ports: MatcherPorts) {
     const names = happened.changes.map(({ name }) => name)
     const triggers = triggersOf(happened)
     const bodies = new Map<boolean, string>()
-    const found = index.find(happened.id, typesOf(entity), names)
-    const more = found.valued.length === 0 ? [] : index.valued(found, entity, names)
-    for (const candidate of more.length === 0 ? found.plain : [...found.plain, ...more]) {
+    const few = found(happened.id, typesOf(entity), names)
+    const more = few.valued.length === 0 ? [] : index.valued(few, entity, names)
+    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
       if (
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
+import { createChangeBudget } from '#ngsi-ld/pattern.ts'
 import { compileQuery } from '#ngsi-ld/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query-parse.ts'
 import { type EntitySelector, matchesEntity } from '#ngsi-ld/selection.ts'
@@ -130,4 +131,15 @@ it('looks at one of ten thousand whose q asks for different values', () => {
   const found = index.find('urn:x:1', ['A'], ['t'])
   expect([found.plain.length, index.valued(found, entity, ['t']).length]).toEqual([0, 1])
   expect(index.looked()).toBe(1)
+})
+
+it('compares an id with no more patterns than the budget of a change allows', () => {
+  const budget = createChangeBudget()
+  const index = createSubscriptionIndex(budget)
+  const type = { kind: 'type', name: 'A' } as const
+  for (let i = 0; i < 5000; i++)
+    index.add({ subscription: { entities: [{ idPattern: `(x|xx)+[a-z]{9}${i}`, types: type }] } })
+  index.add({ subscription: { entities: [{ idPattern: '^urn:', types: type }] } })
+  expect(index.find(`urn:${'x'.repeat(200)}`, ['A'], ['t']).plain).toHaveLength(1)
+  expect(budget.refused()).toBeGreaterThan(4000)
 })

@@ -9,6 +9,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { canonicalOf } from '#ngsi-ld/core-context.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
+import type { PatternBudget } from '#ngsi-ld/pattern.ts'
 import { literalsOf } from '#ngsi-ld/pattern-source.ts'
 import { isSystemTime, type QueryTree, type QueryValue } from '#ngsi-ld/query.ts'
 import { valuesAt } from '#ngsi-ld/query-match.ts'
@@ -47,7 +48,8 @@ interface Lengths {
   readonly counts: Map<number, number>
 }
 
-export function createSubscriptionIndex<T extends Holder>() {
+/** @param budget bounds the work of all idPatterns that one change meets. */
+export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget) {
   const entries = new Map<T, Entry<T>>()
   const shelves = new Map<string, Shelf<T>>()
   /** Subscriptions that no name can find. */
@@ -109,7 +111,7 @@ export function createSubscriptionIndex<T extends Holder>() {
 
   return Object.freeze({
     add(holder: T): void {
-      const entry = entryOf(holder)
+      const entry = entryOf(holder, budget)
       entries.set(holder, entry)
       if (entry.shelves === undefined) put(broad, entry)
       for (const key of entry.shelves ?? []) {
@@ -227,9 +229,9 @@ function valueKey(value: Json): string {
   return typeof value === 'number' || typeof value === 'boolean' ? `${typeof value} ${value}` : 'none'
 }
 
-function entryOf<T extends Holder>(holder: T): Entry<T> {
+function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined): Entry<T> {
   const { entities = [], watchedAttributes: watched, q } = holder.subscription
-  const tests = entities.map(compileSelector)
+  const tests = entities.map((one) => compileSelector(one, budget))
   const names = watched === undefined ? undefined : new Set(watched)
   return {
     holder,

@@ -83,7 +83,14 @@ export function createChangeBudget(): ChangeBudget {
  * @throws GatewayError ngsi-ld.bad-request-data when RE2 cannot compile it, ngsi-ld.too-complex when it is too large.
  */
 export function compilePattern(source: string, field = 'pattern', budget = textBudget): Pattern {
-  automatonOf(source, field)
+  return patternOf(source, automatonOf(source, field).states, budget)
+}
+
+/** A pattern that was compiled when it was stored: it is compiled again when a text needs it, and that costs of the budget, too. */
+export const storedPattern = (source: string, budget: PatternBudget): Pattern =>
+  patternOf(source, Math.max(1, statesAtLeast(source)), budget)
+
+function patternOf(source: string, states: number, budget: PatternBudget): Pattern {
   const { prefix, suffix, literal } = literalsOf(source)
   return Object.freeze({
     prefix,
@@ -91,11 +98,14 @@ export function compilePattern(source: string, field = 'pattern', budget = textB
     test(text: string): boolean {
       if (!text.startsWith(prefix) || !text.endsWith(suffix)) return false
       if (literal !== undefined) return text.includes(literal)
-      const { states, set } = automatonOf(source, field)
-      return budget.spend(states * text.length) && set.match(text).length > 0
+      const steps = states * (text.length + (compiled.has(source) ? 0 : stepsToCompile))
+      return budget.spend(steps) && automatonOf(source, 'pattern').set.match(text).length > 0
     },
   })
 }
+
+/** What compiling one state takes: about 3 us, as long as so many steps. */
+const stepsToCompile = 200
 
 /**
  * Compiles a pattern of ids. An empty one would be met by all, which nobody writes who means it.

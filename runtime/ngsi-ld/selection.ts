@@ -6,7 +6,7 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { isObject, listOf, own } from './json.ts'
 import { checkName, checkUri, keyword } from './name.ts'
-import { compileIdPattern, compilePattern, type Pattern } from './pattern.ts'
+import { compileIdPattern, type PatternBudget, storedPattern, textBudget } from './pattern.ts'
 import { badRequestData, tooComplex } from './problem.ts'
 
 /** `*`, one type, or all or any of at least two parts. */
@@ -115,19 +115,16 @@ export function matchesEntity(
 }
 
 /** The same as a test, for selectors that are asked again and again: their pattern is read once. */
-export function compileSelector({
-  ids,
-  idPattern,
-  types: wanted,
-}: EntitySelector): (id: string, types: string | readonly string[]) => boolean {
+export function compileSelector(
+  { ids, idPattern, types: wanted }: EntitySelector,
+  budget: PatternBudget = textBudget,
+): (id: string, types: string | readonly string[]) => boolean {
   const known = ids === undefined ? undefined : new Set(ids)
-  let pattern: Pattern | undefined
+  const pattern = idPattern === undefined ? undefined : storedPattern(idPattern, budget)
   return (id, types) => {
     if (wanted !== undefined && !matchesType(wanted, types)) return false
     if (known !== undefined) return known.has(id)
-    if (idPattern === undefined) return true
-    pattern ??= compilePattern(idPattern)
-    return pattern.test(id)
+    return pattern === undefined || pattern.test(id)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Hostile patterns, in queries and subscriptions. */
-import { get, property, q, range, send } from './asking.ts'
+import { get, ld, property, q, range, send } from './asking.ts'
 import type { StallCase } from './campaign.ts'
 
 const long = 'a'.repeat(50_000)
@@ -52,5 +52,28 @@ export const patterns: readonly StallCase[] = [
         })
     },
     act: (site) => send(site, 'PATCH', '/entities/urn:x:long:0:1/attrs', { s: property(long) }),
+  },
+  {
+    name: 'a new entity that 5,000 subscriptions with idPatterns look at',
+    prepare: async (site) => {
+      for (let first = 0; first < 5000; first += 50)
+        await Promise.all(
+          range(50, (i) =>
+            send(site, 'POST', '/subscriptions', {
+              id: `urn:x:id-pattern:${first + i}`,
+              type: 'Subscription',
+              entities: [{ type: 'Patterned', idPattern: `(x|xx)+[a-z]{9}${first + i}` }],
+              notification: { endpoint: { uri: 'http://127.0.0.1:9/' } },
+            }),
+          ),
+        )
+    },
+    act: (site) => send(site, 'POST', '/entities', { id: `urn:${'x'.repeat(200)}`, type: 'Patterned' }),
+    tidy: async ({ http }) => {
+      for (let first = 0; first < 5000; first += 50)
+        await Promise.all(
+          range(50, (i) => http.ask('DELETE', `${ld}/subscriptions/urn:x:id-pattern:${first + i}`)),
+        )
+    },
   },
 ]
