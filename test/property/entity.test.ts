@@ -85,7 +85,19 @@ const json: fc.Arbitrary<Json> = fc.letrec<{ json: Json }>((tie) => ({
     { arbitrary: fc.dictionary(key, tie('json'), { maxKeys: 5 }), weight: 4 },
   ),
 })).json
-const body = fc.dictionary(key, json, { maxKeys: 6 })
+/** Names that attributes may have are drawn more often, so that enough bodies are accepted. */
+const attribute = fc.constantFrom(
+  'a',
+  'b',
+  'location',
+  'en',
+  'sosa:hosts',
+  'http://x.org/y',
+  'hosts#1',
+  'hosts#2',
+)
+const member = fc.oneof({ arbitrary: attribute, weight: 2 }, { arbitrary: key, weight: 1 })
+const body = fc.dictionary(member, json, { maxKeys: 6 })
 
 const context = compileContext(
   {
