@@ -54,9 +54,14 @@ export function createBatches(door: Door) {
     const errors: BatchItemError[] = []
     let part: readonly Item[] = []
     for (let from = 0; from < items.length; from += part.length) {
-      const outcomes = await takeTurn(async () => {
-        part = await items.slice(from, from + sliceSize)
-        return slice(part, dated)
+      const commitPart = (items: readonly Item[]): Promise<Outcome[]> => {
+        part = items
+        return slice(items, dated)
+      }
+      // Items in memory are submitted at once, so that writes of one caller stay in its order.
+      const outcomes = await takeTurn(() => {
+        const next = items.slice(from, from + sliceSize)
+        return next instanceof Promise ? next.then(commitPart) : commitPart(next)
       })
       const [first] = outcomes
       if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first

@@ -8,8 +8,8 @@ import { stallCases } from '#test/stall/cases.ts'
 
 const names = [
   'over 300 texts',
-  'nested arrays of 8 MB',
-  'a body of 8 MB of members',
+  'nested arrays of the largest body',
+  'a body of members',
   'arrays 1,000,000 deep',
 ]
 
