@@ -34,7 +34,7 @@ describe('settings that stand', () => {
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
-      history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 10_000, afterDeletion: 'keep' },
+      history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 5_000, afterDeletion: 'keep' },
       backup: {
         schedule: '17 3 * * *',
         folder: join(folder, '.selvedge/backups'),
