@@ -67,6 +67,6 @@ export function createNames(records: Records) {
 const isIri = (text: string): boolean => /^[a-z][a-z\d+.-]*:/i.test(text)
 
 const localPart = (name: string): string =>
-  name.slice(Math.max(...[...'#/:'].map((at) => name.lastIndexOf(at))) + 1)
+  name.slice(Math.max(...['#', '/', ':'].map((at) => name.lastIndexOf(at))) + 1)
 
 export type Names = ReturnType<typeof createNames>

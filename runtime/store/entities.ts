@@ -123,8 +123,8 @@ export function createEntities(database: Database, budget = createRowBudget()) {
         return rowsWithin(rids, (rid, i) => {
           if (known[i] !== undefined) return known[i]
           if (next === undefined) {
-            const { value, done } = found.next()
-            if (done !== true) next = rowOf(value)
+            const step = found.next()
+            if (step.done !== true) next = rowOf(step.value)
           }
           if (next?.rid !== rid) return undefined
           const row = recent.meet(next)

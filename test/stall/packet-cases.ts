@@ -94,8 +94,9 @@ export const packetsOfFive: readonly StallCase[] = [
       const clients = await Promise.all(
         range(500, (i) => connect(site, { ...options, clientId: `c${i}` }).catch(() => undefined)),
       )
-      await Promise.all(clients.map((client) => client?.endAsync()))
-      return `${clients.filter((client) => client !== undefined).length} connected`
+      const connected = clients.filter((client) => client !== undefined)
+      await Promise.all(connected.map((client) => client.endAsync()))
+      return `${connected.length} connected`
     },
   },
 ]
