@@ -179,6 +179,17 @@ function isShallow(value: Json, levels: number): boolean {
 /** What a socket gives at a time. */
 const chunkBytes = 65_536
 
+/** A buffer with room for `needed` bytes. It grows with what arrives: a client may declare a length and send nothing. */
+function grown(
+  buffer: Buffer,
+  { size, needed, length }: { readonly size: number; readonly needed: number; readonly length: number },
+): Buffer {
+  if (needed <= buffer.length) return buffer
+  const larger = Buffer.allocUnsafeSlow(Math.min(length, Math.max(needed, 2 * buffer.length)))
+  buffer.copy(larger, 0, 0, size)
+  return larger
+}
+
 /** `all.held` counts the bytes of bodies that arrive or whose requests are not answered yet, as they are when they are unpacked. */
 function readIncoming(
   { incoming, outgoing }: Pick<HttpEnv, 'incoming' | 'outgoing'>,
@@ -195,11 +206,14 @@ function readIncoming(
     const chunks: Buffer[] = []
     // Copied as they come, because joined at the end they would be in memory twice.
     const length = isPacked ? 0 : Number(incoming.headers['content-length'] ?? 0)
-    const whole = length > chunkBytes ? Buffer.allocUnsafeSlow(length) : undefined
+    let whole = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
     let size = 0
     const onData = (chunk: Buffer): void => {
       if (whole === undefined) chunks.push(chunk)
-      else chunk.copy(whole, size)
+      else {
+        whole = grown(whole, { size, needed: size + chunk.length, length })
+        chunk.copy(whole, size)
+      }
       size += chunk.length
       all.held += chunk.length
       if (size > max) finish(() => reject(tooLarge(max)))

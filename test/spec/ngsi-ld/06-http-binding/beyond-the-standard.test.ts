@@ -229,6 +229,23 @@ describe('many bodies at once', () => {
     await expect.poll(async () => (await later()).status).toBe(201)
   })
 
+  it('shall take memory for the bytes that arrived, not for those that were declared', async () => {
+    const gateway = await start({})
+    const before = process.memoryUsage().arrayBuffers
+    const sockets = Array.from({ length: 50 }, () => {
+      const socket = connect(gateway.port, '127.0.0.1')
+      socket.on('error', () => undefined)
+      socket.write(
+        'POST /ngsi-ld/v1/entities HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
+          `Content-Length: ${limits.bodyBytesMax.value}\r\n\r\n`,
+      )
+      return socket
+    })
+    for (let i = 0; i < 20; i++) await gateway.ask('GET', '/ngsi-ld/v1/entities?type=T')
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(10 * limits.bodyBytesMax.value)
+    for (const socket of sockets) socket.destroy()
+  })
+
   it('shall count until their requests are answered, such as while a context is fetched', async () => {
     const asked: ServerResponse[] = []
     const slow = createServer((_, response) => void asked.push(response))
