@@ -44,7 +44,7 @@ export const clauses: readonly Clause[] = [
       property('distribution'),
       property('history-merge'),
     ],
-    'What a source tells of a subscription is told as it came; with splitEntities, with what is held of the same entity here and elsewhere. Where one source alone takes a write, its 404 is the answer; 207 is for writes of which a part succeeded.',
+    'Notifications of a context source are passed on unchanged; with splitEntities they are merged with the parts of the same entity held here and by other sources. Where one source alone takes a write, its 404 is the answer; 207 is for writes of which a part succeeded.',
   ),
   done(
     '1.9',
@@ -253,7 +253,7 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
       'spec/ngsi-ld/05.08-subscription/05-told-over-http.test.ts',
     ],
-    'Linked entities are told as they are when they are joined; their own changes trigger nothing. Any 2xx is success, not 200 alone. What matches within a cooldown, or within a throttling window, is sent after it. A batch operation sends one notification with all entities; several where they are more than 256 or 512 KB, or where an entity waits for an earlier notification.',
+    'A notification contains linked entities as they are when it is made; changes of linked entities do not trigger one. Any 2xx is success, not 200 alone. Changes that match during a cooldown or a throttling window are sent at its end. A batch operation sends one notification with all entities; several where they are more than 256 or 512 KB, or where an entity waits for an earlier notification.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
