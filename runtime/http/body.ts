@@ -206,7 +206,7 @@ function readIncoming(
     const chunks: Buffer[] = []
     // Copied as they come, because joined at the end they would be in memory twice.
     const length = isPacked ? 0 : Number(incoming.headers['content-length'] ?? 0)
-    let whole = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
+    let whole: Buffer | undefined = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
     let size = 0
     const onData = (chunk: Buffer): void => {
       if (whole === undefined) chunks.push(chunk)
