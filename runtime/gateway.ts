@@ -22,8 +22,8 @@ import { renderNotification } from '#broker/notify.ts'
 import { renderSourceNotification } from '#broker/source-notify.ts'
 import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
 import type { Inside, Outside } from '#broker/tenant.ts'
+import type { Broker } from '#broker/tenant-broker.ts'
 import { openTenants } from '#broker/tenants.ts'
-import type { Broker } from '#broker/types.ts'
 import {
   isLoopbackListener,
   isThere,

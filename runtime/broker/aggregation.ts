@@ -23,7 +23,7 @@ import {
 } from './evolution-sources.ts'
 import { withoutRepeats } from './stream-repeats.ts'
 import { addStream, firstTimeOf, type Steps, type StreamPart } from './stream-sums.ts'
-import type { AggregateQuery, EntityAggregates } from './types.ts'
+import type { AggregateQuery, EntityAggregates } from './temporal-requests.ts'
 
 export interface AggregationPorts extends EvolutionPorts {
   readonly rollUps: RollUps

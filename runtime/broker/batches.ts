@@ -7,8 +7,8 @@ import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
 import type { Door } from './door.ts'
+import type { BatchItemError, BatchResult, Items } from './entity-requests.ts'
 import type { Stage } from './stage.ts'
-import type { BatchItemError, BatchResult, Items } from './types.ts'
 
 /** What became of one item; an error may come with a part that was written. */
 export type Outcome = 'created' | 'done' | GatewayError

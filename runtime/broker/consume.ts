@@ -20,9 +20,10 @@ import type { OrderedPlace } from '#store/entity-order.ts'
 import { createEntityQuery, type EntityPageRequest } from '#store/entity-query.ts'
 import type { Unwritten, ValueTest } from '#store/newer-values.ts'
 import type { Steps } from '#store/query-plan.ts'
+import type { EntityQuery, QueryPage } from './entity-requests.ts'
 import type { LiveState, LiveStream } from './live.ts'
 import type { Names } from './names.ts'
-import type { EntityQuery, EntityView, QueryPage } from './types.ts'
+import type { EntityView } from './stored-entity.ts'
 import { createView } from './view.ts'
 
 export interface ConsumePorts {

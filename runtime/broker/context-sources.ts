@@ -6,10 +6,10 @@ import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
 import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
+import type { EntityQuery, QueryPage } from './entity-requests.ts'
 import type { Matcher } from './matcher.ts'
 import { createRegistrations } from './registrations.ts'
 import { createSourceSubscribe } from './source-subscribe.ts'
-import type { EntityQuery, QueryPage } from './types.ts'
 
 /** How often what is periodic or expires of context sources is looked at, ms. */
 const sourcesEveryMs = 1000

@@ -23,7 +23,9 @@ import type { Records } from '#store/records.ts'
 import type { Restored } from '#store/restore.ts'
 import type { Collision, Collisions } from './collisions.ts'
 import type { Following, Span } from './following.ts'
-import type { EntityHistory, EntityView, TenantBroker } from './types.ts'
+import type { EntityView } from './stored-entity.ts'
+import type { EntityHistory } from './temporal-requests.ts'
+import type { TenantBroker } from './tenant-broker.ts'
 import { timesKey } from './view.ts'
 
 /** By attribute instance (`name` or `name datasetId`), by UTC day. */

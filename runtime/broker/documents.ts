@@ -20,8 +20,8 @@ import { createDerivedRows } from './derived-rows.ts'
 import { heardOfGone, isSameTypes, scopeChange, timesAfter, writtenAt } from './document-changes.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
+import type { Origin, SystemTimes } from './stored-entity.ts'
 import { type Streams, typesOf } from './streams.ts'
-import type { Origin, SystemTimes } from './types.ts'
 import { layTimes, layValue, timesKey } from './view.ts'
 
 /** An entity as a deciding work sees it. */

@@ -28,7 +28,7 @@ import { observationId, recordInstanceId } from './instance-ids.ts'
 import type { LiveState, Tail } from './live.ts'
 import type { Names } from './names.ts'
 import { identityOf, type Streams } from './streams.ts'
-import type { TemporalQuery } from './types.ts'
+import type { TemporalQuery } from './temporal-requests.ts'
 
 export interface EvolutionPorts {
   readonly entities: Entities

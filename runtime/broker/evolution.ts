@@ -26,7 +26,7 @@ import {
 } from './evolution-sources.ts'
 import { isScopeChangeId, observationIn } from './instance-ids.ts'
 import { identityOf } from './streams.ts'
-import type { EntityHistory, TemporalQuery } from './types.ts'
+import type { EntityHistory, TemporalQuery } from './temporal-requests.ts'
 
 /** The entities that had an id, oldest first, and what is known of the last one. */
 export interface Lives {

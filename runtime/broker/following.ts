@@ -23,8 +23,8 @@ import type { Door } from './door.ts'
 import { type Dropped, droppedBy, droppedWith } from './dropped.ts'
 import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
+import type { EntityView, Origin } from './stored-entity.ts'
 import type { Streams } from './streams.ts'
-import type { EntityView, Origin } from './types.ts'
 import { createView } from './view.ts'
 
 /** A place in the log: number and commit time (ms) of a row. */

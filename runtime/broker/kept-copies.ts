@@ -6,8 +6,8 @@
 import type { Clock } from '#base/clock.ts'
 import type { ContextSources, SourceCopyRow } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
+import type { KeptCopies } from './source-requests.ts'
 import type { Stage } from './stage.ts'
-import type { KeptCopies } from './types.ts'
 
 export interface KeptCopyPorts {
   readonly door: Door

@@ -26,11 +26,12 @@ import { type Draft, type EntityChange, timesOf } from './documents.ts'
 import type { LiveStream } from './live.ts'
 import { createOwing, nothingObserved, type OwingPorts } from './owing.ts'
 import type { Stage } from './stage.ts'
+import type { SystemTimes } from './stored-entity.ts'
 import { typesOf } from './streams.ts'
 import { createSubscriptionIndex, type Found } from './subscription-index.ts'
+import type { ToldEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
-import type { SystemTimes, ToldEntity } from './types.ts'
 
 /** A subscription as the matcher holds it. */
 export interface Registered extends Throttled {

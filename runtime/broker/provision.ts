@@ -30,14 +30,10 @@ import { createBatches, type Outcome, sliceSize } from './batches.ts'
 import { isSameTypes, writtenAt } from './document-changes.ts'
 import { type Documents, type Draft, documentText, timesOf } from './documents.ts'
 import type { Door } from './door.ts'
-import type { Observer } from './observer.ts'
-import type { Stage } from './stage.ts'
 import type {
   BatchItemError,
   BatchResult,
   EntityQuery,
-  EntityView,
-  Origin,
   Precondition,
   Provision,
   PurgeOptions,
@@ -45,7 +41,10 @@ import type {
   UpdateResult,
   UpsertOptions,
   WriteOptions,
-} from './types.ts'
+} from './entity-requests.ts'
+import type { Observer } from './observer.ts'
+import type { Stage } from './stage.ts'
+import type { EntityView, Origin } from './stored-entity.ts'
 
 export interface ProvisionPorts {
   readonly door: Door

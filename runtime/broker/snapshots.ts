@@ -17,8 +17,9 @@ import { alreadyExists, notFound } from '#ngsi-ld/problem.ts'
 import type { NotificationEndpoint } from '#ngsi-ld/subscription.ts'
 import type { TemporalEntity } from '#ngsi-ld/temporal-entity.ts'
 import { timesText } from '#store/attribute-times.ts'
+import type { EntityView } from './stored-entity.ts'
 import type { Tenant } from './tenant.ts'
-import type { EntityView, TenantBroker } from './types.ts'
+import type { TenantBroker } from './tenant-broker.ts'
 
 /** What one query came to. */
 export interface QueryOutcome {

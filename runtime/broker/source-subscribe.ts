@@ -15,10 +15,10 @@ import { isActive } from '#ngsi-ld/subscription.ts'
 import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
 import type { Matcher } from './matcher.ts'
+import type { SourceSubscriptionBroker } from './source-requests.ts'
 import type { Stage } from './stage.ts'
 import { createStaged } from './staged.ts'
 import { parseStatistics, type SubscriptionStatistics, unusedStatistics } from './subscription-statistics.ts'
-import type { SourceSubscriptionBroker } from './types.ts'
 
 export interface SourceSubscribePorts {
   readonly door: Door

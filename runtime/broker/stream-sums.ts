@@ -12,7 +12,7 @@ import type { StreamCorrections } from './corrections.ts'
 import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
 import { type TailInstance, type ToldObservations, type Window, windowOf } from './evolution-sources.ts'
 import { identityOf } from './streams.ts'
-import type { AggregateQuery } from './types.ts'
+import type { AggregateQuery } from './temporal-requests.ts'
 
 export interface StreamSumPorts {
   readonly history: History

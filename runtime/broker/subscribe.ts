@@ -14,8 +14,8 @@ import type { Matcher, Registered } from './matcher.ts'
 import type { Periodic } from './periodic.ts'
 import type { Stage } from './stage.ts'
 import { createStaged } from './staged.ts'
+import type { Consumer, Listening, SubscriptionBroker, SubscriptionView } from './subscription-requests.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
-import type { Consumer, Listening, SubscriptionBroker, SubscriptionView } from './types.ts'
 
 export interface SubscribePorts {
   readonly door: Door

@@ -34,8 +34,9 @@ import type { Observer } from './observer.ts'
 import { heardBy, isSameBesideAttributes, observationsOf } from './provision.ts'
 import { sameObservations } from './same-observations.ts'
 import type { Stage } from './stage.ts'
+import type { Origin } from './stored-entity.ts'
 import { instanceOf } from './streams.ts'
-import type { Origin, TemporalBroker } from './types.ts'
+import type { TemporalBroker } from './temporal-requests.ts'
 import { timesKey } from './view.ts'
 
 export interface TemporalProvisionPorts extends EvolutionPorts {

@@ -22,18 +22,17 @@ import type { TombstoneRow } from '#store/entities.ts'
 import type { RollUps } from '#store/roll-ups.ts'
 import { aggregatesOf } from './aggregation.ts'
 import { createDecodedChunks } from './decoded-chunks.ts'
+import type { EntityQuery, QueryPage } from './entity-requests.ts'
 import { evolutionOf } from './evolution.ts'
 import { type EvolutionPorts, windowOf } from './evolution-sources.ts'
 import type { Steps } from './stream-sums.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
-  EntityQuery,
-  QueryPage,
   TemporalBroker,
   TemporalPage,
   TemporalQuery,
-} from './types.ts'
+} from './temporal-requests.ts'
 
 export interface TemporalSearchPorts extends EvolutionPorts {
   readonly database: Database

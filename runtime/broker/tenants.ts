@@ -17,7 +17,7 @@ import type { Restored } from '#store/restore.ts'
 import type { Mending } from './mending.ts'
 import { openSnapshots } from './snapshots.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
-import type { Broker } from './types.ts'
+import type { Broker } from './tenant-broker.ts'
 
 export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
   readonly dataFolder: string

@@ -10,8 +10,8 @@ import type { OwedChange, OwedEntity } from '#ngsi-ld/notification-data.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { type Draft, timesOf } from './documents.ts'
 import type { Stage } from './stage.ts'
+import type { SystemTimes } from './stored-entity.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
-import type { SystemTimes } from './types.ts'
 
 /** A subscription as far as its throttling goes. */
 export interface Throttled {

@@ -9,7 +9,7 @@ import { type StoredTimes, storedTimes } from '#store/attribute-times.ts'
 import type { EntityRow } from '#store/entities.ts'
 import { layText } from './laid-text.ts'
 import type { LiveEntity, LiveStream } from './live.ts'
-import type { EntityView, SystemTimes } from './types.ts'
+import type { EntityView, SystemTimes } from './stored-entity.ts'
 
 /** The times of something written now, through other brokers or not. */
 export const timesNow = (

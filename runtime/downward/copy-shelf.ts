@@ -5,7 +5,7 @@
  */
 import { isGatewayError } from '#base/errors.ts'
 import type { Door } from '#broker/door.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
 import type { ViaOrigin } from '#ngsi-ld/via.ts'
 import type { EntityCopies } from '#store/downward-notes.ts'

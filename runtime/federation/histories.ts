@@ -4,17 +4,17 @@
  * and from what they told. Conditions are judged on all values of the window, whoever holds them.
  */
 import { limits } from '#base/limits.ts'
+import type { EntityQuery } from '#broker/entity-requests.ts'
 import { windowOf } from '#broker/evolution-sources.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
   EntityHistory,
-  EntityQuery,
   TemporalBroker,
   TemporalPage,
   TemporalQuery,
-  TenantBroker,
-} from '#broker/types.ts'
+} from '#broker/temporal-requests.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
 import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/history-merge.ts'

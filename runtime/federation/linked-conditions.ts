@@ -4,8 +4,10 @@
  * that is told, to be asked for; then the query runs again.
  */
 import { limits } from '#base/limits.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
 import { pageOfIds } from '#broker/page-cut.ts'
-import type { EntityQuery, EntityView, Linked, QueryPage, TenantBroker } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
+import type { Linked, TenantBroker } from '#broker/tenant-broker.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'
 import { withoutLinked } from '#ngsi-ld/query.ts'
 import { compileSearch } from '#ngsi-ld/search.ts'

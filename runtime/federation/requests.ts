@@ -3,7 +3,7 @@
  * claim, with conditions only where they can judge them, and by an operation that they offer.
  */
 import { limits } from '#base/limits.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
-import type { KeptCopies } from '#broker/types.ts'
+import type { KeptCopies } from '#broker/source-requests.ts'
 import type { Json } from '#contract'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import { isObject, listOf } from '#ngsi-ld/json.ts'

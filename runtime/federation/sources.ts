@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
-import type { RegistrationBroker } from '#broker/types.ts'
+import type { RegistrationBroker } from '#broker/source-requests.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { baseOf, type Registration } from '#ngsi-ld/registration.ts'
 import { partsOf } from '#ngsi-ld/request-target.ts'

@@ -8,7 +8,7 @@ import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Followed, FollowedChange, Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
 import type { ObservationBatch } from '#store/observation-blob.ts'
 

@@ -2,7 +2,7 @@
  * The answer that names what became of each item of a batch (GS CIM 009, 5.2.16 and 6.3.8). Both lists are always
  * there.
  */
-import type { BatchResult } from '#broker/types.ts'
+import type { BatchResult } from '#broker/entity-requests.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { Answers } from './answer.ts'
 import type { AskHead } from './ask.ts'

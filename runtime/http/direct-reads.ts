@@ -7,7 +7,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
-import type { Broker } from '#broker/types.ts'
+import type { Broker } from '#broker/tenant-broker.ts'
 import type { Context, QueryContext } from '#ngsi-ld/context.ts'
 import type { Reply } from './answer.ts'
 import type { Ask } from './ask.ts'

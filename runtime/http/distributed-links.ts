@@ -4,7 +4,7 @@
  * further, so that there are as many as joinLevel allows; all that are asked for are no more than an answer may join.
  */
 import { limits } from '#base/limits.ts'
-import type { Linked } from '#broker/types.ts'
+import type { Linked } from '#broker/tenant-broker.ts'
 import type { Further } from '#federation/reading.ts'
 import { inParts } from '#federation/requests.ts'
 import type { Context } from '#ngsi-ld/context.ts'

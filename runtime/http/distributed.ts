@@ -2,7 +2,7 @@
  * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
  */
 import { GatewayError } from '#base/errors.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import type { Asker, Warning } from '#federation/sources.ts'

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '#base/clock.ts'
 import type { Contexts } from '#broker/contexts.ts'
-import type { Broker, TenantBroker } from '#broker/types.ts'
+import type { Broker, TenantBroker } from '#broker/tenant-broker.ts'
 import { createReader, type Gathered } from '#federation/reading.ts'
 import { inParts, type Question, type ReadRequest } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'

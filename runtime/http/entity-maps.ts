@@ -3,7 +3,7 @@
  * of entities, shown, given another end, deleted. How queries make maps and go by them is in `mapped-queries.ts`.
  */
 import type { Clock } from '#base/clock.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { type MapChange, tellLinked } from '#federation/linked-maps.ts'
 import type { Sources } from '#federation/sources.ts'

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { BatchItemError, BatchResult, Items } from '#broker/types.ts'
+import type { BatchItemError, BatchResult, Items } from '#broker/entity-requests.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context.ts'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity.ts'

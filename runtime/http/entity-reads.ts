@@ -3,7 +3,8 @@
  * context say alone, and a broker. A wish holds nothing of one request but that, so it may be kept and used again.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, EntityView, QueryPage } from '#broker/types.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { badRequestData, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/selection.ts'

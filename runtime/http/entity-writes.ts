@@ -2,7 +2,9 @@
  * Routes that change one entity or its attributes (GS CIM 009, 6.5 to 6.7). All of them take `type`, which the
  * entity has to have, and If-Match, so that nobody overwrites what he has not read.
  */
-import type { TenantBroker, UpdateResult, WriteOptions } from '#broker/types.ts'
+
+import type { UpdateResult, WriteOptions } from '#broker/entity-requests.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import { isLanguageTag } from '#ngsi-ld/attribute-kind.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
 import { canonicalDateTime, toleratedDateTime } from '#ngsi-ld/datetime.ts'

@@ -1,7 +1,7 @@
 /** What is read for an answer of histories: all that the answer needs, and not much more. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { EntityHistory, TemporalQuery } from '#broker/types.ts'
+import type { EntityHistory, TemporalQuery } from '#broker/temporal-requests.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import { beginningOf, partOf } from '#ngsi-ld/temporal-part.ts'

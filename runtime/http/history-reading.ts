@@ -4,7 +4,7 @@
  * longer, as long as there is room for it. Never more than some three times what the answer holds is in memory.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityHistory, TemporalQuery } from '#broker/types.ts'
+import type { EntityHistory, TemporalQuery } from '#broker/temporal-requests.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { sizeOfJson } from '#ngsi-ld/json-size.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'

@@ -6,7 +6,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import { type Contexts, type ContextUses, hostedContextsPath, hostedIdOf } from '#broker/contexts.ts'
 import type { HostedContext } from '#broker/hosted-contexts.ts'
-import type { TenantBroker } from '#broker/types.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import { isCoreContextUrl } from '#ngsi-ld/core-context.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { isObject, own } from '#ngsi-ld/json.ts'

@@ -7,16 +7,10 @@
 import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { EntityQuery } from '#broker/entity-requests.ts'
 import { pageOfIds } from '#broker/page-cut.ts'
-import type {
-  Broker,
-  EntityAggregates,
-  EntityQuery,
-  Linked,
-  TemporalPage,
-  TemporalQuery,
-  TenantBroker,
-} from '#broker/types.ts'
+import type { EntityAggregates, TemporalPage, TemporalQuery } from '#broker/temporal-requests.ts'
+import type { Broker, Linked, TenantBroker } from '#broker/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
 import { isObject } from '#ngsi-ld/json.ts'

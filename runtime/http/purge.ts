@@ -3,7 +3,7 @@
  * attributes to drop, or all attributes but those to keep. What would mean every entity has to be said by local=true.
  */
 
-import type { BatchResult } from '#broker/types.ts'
+import type { BatchResult } from '#broker/entity-requests.ts'
 import { checkName } from '#ngsi-ld/name.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/problem.ts'
 import { hasLinked } from '#ngsi-ld/query.ts'

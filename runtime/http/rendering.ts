@@ -3,7 +3,7 @@
  * parameters (GS CIM 009, 4.5.4, 4.5.16, 4.5.20, 4.5.23, 4.21 and 6.3.7). A request without wishes gets the stored text.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { mentionsExpiry } from '#ngsi-ld/expiry.ts'

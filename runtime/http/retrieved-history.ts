@@ -4,7 +4,7 @@
  * range that leads on to the rest is a range of observedAt. If they alone are too many, the answer is a part of them,
  * and its range is of modifiedAt.
  */
-import type { EntityHistory, TemporalQuery } from '#broker/types.ts'
+import type { EntityHistory, TemporalQuery } from '#broker/temporal-requests.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/temporal.ts'
 import { type Part, partOf } from '#ngsi-ld/temporal-part.ts'
 import { firstLook, mostLike, readOn } from './history-reading.ts'

@@ -4,8 +4,11 @@
  */
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
 import type { QueryOutcome, SnapshotContent } from '#broker/snapshots.ts'
-import type { EntityHistory, EntityQuery, EntityView, QueryPage, TenantBroker } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
+import type { EntityHistory } from '#broker/temporal-requests.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { Json } from '#contract'
 import type { Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context.ts'

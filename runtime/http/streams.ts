@@ -5,7 +5,7 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Listening, StreamEvent, SubscriptionBroker } from '#broker/types.ts'
+import type { Listening, StreamEvent, SubscriptionBroker } from '#broker/subscription-requests.ts'
 import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
 import { streamUri } from '#ngsi-ld/subscription.ts'
 import type { Answers } from './answer.ts'

@@ -4,7 +4,8 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Contexts } from '#broker/contexts.ts'
-import type { SubscriptionView, TenantBroker } from '#broker/types.ts'
+import type { SubscriptionView } from '#broker/subscription-requests.ts'
+import type { TenantBroker } from '#broker/tenant-broker.ts'
 import type { Json } from '#contract'
 import type { PassingOn } from '#federation/passing-on.ts'
 import type { Context } from '#ngsi-ld/context.ts'

@@ -2,7 +2,7 @@
  * What a request wants to see of history (GS CIM 009, 5.7.3, 5.7.4 and 6.3.7): window, attributes, representation and
  * aggregates from its parameters. The attributes that are read follow from those that are shown.
  */
-import type { AggregateQuery, TemporalQuery } from '#broker/types.ts'
+import type { AggregateQuery, TemporalQuery } from '#broker/temporal-requests.ts'
 import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/aggregate.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import { parseDuration } from '#ngsi-ld/duration.ts'

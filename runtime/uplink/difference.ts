@@ -3,7 +3,7 @@
  * here goes, and what was written later over there stays. Reads, and sends nothing.
  */
 import type { Following } from '#broker/following.ts'
-import type { EntityView, SystemTimes } from '#broker/types.ts'
+import type { EntityView, SystemTimes } from '#broker/stored-entity.ts'
 import { systemMembers } from '#ngsi-ld/attribute.ts'
 import { isSubAttribute } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'

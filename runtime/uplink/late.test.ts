@@ -1,6 +1,6 @@
 /** What waited long to be told as current is told as past where it went meanwhile, and nothing of it twice. */
 import { expect, it } from 'vitest'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import { withoutGone } from './late.ts'

@@ -4,7 +4,7 @@
  */
 import type { Dropped } from '#broker/dropped.ts'
 import type { Erased, Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'

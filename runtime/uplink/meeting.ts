@@ -4,7 +4,7 @@
  * last. What met it only in between is told whole, too, with the values by which it did.
  */
 import type { Followed, FollowedChange, FollowedObservation, Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import type { LeavingPorts } from './leaving.ts'
 import type { Attributes, Step } from './plan.ts'

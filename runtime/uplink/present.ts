@@ -5,7 +5,7 @@
  */
 import { createTurns, type Turn } from '#base/turns.ts'
 import type { Followed, Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { heardFrom } from '#ngsi-ld/via.ts'
 import { type Ended, endsOf, instanceKeys, type LeavingPorts, stepsOfErased } from './leaving.ts'
 import type { Step } from './plan.ts'

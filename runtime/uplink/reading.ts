@@ -10,7 +10,7 @@ import type {
   FollowedStream,
   Following,
 } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { chainOf } from '#ngsi-ld/via.ts'

@@ -5,7 +5,7 @@
 import { limits } from '#base/limits.ts'
 import type { HistoryDigests, Observed } from '#broker/digests.ts'
 import type { Span } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
 import type { Seen } from './absence.ts'

@@ -7,7 +7,7 @@
 import { limits } from '#base/limits.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { TombstoneRow } from '#store/entities.ts'

@@ -1,6 +1,6 @@
 /** What another broker fails at of the past is owed to the backfill lane, but not before all that is current was told. */
 import { afterEach, expect, it } from 'vitest'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { PeerRequest } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import type { TombstoneRow } from '#store/entities.ts'

@@ -6,7 +6,7 @@
 import type { Breath } from '#base/breath.ts'
 import { limits } from '#base/limits.ts'
 import type { Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/types.ts'
+import type { EntityView } from '#broker/stored-entity.ts'
 import type { UplinkSelection } from './selection.ts'
 import type { UplinkState } from './state.ts'
 

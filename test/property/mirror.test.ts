@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import type { Origin } from '#broker/types.ts'
+import type { Origin } from '#broker/stored-entity.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
 import { mirrorName } from '#ngsi-ld/mirror.ts'
