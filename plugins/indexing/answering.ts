@@ -17,14 +17,21 @@ import type { Catalogue } from './catalogue.ts'
 import { derivedName, isDerivedWanted, textWithDerived, withDerived } from './deduced.ts'
 import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
 import { searchable } from './kinds.ts'
-import type { OwnBroker } from './own-broker.ts'
 import { checkForwarded, type Known, type Parameters, type Shown, wishOf } from './question.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
   readonly catalogue: Catalogue
   readonly selecting: Selecting
-  readonly own: OwnBroker
+  /** The gateway's own broker in the index. */
+  readonly own: {
+    /** Log number up to which all is in the index; undefined while it is read. */
+    position(): number | undefined
+    /** How many changes the index lacks. */
+    behind(): number
+    /** Whether the index includes a log number, after a short wait for it. */
+    reaches(n: number): Promise<boolean>
+  }
   readonly changes: Pick<ChangesPort, 'position'>
   readonly mdr: BrokerPort
   /** All brokers that are asked, the gateway's own first. */

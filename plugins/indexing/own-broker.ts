@@ -31,8 +31,6 @@ interface Place {
   readonly from: number
 }
 
-export type OwnBroker = ReturnType<typeof createOwnBroker>
-
 export function createOwnBroker(ports: OwnBrokerPorts) {
   const { mdr, changes, catalogue, brokers, seen, clock, signal } = ports
   /** All before it is in the index; undefined while it is read. */

@@ -2,7 +2,6 @@
  * Structured log lines, one JSON object each, with a closed set of event names, so that a reader can search
  * for them and a test can list them. Secrets never enter a line.
  */
-import type { Clock } from './clock.ts'
 
 export const logEvents = {
   'gateway.starting': 'The process begins; version and data folder.',
@@ -143,7 +142,11 @@ export interface Log {
 const ranks: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
 
 /** A log that hands complete lines to `write`; lines below `level` cost one comparison. */
-export function createLog(options: { level: LogLevel; clock: Clock; write: (line: string) => void }): Log {
+export function createLog(options: {
+  level: LogLevel
+  clock: { now(): number }
+  write: (line: string) => void
+}): Log {
   const least = ranks[options.level]
   const line = (level: LogLevel, event: LogEvent, facts: Record<string, unknown> = {}): void => {
     if (ranks[level] < least) return

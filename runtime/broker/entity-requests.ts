@@ -2,15 +2,11 @@
 
 import type { Json } from '#contract/pipeline.ts'
 import type { Attribute, Entity, Fragment } from '#ngsi-ld/entity.ts'
-import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
-import type { EntityOrder } from '#ngsi-ld/order.ts'
-import type { Pattern } from '#ngsi-ld/pattern.ts'
-import type { QueryTree } from '#ngsi-ld/query.ts'
-import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
-import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
+import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { WrittenTimes } from '#ngsi-ld/stated.ts'
-import type { EntityView, Origin } from './stored-entity.ts'
+import type { EntityQuery } from './entity-query.ts'
+import type { Origin } from './stored-entity.ts'
 
 /** What must hold of the entity for a write to take place. */
 export interface Precondition {
@@ -48,18 +44,6 @@ export interface BatchResult {
   readonly success: readonly string[]
   readonly created: readonly string[]
   readonly errors: readonly BatchItemError[]
-}
-
-export interface QueryPage {
-  readonly entities: readonly EntityView[]
-  /** All that match, when count was asked for. */
-  readonly count?: number
-  /** True when more follow after this page. */
-  readonly more: boolean
-  /** Position behind the last entity. */
-  readonly next?: string | undefined
-  /** How many of the list the page covers, where lists have no positions: fewer than its limit when they are large. */
-  readonly taken?: number | undefined
 }
 
 /** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */
@@ -129,25 +113,4 @@ export interface PurgeOptions {
   readonly by: Origin
   readonly keep?: ReadonlySet<string> | undefined
   readonly drop?: ReadonlySet<string> | undefined
-}
-
-/** What a query asks for; names core-compacted, members joined by AND, absent ones do not restrict. */
-export interface EntityQuery {
-  readonly selection?: TypeSelection | undefined
-  readonly ids?: readonly string[] | undefined
-  readonly idPattern?: Pattern | undefined
-  /** Entities that at least one of these means. */
-  readonly selectors?: readonly EntitySelector[] | undefined
-  readonly scope?: ScopeQuery | undefined
-  /** Entities that have at least one of these attributes. */
-  readonly attrs?: readonly string[] | undefined
-  readonly q?: QueryTree | undefined
-  readonly geo?: GeoQuery | undefined
-  /** Without one, in order of creation. */
-  readonly order?: EntityOrder | undefined
-  readonly limit: number
-  readonly offset: number
-  /** Only what stands behind this position, the `next` of an earlier page; `offset` does not count then. */
-  readonly after?: string | undefined
-  readonly count: boolean
 }

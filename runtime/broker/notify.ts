@@ -3,6 +3,7 @@
  * An observation is reported with the value that matched, whatever was written since; the rest of its entity is
  * reported as it is now.
  */
+
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -15,8 +16,9 @@ import { type NotificationEndpoint, notificationOf, type Subscription } from '#n
 import type { Delivery } from '#store/deliveries.ts'
 import type { Contexts } from './contexts.ts'
 import { againOf } from './dead-letters.ts'
-import type { OwedPeriod } from './matcher.ts'
-import type { Inside } from './tenant.ts'
+import type { Matcher, OwedPeriod } from './matcher.ts'
+import type { EntityView } from './stored-entity.ts'
+import type { StreamName } from './streams.ts'
 import { layValue } from './view.ts'
 
 /** A notification ready to be sent. */
@@ -32,8 +34,20 @@ export interface RenderedNotification {
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
 }
 
+/** What a notification reads of its tenant. */
+export interface NotifyingTenant {
+  readonly name: string
+  readonly matcher: Pick<Matcher, 'get'>
+  /** The document of an entity with newest values, or the last one of a deleted entity. */
+  readonly entityOf: (id: string) => EntityView | undefined
+  /** The same, of entities that are there. */
+  readonly current: (id: string) => EntityView | undefined
+  /** Which attribute instance a stream is. */
+  readonly streamName: (s: number) => StreamName | undefined
+}
+
 export interface NotifyPorts {
-  readonly tenant: Inside
+  readonly tenant: NotifyingTenant
   readonly contexts: Contexts
   readonly clock: Clock
   /** Identifies what is sent: the same at every try of these deliveries, never repeated for others. */
@@ -108,7 +122,11 @@ function withinSize(
   return { items, count }
 }
 
-function owedEntities(tenant: Inside, delivery: Delivery, lastPeriodAt: number | undefined): OwedEntity[] {
+function owedEntities(
+  tenant: NotifyingTenant,
+  delivery: Delivery,
+  lastPeriodAt: number | undefined,
+): OwedEntity[] {
   if (delivery.entity === '') return periodOf(tenant, delivery, lastPeriodAt)
   const change = changeOf(tenant, delivery)
   return change === undefined ? [] : [change]
@@ -147,13 +165,13 @@ function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotifi
   }
 }
 
-function changeOf(tenant: Inside, delivery: Delivery): OwedEntity | undefined {
+function changeOf(tenant: NotifyingTenant, delivery: Delivery): OwedEntity | undefined {
   const { stream, body } = delivery
   return stream === null ? (JSON.parse(body!) as OwedEntity) : observedEntity(tenant, delivery, stream)
 }
 
 /** What matched when the period came, as it is now; nothing when a later period tells it too. */
-function periodOf(tenant: Inside, { at, body }: Delivery, lastAt: number | undefined): OwedEntity[] {
+function periodOf(tenant: NotifyingTenant, { at, body }: Delivery, lastAt: number | undefined): OwedEntity[] {
   if (lastAt !== undefined && at < lastAt) return []
   const views = (JSON.parse(body!) as OwedPeriod).ids.map(tenant.current)
   return views
@@ -161,7 +179,7 @@ function periodOf(tenant: Inside, { at, body }: Delivery, lastAt: number | undef
     .map((view) => ({ entity: view.entity(), times: view.times(), at }))
 }
 
-function observedEntity(tenant: Inside, delivery: Delivery, s: number): OwedEntity | undefined {
+function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number): OwedEntity | undefined {
   const stream = tenant.streamName(s)
   const view = tenant.entityOf(delivery.entity)
   if (stream === undefined || view === undefined) return undefined

@@ -3,7 +3,7 @@
  * of single entities; those that a search finds are cut where their rows are read.
  */
 import { limits } from '#base/limits.ts'
-import type { QueryPage } from './entity-requests.ts'
+import type { QueryPage } from './entity-query.ts'
 import type { EntityView } from './stored-entity.ts'
 
 /** The entities of these ids, read one after the other until the page is full. Ids of which there is none any more count as taken. */

@@ -10,7 +10,7 @@ import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import { isActive } from '#ngsi-ld/subscription.ts'
 import type { Door } from './door.ts'
-import type { EntityQuery, QueryPage } from './entity-requests.ts'
+import type { EntityQuery, QueryPage } from './entity-query.ts'
 import type { Matcher, Registered } from './matcher.ts'
 import type { EntityView } from './stored-entity.ts'
 

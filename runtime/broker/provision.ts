@@ -30,14 +30,13 @@ import { createBatches, type Outcome, sliceSize } from './batches.ts'
 import { isSameTypes, writtenAt } from './document-changes.ts'
 import { type Documents, type Draft, documentText, timesOf } from './documents.ts'
 import type { Door } from './door.ts'
+import type { EntityQuery, QueryPage } from './entity-query.ts'
 import type {
   BatchItemError,
   BatchResult,
-  EntityQuery,
   Precondition,
   Provision,
   PurgeOptions,
-  QueryPage,
   UpdateResult,
   UpsertOptions,
   WriteOptions,

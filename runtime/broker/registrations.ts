@@ -19,7 +19,7 @@ import {
 import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/registration-match.ts'
 import type { ContextSources } from '#store/context-sources.ts'
 import type { Door } from './door.ts'
-import type { EntityQuery, QueryPage } from './entity-requests.ts'
+import type { EntityQuery, QueryPage } from './entity-query.ts'
 import { createKeptCopies } from './kept-copies.ts'
 import type { RegistrationBroker } from './source-requests.ts'
 import type { Stage } from './stage.ts'

@@ -19,6 +19,15 @@ import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { createUnfolded } from './unfolded.ts'
 
+/** Which attribute instance a stream is. */
+export interface StreamName {
+  readonly name: string
+  readonly dataset: string
+  readonly mirror: string | undefined
+  /** The instance without value and observedAt, as JSON text. */
+  readonly shape: string
+}
+
 /** What a stream needs to know of its entity to enter memory. */
 export interface StreamOwner {
   readonly rid: number

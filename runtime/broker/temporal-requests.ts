@@ -8,7 +8,7 @@ import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { TemporalSelection } from '#ngsi-ld/temporal.ts'
 import type { TemporalEntity, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import type { CutEvolution } from '#ngsi-ld/temporal-part.ts'
-import type { EntityQuery } from './entity-requests.ts'
+import type { EntityQuery } from './entity-query.ts'
 import type { Origin } from './stored-entity.ts'
 
 /** What a retrieval of history asks for. Times are ms UTC. */

@@ -2,7 +2,8 @@
 
 import type { DeadLetters } from './dead-letters.ts'
 import type { Digests } from './digests.ts'
-import type { EntityQuery, Provision, QueryPage } from './entity-requests.ts'
+import type { EntityQuery, QueryPage } from './entity-query.ts'
+import type { Provision } from './entity-requests.ts'
 import type { HostedContexts } from './hosted-contexts.ts'
 import type { OwnInventory } from './inventory.ts'
 import type { PassedOnBroker } from './passed-on.ts'

@@ -2,6 +2,7 @@
  * One tenant: a database file, its live state, its door and its use-cases, wired in order. Tenants share the writer
  * thread, a budget of memory, and nothing else.
  */
+
 import { statSync } from 'node:fs'
 import type { Clock } from '#base/clock.ts'
 import type { GatewayError } from '#base/errors.ts'
@@ -53,6 +54,7 @@ import { createRetention, type RetentionSettings } from './retention.ts'
 import type { SourceSubscribe } from './source-subscribe.ts'
 import type { Stage } from './stage.ts'
 import type { EntityView } from './stored-entity.ts'
+import type { StreamName } from './streams.ts'
 import { createStreams, type Streams } from './streams.ts'
 import { createSubscribe, type NotificationStreams } from './subscribe.ts'
 import { createTemporalProvision, type TemporalProvisionPorts } from './temporal-provision.ts'
@@ -100,15 +102,6 @@ export interface Inside {
   readonly backlog: Backlog
   readonly digests: Digests
   readonly uplinkStates: UplinkStates
-}
-
-/** Which attribute instance a stream is. */
-export interface StreamName {
-  readonly name: string
-  readonly dataset: string
-  readonly mirror: string | undefined
-  /** The instance without value and observedAt, as JSON text. */
-  readonly shape: string
 }
 
 /** What a tenant needs of it. */

@@ -4,7 +4,7 @@
  * and from what they told. Conditions are judged on all values of the window, whoever holds them.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityQuery } from '#broker/entity-requests.ts'
+import type { EntityQuery } from '#broker/entity-query.ts'
 import { windowOf } from '#broker/evolution-sources.ts'
 import type {
   AggregateQuery,

@@ -4,7 +4,7 @@
  * that is told, to be asked for; then the query runs again.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-query.ts'
 import { pageOfIds } from '#broker/page-cut.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import type { Linked, TenantBroker } from '#broker/tenant-broker.ts'

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-query.ts'
 import type { OwnInventory } from '#broker/inventory.ts'
 import { pageOfIds } from '#broker/page-cut.ts'
 import type { EntityView } from '#broker/stored-entity.ts'

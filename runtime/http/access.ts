@@ -7,9 +7,9 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
-import type { DirectReads } from './direct-reads.ts'
+import type { DirectReads } from './answer.ts'
+import type { HttpEnv } from './environment.ts'
 import { createPageGuard, doesMoreThanRead, type PageGuard, type PageRules } from './pages.ts'
-import type { HttpEnv } from './server.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 

@@ -3,11 +3,15 @@
  * An entity that needs no translation leaves as the text that is stored. Headers are set where the Response is
  * made and never after it, since that would cost four times the time of the whole answer.
  */
+import type { IncomingMessage } from 'node:http'
 import { productToken } from '#base/version.ts'
 import { type Context, contextMember } from '#ngsi-ld/context.ts'
 import type { Ask, AskHead } from './ask.ts'
 import { contextRelation, geoJson } from './negotiate.ts'
 import { isNamed, versionTag } from './version-tag.ts'
+
+/** The answer to a request, if it is a plain one; undefined leaves it to the long way. */
+export type DirectReads = (incoming: IncomingMessage) => Reply | undefined
 
 type Headers = Readonly<Record<string, string>>
 

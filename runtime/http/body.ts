@@ -14,8 +14,8 @@ import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
 import { finerTime } from '#ngsi-ld/datetime.ts'
+import type { HttpEnv } from './environment.ts'
 import { type ItemTexts, splitList } from './item-texts.ts'
-import type { HttpEnv } from './server.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
 

@@ -4,7 +4,7 @@
  */
 import type { RouteEnvironment } from '#contract'
 import type { Bodies } from './body.ts'
-import type { HttpEnv } from './server.ts'
+import type { HttpEnv } from './environment.ts'
 
 /** Components by name, as the host of plugins runs them. */
 export interface Components {

@@ -4,12 +4,13 @@
  * what is done beside the kernel's part. It says what the routes say, byte for byte; whatever is unusual about a request, and whatever is
  * to be refused, goes the long way.
  */
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits.ts'
 import type { Metrics } from '#base/metrics.ts'
 import type { Broker } from '#broker/tenant-broker.ts'
 import type { Context, QueryContext } from '#ngsi-ld/context.ts'
-import type { Reply } from './answer.ts'
+import type { DirectReads, Reply } from './answer.ts'
 import type { Ask } from './ask.ts'
 import { entitiesPath } from './entities.ts'
 import {
@@ -28,9 +29,6 @@ import {
   parametersOf,
 } from './negotiate.ts'
 import type { Rendering } from './rendering.ts'
-
-/** The answer to a request, if it is a plain one; undefined leaves it to the long way. */
-export type DirectReads = (incoming: IncomingMessage) => Reply | undefined
 
 export interface DirectReadPorts {
   readonly broker: Broker

@@ -14,8 +14,8 @@ import { parseSourceFilter } from '#ngsi-ld/subscription-parse.ts'
 import { pseudonymsOf } from '#ngsi-ld/via.ts'
 import { fittingWarnings, warningLine } from '#ngsi-ld/warning-lines.ts'
 import { type HttpContext, headerOf } from './body.ts'
+import type { MapUse } from './environment.ts'
 import type { Problems } from './problem.ts'
-import type { MapUse } from './server.ts'
 
 /** A request that other brokers may have a part in. */
 export interface Distributed {

@@ -3,7 +3,7 @@
  * context say alone, and a broker. A wish holds nothing of one request but that, so it may be kept and used again.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-query.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import { badRequestData, notFound, tooComplex } from '#ngsi-ld/problem.ts'
 import { linkedDepthOf } from '#ngsi-ld/query.ts'

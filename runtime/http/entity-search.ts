@@ -2,7 +2,7 @@
  * Which entities a request asks for, from its parameters and the selectors of its body (GS CIM 009, 5.7.2, 6.4.3.2): the one
  * place where parameters become a query of the broker.
  */
-import type { EntityQuery } from '#broker/entity-requests.ts'
+import type { EntityQuery } from '#broker/entity-query.ts'
 import { systemMembers } from '#ngsi-ld/attribute.ts'
 import { parseGeoQuery } from '#ngsi-ld/geo.ts'
 import { checkName, checkUri } from '#ngsi-ld/name.ts'

@@ -4,7 +4,7 @@
  * link to the next one carries it: then nothing is shown twice or left out while others come and go.
  */
 import { limits } from '#base/limits.ts'
-import type { QueryPage } from '#broker/entity-requests.ts'
+import type { QueryPage } from '#broker/entity-query.ts'
 import { partsOf } from '#ngsi-ld/request-target.ts'
 import type { PageLinks } from './answer.ts'
 import type { Paging } from './negotiate.ts'

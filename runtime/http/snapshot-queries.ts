@@ -4,7 +4,7 @@
  */
 import { GatewayError, isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage } from '#broker/entity-requests.ts'
+import type { EntityQuery, QueryPage } from '#broker/entity-query.ts'
 import type { QueryOutcome, SnapshotContent } from '#broker/snapshots.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import type { EntityHistory } from '#broker/temporal-requests.ts'

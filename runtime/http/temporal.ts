@@ -3,7 +3,7 @@
  * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
 import { GatewayError } from '#base/errors.ts'
-import type { EntityQuery } from '#broker/entity-requests.ts'
+import type { EntityQuery } from '#broker/entity-query.ts'
 import type { EntityAggregates, EntityHistory, TemporalQuery } from '#broker/temporal-requests.ts'
 import type { Amendment } from '#ngsi-ld/conformance.ts'
 import type { Context } from '#ngsi-ld/context.ts'

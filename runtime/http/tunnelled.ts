@@ -7,7 +7,7 @@ import { Socket } from 'node:net'
 import { GatewayError } from '#base/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { TunnelAnswer, TunnelRequest } from '#federation/tunnel-end.ts'
-import type { App } from './app.ts'
+import type { HttpEnv } from './environment.ts'
 import type { TunnelGuest } from './tunnel-guest.ts'
 
 /** read: what there is and was; subscribe: to be told; write: everything else of NGSI-LD, so who else is told, too; notify: tell of subscriptions. */
@@ -17,7 +17,10 @@ export type ServeTunnelled = (request: TunnelRequest) => Promise<TunnelAnswer>
 
 /** A guest is whoever may subscribe. Never rejects. */
 export function createTunnelled(
-  app: Pick<App, 'fetch' | 'refuse'>,
+  app: {
+    fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+    refuse(error: unknown): Response
+  },
   rights: ReadonlySet<TunnelRight>,
   guest?: TunnelGuest,
 ): ServeTunnelled {

@@ -6,7 +6,8 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { limits } from '#base/limits.ts'
-import type { HttpServerPorts, Upgrade } from './server.ts'
+import type { Upgrade } from './environment.ts'
+import type { HttpServerPorts } from './server.ts'
 
 /** Other protocols that clients offer, such as h2c, are not taken up, as the standard allows [RFC 9110 7.8]. */
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>

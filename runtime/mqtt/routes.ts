@@ -3,13 +3,14 @@
  * topic is remembered until a subscription changes, so a message costs one lookup however many filters there are.
  * A message that nobody subscribes to is not even encoded.
  */
+
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits.ts'
 import type { Counter } from '#base/metrics.ts'
 import type { FilterTree, Grant } from './filter-tree.ts'
 import type { Link } from './link.ts'
 import { type Fault, reasons } from './reasons.ts'
-import type { Session } from './session-queue.ts'
+import type { Delivery, Session } from './session-queue.ts'
 import { topicProblem } from './topics.ts'
 import { asQos, type Message, type Qos } from './wire.ts'
 
@@ -39,13 +40,6 @@ export interface Departure {
   readonly retain: boolean
   /** Client identifier of the publisher, for No Local. */
   readonly source: string
-}
-
-/** How a message goes to one subscriber. */
-export interface Delivery {
-  readonly qos: Qos
-  readonly retain: boolean
-  readonly subscriptions: readonly number[]
 }
 
 /** What the bytes of a message that waits for a subscriber cost beside topic and payload. */

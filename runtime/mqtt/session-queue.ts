@@ -17,9 +17,16 @@ import type { Grant } from './filter-tree.ts'
 import type { Link } from './link.ts'
 import { withSubscriptions } from './properties.ts'
 import { reasons } from './reasons.ts'
-import type { Delivery } from './routes.ts'
 import { queueIdsMax } from './window.ts'
+import type { Qos } from './wire.ts'
 import { asQos, type Message } from './wire.ts'
+
+/** How a message goes to one subscriber. */
+export interface Delivery {
+  readonly qos: Qos
+  readonly retain: boolean
+  readonly subscriptions: readonly number[]
+}
 
 export interface Session {
   readonly s: number

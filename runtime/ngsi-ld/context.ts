@@ -9,7 +9,6 @@ import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type ContextDocuments, readTerms, type Term } from './context-terms.ts'
 import {
-  type CoreVersion,
   canonicalOf,
   coreContextUrl,
   corePrefixes,
@@ -17,6 +16,7 @@ import {
   isCoreContextUrl,
   toIri,
 } from './core-context.ts'
+import type { CoreVersion } from './profile.ts'
 
 /**
  * Canonical name of a term, compact IRI or full IRI.

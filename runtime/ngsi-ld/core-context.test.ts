@@ -2,14 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import {
-  type CoreVersion,
-  canonicalOf,
-  coreContextUrl,
-  coreTerms,
-  isCoreContextUrl,
-  toIri,
-} from './core-context.ts'
+import { canonicalOf, coreContextUrl, coreTerms, isCoreContextUrl, toIri } from './core-context.ts'
+import type { CoreVersion } from './profile.ts'
 
 const versions: readonly CoreVersion[] = ['1.0', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9']
 

@@ -5,10 +5,9 @@
  * One core decides, the newest, whatever version a request names: an entity must not change its names with the
  * address a client happens to send. Terms that a newer version dropped fall into the default context.
  */
-import document from './core-context/v1.9.json' with { type: 'json' }
 
-/** Version of the API whose core @context an address names; 1.0 is the address without a version. */
-export type CoreVersion = '1.0' | '1.3' | '1.4' | '1.5' | '1.6' | '1.7' | '1.8' | '1.9'
+import document from './core-context/v1.9.json' with { type: 'json' }
+import type { CoreVersion } from './profile.ts'
 
 export const defaultContextIri = 'https://uri.etsi.org/ngsi-ld/default-context/'
 

@@ -2,7 +2,9 @@
  * The conformance profile: which version of GS CIM 009 decides where versions contradict each other. Everything
  * that no version forbids is always on; only contradictions stand in this table.
  */
-import type { CoreVersion } from './core-context.ts'
+
+/** Version of the API whose core @context an address names; 1.0 is the address without a version. */
+export type CoreVersion = '1.0' | '1.3' | '1.4' | '1.5' | '1.6' | '1.7' | '1.8' | '1.9'
 
 export type ConformanceProfile = '1.1.2' | '1.8' | '1.9' | 'platform'
 

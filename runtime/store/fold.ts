@@ -11,8 +11,8 @@ import type { Json } from '#contract/pipeline.ts'
 import { decodeChunk, encodeChunk, type Series } from './chunk-codec.ts'
 import { slotOf } from './chunk-key.ts'
 import { decodeEntityChanges, encodeEntityChanges, isOpen } from './entity-changes.ts'
-import type { ChunkRow, History } from './history.ts'
-import type { Row } from './rows.ts'
+import type { ChunkRow, History, historyWrites } from './history.ts'
+import type { RowOf } from './sql-value.ts'
 
 /** The tail of one stream, in arrival order. `folded` is the log number it reaches to. */
 export interface StreamFold {
@@ -43,7 +43,7 @@ interface Instance {
 /** 9999-12-31, the last DateTime there is. */
 const latestMs = 253_402_300_799_999
 
-type Run = (row: Row) => void
+type Run = (row: RowOf<typeof historyWrites>) => void
 
 /** Writes the chunks of one stream and its cursor. Returns how many chunks were written. */
 export function foldStream(fold: StreamFold, history: History, run: Run): number {

@@ -6,7 +6,9 @@
  */
 import { slotMax } from './chunk-key.ts'
 import type { Database } from './database.ts'
-import type { Row } from './rows.ts'
+import type { historyWrites } from './history.ts'
+import type { historyEditWrites } from './history-edits.ts'
+import type { RowOf } from './sql-value.ts'
 
 const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1, owed'
 
@@ -163,7 +165,9 @@ export function createRetained(database: Database) {
 export type Retained = ReturnType<typeof createRetained>
 
 /** The rows that remove a part. */
-export function removalOf(part: Part): Row[] {
+export function removalOf(
+  part: Part,
+): RowOf<typeof retentionWrites & typeof historyWrites & typeof historyEditWrites>[] {
   if (part.kind === 'chunk') return [['chunk.delete', part.series, part.place]]
   if (part.kind === 'changes') return [['entity-history.delete', part.series, part.place]]
   return [

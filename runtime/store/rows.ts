@@ -14,6 +14,7 @@ import { recordWrites } from './records.ts'
 import { retentionWrites } from './retention.ts'
 import { rollUpWrites } from './roll-ups.ts'
 import { sessionWrites } from './sessions.ts'
+import type { RowOf } from './sql-value.ts'
 import { uplinkWrites } from './uplink-states.ts'
 
 export const writeStatements = {
@@ -33,8 +34,5 @@ export const writeStatements = {
 
 export type WriteStatement = keyof typeof writeStatements
 
-/** What SQLite stores. Booleans travel as 0 and 1. */
-export type SqlValue = null | number | string | bigint | Uint8Array
-
 /** One row to write: statement name and its positional parameters. */
-export type Row = readonly [statement: WriteStatement, ...parameters: SqlValue[]]
+export type Row = RowOf<typeof writeStatements>

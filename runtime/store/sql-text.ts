@@ -2,7 +2,7 @@
  * Pieces of SQL text with their parameters, from which queries are put together. Values are always bound.
  */
 import type { ColumnPart } from './known-columns.ts'
-import type { SqlValue } from './rows.ts'
+import type { SqlValue } from './sql-value.ts'
 
 /** SQL text and its positional parameters. */
 export interface Sql {

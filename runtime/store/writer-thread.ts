@@ -14,7 +14,8 @@ import { giveBackMemory } from './free-memory.ts'
 import { createHistory, type History } from './history.ts'
 import { encodeObservations } from './observation-blob.ts'
 import { unsettled } from './records.ts'
-import { type Row, type SqlValue, type WriteStatement, writeStatements } from './rows.ts'
+import { type Row, type WriteStatement, writeStatements } from './rows.ts'
+import type { SqlValue } from './sql-value.ts'
 import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
 
 interface Tenant {

@@ -8,11 +8,11 @@ import type { Span } from '#broker/following.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject } from '#ngsi-ld/json.ts'
+import type { Seen } from './absence.ts'
 import { areEntities } from './absence.ts'
 import type { Centre } from './centre.ts'
 import { gapPrefix, gapType } from './gap-step.ts'
 import { keyOf } from './leaving.ts'
-import type { PastPorts } from './reconcile-past.ts'
 import type { Told } from './told.ts'
 
 /** What was let go of an attribute instance (`name` or `name datasetId`) within from <= ms < to. */
@@ -32,10 +32,22 @@ interface Stretch {
 
 const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
 
+export interface GapReadingPorts {
+  readonly centre: Centre
+  /** The JSON of an answer of that shape; undefined when the uplink was closed. */
+  readonly told: <T>(
+    is: (json: unknown) => json is T,
+    see: () => Promise<Seen>,
+  ) => Promise<Told<T> | undefined>
+  /** Names of this gateway and of the uplink, in ids of its gaps. */
+  readonly alias: string
+  readonly uplink: string
+}
+
 /** What an entity's gaps over there say; undefined when the uplink was closed. */
 export async function letGoOf(
   id: string,
-  { centre, told, alias, uplink }: Pick<PastPorts, 'told' | 'alias' | 'uplink'> & { readonly centre: Centre },
+  { centre, told, alias, uplink }: GapReadingPorts,
 ): Promise<LetGoWithin | undefined> {
   const q = encodeURIComponent(`gapOf=="${id}"`)
   const limit = limits.uplinkEntitiesPerRequest.value

@@ -8,14 +8,14 @@ import type { Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
-import type { Seen } from './absence.ts'
 import { idParts } from './id-parts.ts'
 import { headOfPast, stepsOfGrave } from './leaving.ts'
-import { type IsLetGo, type LetGoWithin, letGoOf } from './let-go.ts'
+import { type GapReadingPorts, type IsLetGo, type LetGoWithin, letGoOf } from './let-go.ts'
 import { halvesOf } from './outcome.ts'
 import type { Head, Step } from './plan.ts'
-import type { ReconcilePorts, ReconcileTask } from './reconcile.ts'
-import { areHistories, type Told } from './told.ts'
+import type { ReconcilePorts } from './reconcile.ts'
+import type { ReconcileTask } from './reconcile-task.ts'
+import { areHistories } from './told.ts'
 
 export interface PastPorts
   extends Pick<
@@ -33,11 +33,7 @@ export interface PastPorts
     | 'alias'
     | 'uplink'
   > {
-  /** The JSON of an answer of that shape; undefined when the uplink was closed. */
-  readonly told: <T>(
-    is: (json: unknown) => json is T,
-    see: () => Promise<Seen>,
-  ) => Promise<Told<T> | undefined>
+  readonly told: GapReadingPorts['told']
   /** Whether an entity went up from here. */
   readonly isOurs: (view: EntityView) => boolean
 }

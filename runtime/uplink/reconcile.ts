@@ -4,6 +4,7 @@
  * page by page. One portion is in memory at a time, and how far it is is part of the uplink's state, so it survives a
  * restart. Nothing that is newer over there is touched, and nothing is deleted but what was deleted here.
  */
+
 import { limits } from '#base/limits.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
@@ -23,35 +24,8 @@ import type { Layer, Step } from './plan.ts'
 import type { Present } from './present.ts'
 import { stepsOfEntity } from './reading.ts'
 import { cameAgain, createPastPhases, passOver } from './reconcile-past.ts'
+import type { ReconcileTask } from './reconcile-task.ts'
 import { areBuckets, isBucket, keysThere, type Told, toldBy } from './told.ts'
-
-/** How far a comparison is, and what it found. */
-export interface ReconcileTask {
-  phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'graves' | 'done' | 'cancelled'
-  /** The row of the last entity that was compared, or the number by which the last one was deleted. */
-  after: number
-  readonly isDry: boolean
-  readonly reason: 'asked' | 'long-cut' | 'restored' | 'scope'
-  /** Where all stood over there before the settings said otherwise. */
-  readonly placedBefore?: string | undefined
-  readonly startedAt: number
-  endedAt?: number
-  compared: number
-  /** Entities that are not over there, or not as they are here. */
-  missing: number
-  different: number
-  /** Attribute instances that are newer over there, and stay. */
-  newer?: number
-  /** Entities, and histories of entities, of which there is no telling, because alone they are more than one answer may hold. */
-  tooLarge?: number
-  /** Entities over there that were deleted here. */
-  surplus: number
-  /** Entities over there that came from here, of which nothing is known here; they stay. */
-  unknown: number
-  /** Days of an attribute whose history differs, and observations of them that were sent. */
-  days: number
-  observations: number
-}
 
 export const newTask = (
   now: number,

@@ -7,7 +7,7 @@ import type { Position, Span } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { Forgone } from './forgone.ts'
 import type { Lane } from './pace.ts'
-import type { ReconcileTask } from './reconcile.ts'
+import type { ReconcileTask } from './reconcile-task.ts'
 import type { Met } from './told.ts'
 
 /** A span of history that waits. */

@@ -12,8 +12,9 @@ import { slotOf } from '#store/chunk-key.ts'
 import { decodeEntityChanges, isOpen } from '#store/entity-changes.ts'
 import { foldEntity, foldStream } from '#store/fold.ts'
 import { type ChunkRow, createHistory } from '#store/history.ts'
-import { type Row, type SqlValue, writeStatements } from '#store/rows.ts'
+import { type Row, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
+import type { SqlValue } from '#store/sql-value.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 setLimit('chunkObservations', 20)

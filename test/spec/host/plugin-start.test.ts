@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits.ts'
 import { type Capability, definePlugin, type Plugin } from '#contract'
 import { guard } from '#http/access.ts'
-import type { HttpEnv } from '#http/server.ts'
+import type { HttpEnv } from '#http/environment.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 

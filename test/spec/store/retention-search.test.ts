@@ -14,8 +14,9 @@ import { createGroup, type Group } from '#broker/stage.ts'
 import { createHistory } from '#store/history.ts'
 import { createRecords } from '#store/records.ts'
 import { createRetained, type Part } from '#store/retention.ts'
-import { type Row, type SqlValue, type WriteStatement, writeStatements } from '#store/rows.ts'
+import { type Row, type WriteStatement, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
+import type { SqlValue } from '#store/sql-value.ts'
 import { rollUpParts } from '#test/kit/history-site.ts'
 
 const dayMs = 86_400_000
