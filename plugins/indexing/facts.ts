@@ -4,9 +4,10 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { isSubAttribute } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { figureOf } from '#ngsi-ld/figure.ts'
 import { isObject, listOf, own } from '#ngsi-ld/json.ts'
 import { comparedOf } from '#ngsi-ld/query-match.ts'

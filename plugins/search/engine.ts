@@ -2,13 +2,15 @@
  * GraphQL as it runs here: the schema, what an operation is given, and the three ways operations arrive (HTTP, Server-Sent
  * Events, WebSocket). This and what it imports is loaded at the first request, since an idle gateway does not need it.
  */
-import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql'
+
+import { execute, GraphQLError, subscribe } from 'graphql'
 import { limits } from '#base/limits.ts'
 import type { BrokerPort, ChangesPort, RouteEnvironment } from '#contract'
-import { createDocuments, isErrors, type Parameters } from './documents.ts'
+import { createDocuments, isErrors } from './documents.ts'
 import { createFeed } from './feed.ts'
 import { answerHttp } from './http-operations.ts'
 import { createReads, type Reads } from './reads.ts'
+import type { Runner } from './runner.ts'
 import { buildSchema } from './schema.ts'
 import type { SchemaMistake, SchemaText } from './schema-merge.ts'
 import { createSelection } from './selection.ts'
@@ -40,15 +42,6 @@ export interface Engine {
   socket(environment: RouteEnvironment): Response
   status(): object
   close(): void
-}
-
-/** Runs operations; shared by the three ways. */
-export interface Runner {
-  /** What may be run, or why not. @param signal aborted when nobody waits any more */
-  admit(parameters: Parameters, signal: AbortSignal): ExecutionArgs | readonly GraphQLError[]
-  /** Runs one, with what it cost in its extensions. */
-  run(args: ExecutionArgs): Promise<ExecutionResult>
-  subscribe(args: ExecutionArgs): ReturnType<typeof subscribe>
 }
 
 export function createEngine(

@@ -6,7 +6,7 @@ import { type ExecutionArgs, GraphQLError, getOperationAST } from 'graphql'
 import { type Response as Answer, createHandler, parseRequestParams, type RequestParams } from 'graphql-http'
 import { GatewayError } from '#base/errors.ts'
 import type { RouteEnvironment } from '#contract'
-import type { Runner } from './engine.ts'
+import type { Runner } from './runner.ts'
 
 interface Raw {
   readonly environment: RouteEnvironment

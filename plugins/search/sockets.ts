@@ -6,7 +6,7 @@ import { GraphQLError } from 'graphql'
 import { makeServer } from 'graphql-ws'
 import { limits } from '#base/limits.ts'
 import type { RouteEnvironment, WebSocketLike } from '#contract'
-import type { Runner } from './engine.ts'
+import type { Runner } from './runner.ts'
 
 export interface Sockets {
   /** Takes the connection of a request to upgrade. */

@@ -6,8 +6,8 @@
 import { createHandler } from 'graphql-sse'
 import { limits } from '#base/limits.ts'
 import type { RouteEnvironment } from '#contract'
-import type { Runner } from './engine.ts'
 import { refusal } from './http-operations.ts'
+import type { Runner } from './runner.ts'
 
 /** Events made and not yet taken. */
 interface Held {

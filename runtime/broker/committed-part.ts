@@ -5,12 +5,13 @@
  */
 import type { Breath } from '#base/breath.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { ChunkRow } from '#store/history.ts'
 import type { HistorySpans } from '#store/history-spans.ts'
-import type { LiveState, Tail } from './live.ts'
+import type { LiveState } from './live.ts'
+import type { Tail } from './unwritten.ts'
 
 /** Observations of one stream, in order of time. */
 export interface CommittedPart {

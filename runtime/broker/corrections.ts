@@ -4,8 +4,8 @@
  * ask by time first, and pass what nobody corrected as if there were no corrections.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import type { HistoryEditRow, HistoryEdits } from '#store/history-edits.ts'
 import { observationId, observationIn, recordPrefix, streamPrefix } from './instance-ids.ts'

@@ -7,6 +7,7 @@ import { createBreath } from '#base/breath.ts'
 import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
 import { limits } from '#base/limits.ts'
 import { createTurns } from '#base/turns.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import {
   bucketCount,
@@ -17,15 +18,14 @@ import {
   plus,
   stateHash,
 } from '#ngsi-ld/digest.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
 import type { Records } from '#store/records.ts'
 import type { Restored } from '#store/restore.ts'
 import type { Collision, Collisions } from './collisions.ts'
 import type { Following, Span } from './following.ts'
 import type { EntityView } from './stored-entity.ts'
-import type { EntityHistory } from './temporal-requests.ts'
-import type { TenantBroker } from './tenant-broker.ts'
+import type { EntityHistory, TemporalQuery } from './temporal-requests.ts'
 import { timesKey } from './view.ts'
 
 /** By attribute instance (`name` or `name datasetId`), by UTC day. */
@@ -71,7 +71,7 @@ export interface Observed {
 
 export interface DigestsPorts {
   readonly following: Following
-  readonly history: TenantBroker['history']
+  readonly history: (id: string, query: TemporalQuery) => EntityHistory | undefined
   readonly records: Pick<Records, 'meta'>
   readonly collisions: Pick<Collisions, 'of'>
 }

@@ -1,7 +1,9 @@
 /**
  * What went of an entity, by its change records and by its tombstones: attribute instances, and its scope. Pure.
  */
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import { timesKey } from './view.ts'
 

@@ -1,7 +1,8 @@
 /** Requests that read and write entities of one tenant, and their results (GS CIM 009, 5.6 and 5.7). */
 
 import type { Json } from '#contract/pipeline.ts'
-import type { Attribute, Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Attribute } from '#ngsi-ld/attribute.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { MergeOptions } from '#ngsi-ld/merge.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { WrittenTimes } from '#ngsi-ld/stated.ts'

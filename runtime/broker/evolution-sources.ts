@@ -4,9 +4,9 @@
  * reader's business.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { fromShape } from '#ngsi-ld/merge.ts'
 import { ngsiLdNull } from '#ngsi-ld/name.ts'
@@ -25,10 +25,11 @@ import {
   timesBetween,
 } from './corrections.ts'
 import { observationId, recordInstanceId } from './instance-ids.ts'
-import type { LiveState, Tail } from './live.ts'
+import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import { identityOf, type Streams } from './streams.ts'
 import type { TemporalQuery } from './temporal-requests.ts'
+import type { Tail } from './unwritten.ts'
 
 export interface EvolutionPorts {
   readonly entities: Entities

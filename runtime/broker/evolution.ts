@@ -7,8 +7,8 @@ import type { Entity } from '#ngsi-ld/entity.ts'
 import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
 import { beginningOf } from '#ngsi-ld/temporal-part.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
-import type { EntityRow } from '#store/entities.ts'
 import type { ChunkRow } from '#store/history.ts'
+import type { EntityRow } from '#store/rows-within.ts'
 import { correctionsOf, type StreamCorrections, timesBetween } from './corrections.ts'
 import {
   chunkTimes,

@@ -4,8 +4,8 @@
  * instance, also at the same time. Nothing is written here.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { sameJson, stableJson } from '#ngsi-ld/json.ts'
 import type { PastInstance, TemporalFragment } from '#ngsi-ld/temporal-entity.ts'
 import { evolutionOf } from './evolution.ts'

@@ -4,7 +4,7 @@
  * read; where something is said, it is the text that reading, laying and writing would give.
  */
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { LiveStream } from './live.ts'
+import type { LiveStream } from './unwritten.ts'
 
 const string = String.raw`"(?:[^"\\]|\\.)*"`
 const unit = `(?:,"unitCode":${string})?`

@@ -10,74 +10,8 @@ import { assert } from '#base/errors.ts'
 import { footprintOf } from '#base/footprint.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { LiveEntity, LiveStream, Tail } from './unwritten.ts'
 import { createUnwritten } from './unwritten.ts'
-
-/** An entity that has live streams. */
-export interface LiveEntity {
-  readonly rid: number
-  readonly id: string
-  types: readonly string[]
-  readonly streams: LiveStream[]
-  /** Log number that its document on disk includes. */
-  written: number
-  /** Monotonic ms since when it has values that its document does not include; undefined when none. */
-  dirtySince: number | undefined
-}
-
-/** Instances not yet folded, in arrival order; the first `committed` of them are on disk. */
-export interface Tail {
-  times: number[]
-  modified: number[]
-  values: Json[]
-  /** Shape from an index on; the first entry starts at 0. */
-  shapes: { from: number; shape: string }[]
-  committed: number
-  /** So many of the first are packed into chunks by the group being written. */
-  leaving: number
-  /** Roughly what the instances hold in memory. */
-  bytes: number
-  /** No instance of the tail has a smaller log number; 0 when the tail is empty. */
-  firstNumber: number
-  /** Monotonic ms when the oldest instance came. */
-  since: number
-}
-
-/** One observed attribute instance. Fields named `next...` and `newest...` are staged, the others published. */
-export interface LiveStream {
-  readonly s: number
-  readonly entity: LiveEntity
-  readonly name: string
-  readonly dataset: string
-  shape: string
-  /** Log number since which that is the shape, as far as is known. */
-  shapedAt: number
-  /** Attribute rendered from observedAt (sosa:resultTime), if any. */
-  mirror: string | undefined
-  time: number
-  value: Json
-  modified: number
-  number: number
-  /** Through which other brokers the value came; undefined where it began here. */
-  heard: string | undefined
-  nextTime: number
-  nextValue: Json
-  nextModified: number
-  nextNumber: number
-  nextHeard: string | undefined
-  newestTime: number
-  newestValue: Json
-  newestTimeBefore: number
-  newestValueBefore: Json
-  touched: boolean
-  /** Position among the unwritten streams of its attribute name; -1 when the document includes the value. */
-  dirtyAt: number
-  readonly tail: Tail
-  /** True when this object may no longer be used: deleted, or dropped from memory. */
-  gone: boolean
-  /** Subscriptions that may care, as the matcher keeps them, and its version they were found at. */
-  candidates: unknown
-  candidatesVersion: number
-}
 
 export interface StreamSeed {
   readonly s: number

@@ -23,7 +23,6 @@ import {
   streamUri,
 } from '#ngsi-ld/subscription.ts'
 import { type Draft, type EntityChange, timesOf } from './documents.ts'
-import type { LiveStream } from './live.ts'
 import { createOwing, nothingObserved, type OwingPorts } from './owing.ts'
 import type { Stage } from './stage.ts'
 import type { SystemTimes } from './stored-entity.ts'
@@ -32,6 +31,7 @@ import { createSubscriptionIndex, type Found } from './subscription-index.ts'
 import type { ToldEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
+import type { LiveStream } from './unwritten.ts'
 
 /** A subscription as the matcher holds it. */
 export interface Registered extends Throttled {

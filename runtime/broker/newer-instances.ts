@@ -2,8 +2,10 @@
  * Divides what a client writes of a history: its newest instances, as far as they are newer than the entity's own, become
  * current values, and all others are its past (GS CIM 009, 5.6.11 and 5.6.12). Pure.
  */
+
+import type { Attribute, AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { Attribute, AttributeInstance, Fragment } from '#ngsi-ld/entity.ts'
+import type { Fragment } from '#ngsi-ld/entity.ts'
 import { findInstance } from '#ngsi-ld/entity-draft.ts'
 import { isEnded } from '#ngsi-ld/past-deletion.ts'
 import type { TemporalFragment } from '#ngsi-ld/temporal-entity.ts'

@@ -4,10 +4,10 @@
  */
 import type { Counter, Metrics } from '#base/metrics.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { LiveStream } from './live.ts'
 import type { Matcher } from './matcher.ts'
 import type { Stage } from './stage.ts'
 import type { StreamOwner, Streams, Verdict } from './streams.ts'
+import type { LiveStream } from './unwritten.ts'
 
 export interface ObserverPorts {
   readonly streams: Streams

@@ -5,8 +5,9 @@
  */
 import { GatewayError } from '#base/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { toIri } from '#ngsi-ld/core-context.ts'
-import type { AttributeInstance, Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
 import type { AttributeChange, Merged } from '#ngsi-ld/entity-draft.ts'
 import { holdsNull } from '#ngsi-ld/instance-merge.ts'
 import { listOf } from '#ngsi-ld/json.ts'

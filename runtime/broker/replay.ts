@@ -10,8 +10,9 @@ import type { Entities } from '#store/entities.ts'
 import type { History } from '#store/history.ts'
 import { decodeObservations } from '#store/observation-blob.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
-import type { LiveState, LiveStream } from './live.ts'
+import type { LiveState } from './live.ts'
 import type { Streams } from './streams.ts'
+import type { LiveStream } from './unwritten.ts'
 
 export interface ReplayPorts {
   readonly records: Records

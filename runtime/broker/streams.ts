@@ -6,18 +6,20 @@
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { shapeOf } from '#ngsi-ld/merge.ts'
 import { decodeChunk } from '#store/chunk-codec.ts'
 import type { StreamFold } from '#store/fold.ts'
 import type { History, StreamRow } from '#store/history.ts'
 import type { Collisions } from './collisions.ts'
-import type { LiveEntity, LiveState, LiveStream, Tail } from './live.ts'
+import type { LiveState } from './live.ts'
 import type { Names } from './names.ts'
 import type { Stage } from './stage.ts'
 import { createUnfolded } from './unfolded.ts'
+import type { LiveEntity, LiveStream, Tail } from './unwritten.ts'
 
 /** Which attribute instance a stream is. */
 export interface StreamName {

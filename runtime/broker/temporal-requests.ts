@@ -1,8 +1,9 @@
 /** Requests that read and write the history of entities (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4), and their results. */
 
 import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import type { Duration } from '#ngsi-ld/duration.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import type { TypeSelection } from '#ngsi-ld/selection.ts'
 import type { TemporalSelection } from '#ngsi-ld/temporal.ts'

@@ -15,9 +15,10 @@ import type { History } from '#store/history.ts'
 import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/records.ts'
 import type { Documents } from './documents.ts'
-import type { LiveState, LiveStream } from './live.ts'
+import type { LiveState } from './live.ts'
 import type { Group, Stage } from './stage.ts'
 import type { Streams } from './streams.ts'
+import type { LiveStream } from './unwritten.ts'
 
 export interface UnsettledPorts {
   readonly tenant: string

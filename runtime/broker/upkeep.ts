@@ -11,11 +11,12 @@ import type { Records } from '#store/records.ts'
 import type { DiskRoom } from './disk-room.ts'
 import type { Documents } from './documents.ts'
 import type { Expiry } from './expiry.ts'
-import type { LiveEntity, LiveState, LiveStream } from './live.ts'
+import type { LiveState } from './live.ts'
 import type { Retention } from './retention.ts'
 import type { Group } from './stage.ts'
 import type { Streams } from './streams.ts'
 import type { Unsettled } from './unsettled.ts'
+import type { LiveEntity, LiveStream } from './unwritten.ts'
 
 export interface UpkeepPorts {
   readonly live: LiveState

@@ -3,13 +3,14 @@
  * computed: where nothing is newer the stored text goes out untouched, and what is newer is laid into it where it can be.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Attribute, AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { type StoredTimes, storedTimes } from '#store/attribute-times.ts'
-import type { EntityRow } from '#store/entities.ts'
+import type { EntityRow } from '#store/rows-within.ts'
 import { layText } from './laid-text.ts'
-import type { LiveEntity, LiveStream } from './live.ts'
 import type { EntityView, SystemTimes } from './stored-entity.ts'
+import type { LiveEntity, LiveStream } from './unwritten.ts'
 
 /** The times of something written now, through other brokers or not. */
 export const timesNow = (

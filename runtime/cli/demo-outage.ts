@@ -5,7 +5,7 @@
 import type { DemoDevice } from './demo-devices.ts'
 import { messagesOf } from './demo-devices.ts'
 import { countStored } from './demo-history.ts'
-import type { SitePorts } from './demo-site.ts'
+import type { SitePorts } from './demo-publisher.ts'
 
 const everyMs = 120_000
 const beginsMs = 5000

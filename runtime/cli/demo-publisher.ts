@@ -3,9 +3,22 @@
  * connection, with a bounded number of messages in flight. It does not reconnect: once the connection has ended,
  * every call fails.
  */
+
 import { connect, type Socket } from 'node:net'
+import type { Clock } from '#base/clock.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
+
+export interface SitePorts {
+  readonly publisher: Publisher
+  /** Of the gateway, without a slash at the end. */
+  readonly httpUrl: string
+  readonly clock: Clock
+  /** A line for the person who watches. */
+  readonly tell: (line: string) => void
+  /** Ends the site. */
+  readonly signal: AbortSignal
+}
 
 /** Everything throws peer.unavailable once the connection has ended. */
 export interface Publisher {

@@ -3,27 +3,16 @@
  * that cannot say so themselves. It knows the gateway by its two public ports only. Simulated, it first fills in the
  * last day, then goes on with the present; replayed, it keeps the times of the record and runs at a chosen speed.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Clock } from '#base/clock.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { ask } from './ask.ts'
 import { type DemoDevice, demoDevices, messagesOf, weakLink } from './demo-devices.ts'
 import { stuckSensors } from './demo-history.ts'
 import { createRadioLink } from './demo-outage.ts'
-import type { Publisher } from './demo-publisher.ts'
+import type { Publisher, SitePorts } from './demo-publisher.ts'
 import type { Position, Sample } from './series.ts'
 import type { Recording } from './series-folder.ts'
-
-export interface SitePorts {
-  readonly publisher: Publisher
-  /** Of the gateway, without a slash at the end. */
-  readonly httpUrl: string
-  readonly clock: Clock
-  /** A line for the person who watches. */
-  readonly tell: (line: string) => void
-  /** Ends the site. */
-  readonly signal: AbortSignal
-}
 
 const pastMs = 24 * 3_600_000
 const pastStepMs = 10 * 60_000

@@ -10,7 +10,7 @@ import type { Centre, CentreSettings } from './centre.ts'
 import { type Copies, createCopies } from './copies.ts'
 import { createShelf, type Shelf } from './copy-shelf.ts'
 import { type CopySettings, copySubscriptionId } from './copy-wish.ts'
-import type { DownwardPorts } from './downward.ts'
+import type { DownwardPorts } from './downward-ports.ts'
 import type { Note, Notes } from './notes.ts'
 
 export const subscriptionAt = (

@@ -2,25 +2,19 @@
  * All that goes between this gateway and other brokers downward: where it is registered, so that others ask it; the tunnels it
  * holds open, so that they reach it; and what it copies from there. What an earlier run did over there and the settings do not want any more is undone.
  */
-import type { Clock } from '#base/clock.ts'
+
 import { GatewayError, toGatewayError } from '#base/errors.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
 import { requireSecretFile } from '#config/access.ts'
 import type { Settings } from '#config/schema.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
 import type { Sent } from '#delivery/verdict.ts'
-import type { Peer } from '#federation/peer.ts'
-import type { App } from '#http/app.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import { parseRegistration } from '#ngsi-ld/registration-parse.ts'
-import type { Database } from '#store/database.ts'
 import { createDownwardNotes } from '#store/downward-notes.ts'
 import { type CentreSettings, createCentre } from './centre.ts'
-import type { CopiesPorts, CopiesStatus } from './copies.ts'
+import type { CopiesStatus } from './copies.ts'
 import { openCopies, subscriptionAt } from './copy-set.ts'
-import type { ShelfPorts } from './copy-shelf.ts'
+import type { DownwardPorts } from './downward-ports.ts'
 import { createNotes, keyOf, type Note } from './notes.ts'
 import {
   createRegistrar,
@@ -32,22 +26,6 @@ import { type RegisterSettings, registrationOf } from './registration.ts'
 import type { TunnelState } from './tunnel.ts'
 import { openTunnels, sendThrough } from './tunnel-set.ts'
 import { createUndoing } from './undoing.ts'
-
-export interface DownwardPorts {
-  readonly database: Database
-  readonly door: Pick<Door, 'commit'>
-  readonly broker: ShelfPorts['broker']
-  readonly contexts: CopiesPorts['contexts']
-  readonly peer: Peer
-  /** The routes of this gateway, for what comes through tunnels. */
-  readonly app: Pick<App, 'fetch' | 'refuse'>
-  /** What this gateway calls itself among brokers, in a tenant. */
-  readonly alias: (tenant: string) => string
-  readonly clock: Clock
-  readonly dice: () => number
-  readonly log: Log
-  readonly metrics: Metrics
-}
 
 export interface DownwardStatus {
   readonly registrations: readonly RegistrationStatus[]

@@ -13,7 +13,7 @@ import type { Failure, Sent } from '#delivery/verdict.ts'
 import { createTunnelled } from '#http/tunnelled.ts'
 import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import { createCentre } from './centre.ts'
-import type { DownwardPorts } from './downward.ts'
+import type { DownwardPorts } from './downward-ports.ts'
 import { createTunnel, type Tunnel } from './tunnel.ts'
 
 /** @throws config.invalid when the file of a token cannot be read. */

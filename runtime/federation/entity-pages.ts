@@ -8,7 +8,8 @@ import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
 import { offers } from '#ngsi-ld/registration-operations.ts'
 import { nextPage, type ReadRequest } from './requests.ts'
-import { agentOf, type SourceAnswer, type SourceRequest, type Sources, type Warning } from './sources.ts'
+import type { SourceRequest } from './source-form.ts'
+import { agentOf, type SourceAnswer, type Sources, type Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** Finds the context that an answer brings along; a tenant may host it. */

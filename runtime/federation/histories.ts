@@ -15,8 +15,9 @@ import type {
   TemporalQuery,
 } from '#broker/temporal-requests.ts'
 import type { TenantBroker } from '#broker/tenant-broker.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
+import { instancesOf } from '#ngsi-ld/entity.ts'
 import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/history-merge.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { tooComplex } from '#ngsi-ld/problem.ts'

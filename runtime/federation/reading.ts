@@ -22,7 +22,8 @@ import { compileSearch } from '#ngsi-ld/search.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedPage } from './linked-conditions.ts'
 import { judges, type Question, type ReadRequest, requestFor } from './requests.ts'
-import type { SourceRequest, Warning } from './sources.ts'
+import type { SourceRequest } from './source-form.ts'
+import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
 
 /** A copy and whose it is. */

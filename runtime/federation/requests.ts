@@ -17,7 +17,8 @@ import {
 } from '#ngsi-ld/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
 import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
-import type { Asker, SourceRequest } from './sources.ts'
+import type { SourceRequest } from './source-form.ts'
+import type { Asker } from './sources.ts'
 
 /** What is wanted, as the client said it; names and texts are in the context of its request. */
 export interface Question {

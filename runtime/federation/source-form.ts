@@ -9,7 +9,16 @@ import { type Context, coreContext } from '#ngsi-ld/context.ts'
 import { isList, isObject } from '#ngsi-ld/json.ts'
 import type { SourceWishes } from '#ngsi-ld/source-info.ts'
 import { translateBody, translatePath } from '#ngsi-ld/translation.ts'
-import type { SourceRequest } from './sources.ts'
+
+export interface SourceRequest {
+  readonly method: string
+  /** From /ngsi-ld/v1 on, with its query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  /** What names in the path and the body are in: one context, or one for each item of a list. */
+  readonly contexts: readonly [Context, ...Context[]]
+}
 
 const json = 'application/json'
 const ld = 'application/ld+json'

@@ -15,6 +15,7 @@ import { wishesOf } from '#ngsi-ld/source-info.ts'
 import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
 import type { Peer, PeerRequest } from './peer.ts'
 import { createSourceCopies } from './source-copies.ts'
+import type { SourceRequest } from './source-form.ts'
 import { inForm } from './source-form.ts'
 
 /** Whose request is passed on. */
@@ -25,16 +26,6 @@ export interface Asker {
   readonly alias: string
   /** Headers as they came, names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-}
-
-export interface SourceRequest {
-  readonly method: string
-  /** From /ngsi-ld/v1 on, with its query. */
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | undefined
-  /** What names in the path and the body are in: one context, or one for each item of a list. */
-  readonly contexts: readonly [Context, ...Context[]]
 }
 
 export type SourceAnswer =

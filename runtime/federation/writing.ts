@@ -7,7 +7,8 @@ import type { Json } from '#contract'
 import type { WritePart } from '#ngsi-ld/distribution.ts'
 import { isObject } from '#ngsi-ld/json.ts'
 import type { Registration } from '#ngsi-ld/registration.ts'
-import type { Asker, SourceAnswer, SourceRequest, Sources } from './sources.ts'
+import type { SourceRequest } from './source-form.ts'
+import type { Asker, SourceAnswer, Sources } from './sources.ts'
 
 export interface PartOutcome {
   readonly registration: Registration

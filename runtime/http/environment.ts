@@ -1,4 +1,5 @@
 /** What a route knows of the connection that its request came by. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WebSocket } from 'ws'
 import type { TenantBroker } from '#broker/tenant-broker.ts'

@@ -9,26 +9,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Outflow } from '#base/outflow.ts'
 import { productToken } from '#base/version.ts'
-import type { Reply } from './answer.ts'
 import { createAnswerWriter } from './answer-writer.ts'
 import type { HttpEnv } from './environment.ts'
+import type { HttpServerPorts } from './upgrade.ts'
 import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
-
-export interface HttpServerPorts {
-  /** Answers plain requests before a Request is made of them. */
-  readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
-  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
-  /** The answer to a request so malformed that no Request could be made of it. */
-  refuse(error: unknown): Response
-  /** The listener begins to close: whatever would stay open for long must end. */
-  readonly closing?: () => void
-  /** Bounds what is written and not read, of all listeners together. */
-  readonly outflow: Outflow
-  readonly log: Log
-}
 
 export interface HttpAddress {
   readonly host: string

@@ -2,12 +2,28 @@
  * WebSocket on the HTTP listener. A request to upgrade takes the same way as any other (token, tenant, errors); the route
  * that it names may take the connection, and where none does the answer leaves as plain HTTP and the connection ends.
  */
+
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { limits } from '#base/limits.ts'
-import type { Upgrade } from './environment.ts'
-import type { HttpServerPorts } from './server.ts'
+import type { Log } from '#base/log.ts'
+import type { Outflow } from '#base/outflow.ts'
+import type { Reply } from './answer.ts'
+import type { HttpEnv, Upgrade } from './environment.ts'
+
+export interface HttpServerPorts {
+  /** Answers plain requests before a Request is made of them. */
+  readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
+  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+  /** The answer to a request so malformed that no Request could be made of it. */
+  refuse(error: unknown): Response
+  /** The listener begins to close: whatever would stay open for long must end. */
+  readonly closing?: () => void
+  /** Bounds what is written and not read, of all listeners together. */
+  readonly outflow: Outflow
+  readonly log: Log
+}
 
 /** Other protocols that clients offer, such as h2c, are not taken up, as the standard allows [RFC 9110 7.8]. */
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>

@@ -5,7 +5,8 @@
  */
 import type { Documents } from '#broker/documents.ts'
 import type { Stage } from '#broker/stage.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { instancesOf } from '#ngsi-ld/entity.ts'
 import type { Choices } from './choices.ts'
 import type { Claims } from './claims.ts'

@@ -7,8 +7,9 @@
  */
 import type { DeviceSettings, FieldSettings } from '#config/schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type AttributeInstance, type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
+import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
 import { type JsonObject, sameJson } from '#ngsi-ld/json.ts'
 import { type SiteIds, siteIds } from './site-ids.ts'
 import {

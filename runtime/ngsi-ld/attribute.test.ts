@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { refusal } from '#test/kit/refusal.ts'
+import type { Attribute } from './attribute.ts'
 import { type Context, compileContext } from './context.ts'
-import { type Attribute, parseEntity } from './entity.ts'
+import { parseEntity } from './entity.ts'
 
 const sosa = 'http://www.w3.org/ns/sosa/'
 const context = compileContext(

@@ -22,11 +22,24 @@ import {
   type Reading,
 } from './attribute-kind.ts'
 import { canonicalDateTime, toleratedDateTime } from './datetime.ts'
-import type { Attribute, AttributeInstance } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isList, isObject, type JsonObject, listOf, own, sameJson } from './json.ts'
 import { checkName, checkUri, keyword, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
+
+/** An attribute is one instance, or several told apart by datasetId (GS CIM 009, 4.5.5). */
+export type Attribute = AttributeInstance | readonly AttributeInstance[]
+
+/** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
+export interface AttributeInstance {
+  readonly type: string
+  readonly value?: Json
+  readonly object?: Json
+  readonly observedAt?: string
+  readonly unitCode?: string
+  readonly datasetId?: string
+  readonly [member: string]: Json | undefined
+}
 
 /** Members of entities and attributes that only the gateway writes. */
 export const systemMembers: ReadonlySet<string> = new Set(['createdAt', 'modifiedAt', 'deletedAt'])

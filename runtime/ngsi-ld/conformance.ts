@@ -4,8 +4,9 @@
  * it is, and one that needs no amendment is answered as the same object.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { isSubAttribute } from './attribute-kind.ts'
-import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf } from './json.ts'
 
 /** The newest version spoken, as its number behind the `1.`. */

@@ -3,9 +3,10 @@
  * not depend on any order, of entities by buckets of their ids, and of observations by days. Pure.
  */
 import { hash } from 'node:crypto'
+import type { AttributeInstance } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import { dateTimeToMs, msToDateTime } from './datetime.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf, own, stableJson } from './json.ts'
 
 /** How many there are, and the sum of their hashes. */

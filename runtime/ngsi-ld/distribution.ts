@@ -4,9 +4,10 @@
  * the newest instance wins per datasetId; auxiliary ones only fill gaps.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
-import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { transient } from './expiry.ts'
 import { isList, isObject, type JsonObject, listOf } from './json.ts'
 import type { QueryTimes } from './query-match.ts'

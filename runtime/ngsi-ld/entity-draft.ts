@@ -2,14 +2,9 @@
  * An entity while a write is worked out: reads see what was put, the entity it began with stays untouched, and
  * every touched instance is on record. One draft serves one write.
  */
-import {
-  type Attribute,
-  type AttributeInstance,
-  attributeNames,
-  type Entity,
-  type Fragment,
-  instancesOf,
-} from './entity.ts'
+
+import type { Attribute, AttributeInstance } from './attribute.ts'
+import { attributeNames, type Entity, type Fragment, instancesOf } from './entity.ts'
 import { listOf } from './json.ts'
 
 /** What happened to one instance: created without `before`, deleted without `after`. */

@@ -6,8 +6,10 @@
  * one such name, so names compare as strings. Attributes are in normalized representation without createdAt,
  * modifiedAt and instanceId, which live beside the document.
  */
+
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import {
   checkDateTime,
   type Gathering,
@@ -23,20 +25,6 @@ import type { Context } from './context.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkAttributeName, checkScope, checkUri, keyword, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'
-
-/** One attribute instance in normalized representation; `type` is its kind. Sub-attributes are further members. */
-export interface AttributeInstance {
-  readonly type: string
-  readonly value?: Json
-  readonly object?: Json
-  readonly observedAt?: string
-  readonly unitCode?: string
-  readonly datasetId?: string
-  readonly [member: string]: Json | undefined
-}
-
-/** An attribute is one instance, or several told apart by datasetId (GS CIM 009, 4.5.5). */
-export type Attribute = AttributeInstance | readonly AttributeInstance[]
 
 export interface Entity {
   readonly id: string

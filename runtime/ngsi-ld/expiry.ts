@@ -3,8 +3,10 @@
  * expires of which there are several versions.
  * Sub-attributes do not expire by themselves.
  */
+
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { dateTimeToMs } from './datetime.ts'
-import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { createDraft, type Merged } from './entity-draft.ts'
 
 /**

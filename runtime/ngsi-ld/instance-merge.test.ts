@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { refusal } from '#test/kit/refusal.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { coreContext } from './context.ts'
-import { type AttributeInstance, type Entity, parseEntity, parseFragment } from './entity.ts'
+import { type Entity, parseEntity, parseFragment } from './entity.ts'
 import { mergeEntity } from './merge.ts'
 
 const at = (second: number): string => `2024-01-01T00:00:0${second}Z`

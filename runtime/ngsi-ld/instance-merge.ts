@@ -3,8 +3,8 @@
  * values recursively, NGSI-LD Null deletes. Arrays are values and are replaced whole.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { isSubAttribute, kindOf } from './attribute-kind.ts'
-import type { Attribute, AttributeInstance } from './entity.ts'
 import { isObject, listOf } from './json.ts'
 import { ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'

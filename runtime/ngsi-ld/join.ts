@@ -5,7 +5,8 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { type AttributeInstance, attributeNames, instancesOf } from './entity.ts'
+import type { AttributeInstance } from './attribute.ts'
+import { attributeNames, instancesOf } from './entity.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { tooComplex } from './problem.ts'
 import type { Projection } from './projection.ts'

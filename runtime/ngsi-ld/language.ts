@@ -2,7 +2,7 @@
  * Choosing one language of a LanguageProperty (GS CIM 009, 4.5.18 and 6.3.12): ranges as in Accept-Language
  * (RFC 4647, 3.4), best first.
  */
-import type { AttributeInstance } from './entity.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { isObject, type JsonObject, own } from './json.ts'
 import { badRequestData } from './problem.ts'
 

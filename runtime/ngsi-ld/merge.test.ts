@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { refusal } from '#test/kit/refusal.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { coreContext } from './context.ts'
-import { type AttributeInstance, type Entity, parseEntity, parseFragment, parsePartial } from './entity.ts'
+import { type Entity, parseEntity, parseFragment, parsePartial } from './entity.ts'
 import { changesBetween } from './entity-draft.ts'
 import {
   appendAttributes,

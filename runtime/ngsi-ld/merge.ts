@@ -4,6 +4,7 @@
  * members that were not touched are the same objects as before.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import {
   checkGeoName,
   isSubAttribute,
@@ -14,15 +15,7 @@ import {
 } from './attribute-kind.ts'
 import { coreContext } from './context.ts'
 import { dateTimeToMs, isMillisecondExact, msToDateTime } from './datetime.ts'
-import {
-  type Attribute,
-  type AttributeInstance,
-  attributeNames,
-  type Entity,
-  type Fragment,
-  instancesOf,
-  isEntityMember,
-} from './entity.ts'
+import { attributeNames, type Entity, type Fragment, instancesOf, isEntityMember } from './entity.ts'
 import {
   type AttributeChange,
   changesBetween,

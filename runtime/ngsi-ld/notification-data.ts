@@ -4,11 +4,12 @@
  * entity became since.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import { type Amendment, createAmendment, minorOf, preferredMinor } from './conformance.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
-import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
+import { type Entity, instancesOf } from './entity.ts'
 import type { AttributeChange } from './entity-draft.ts'
 import { toFeature } from './geojson.ts'
 import { type Joining, linkedOf, projected, renderInline } from './join.ts'

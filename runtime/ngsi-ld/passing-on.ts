@@ -4,10 +4,11 @@
  * to the subscriber, and whom they concern besides, is decided where they are passed on.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { timesIn } from './distribution.ts'
-import { type AttributeInstance, parseEntity } from './entity.ts'
+import { parseEntity } from './entity.ts'
 import { isObject, type JsonObject, listOf } from './json.ts'
 import { ngsiLdNull } from './name.ts'
 import type { OwedChange, OwedEntity } from './notification-data.ts'

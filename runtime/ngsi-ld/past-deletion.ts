@@ -3,9 +3,9 @@
  * says that its attribute was deleted at its deletedAt, else at its observedAt, else when it is written. Pure.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { inferKind, kindNamed } from './attribute-kind.ts'
 import { dateTimeToMs } from './datetime.ts'
-import type { AttributeInstance } from './entity.ts'
 import { isList, isObject, own } from './json.ts'
 import { checkUri, ngsiLdNull } from './name.ts'
 import { badRequestData } from './problem.ts'

@@ -5,10 +5,11 @@
  * Terms on linked entities need a way to the others, and are refused without one; what is not found has nothing.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import { toIri } from './core-context.ts'
 import { dateTimeToMs, isDate, msToDateTime } from './datetime.ts'
-import { type AttributeInstance, type Entity, instancesOf } from './entity.ts'
+import { type Entity, instancesOf } from './entity.ts'
 import { isObject, listOf, own } from './json.ts'
 import { compilePattern, createQueryBudget, type PatternBudget } from './pattern.ts'
 import { notSupported } from './problem.ts'

@@ -4,9 +4,9 @@
  * them from requests, `registration-match.ts` says what they offer.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
-import type { AttributeInstance } from './entity.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { inLanguage, languageRanges } from './language.ts'
 import { shownAddress, shownPairs } from './secrets.ts'

@@ -5,11 +5,12 @@
  * nothing is projected, callers send the stored text and need only `insertContext`.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { systemMembers } from './attribute.ts'
 import { isSubAttribute, kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { msToDateTime } from './datetime.ts'
-import { type Attribute, type AttributeInstance, attributeNames, type Entity, instancesOf } from './entity.ts'
+import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { isGeometry } from './geometry.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { inLanguage } from './language.ts'

@@ -3,11 +3,12 @@
  * tells them: instances with their times, as the histories kept here are.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { readTypes } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
-import { type Attribute, type AttributeInstance, type Entity, parseAttribute } from './entity.ts'
+import { type Entity, parseAttribute } from './entity.ts'
 import { isObject, type JsonObject, listOf } from './json.ts'
 import { checkName, checkUri } from './name.ts'
 import { badRequestData } from './problem.ts'

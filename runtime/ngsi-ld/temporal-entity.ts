@@ -6,17 +6,12 @@
  */
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from './attribute.ts'
 import { checkDateTime, readTypes, systemMembers } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { dateTimeToMs } from './datetime.ts'
-import {
-  type Attribute,
-  type AttributeInstance,
-  type Entity,
-  parseAttribute,
-  withoutContext,
-} from './entity.ts'
+import { type Entity, parseAttribute, withoutContext } from './entity.ts'
 import { isObject, type JsonObject, listOf, own } from './json.ts'
 import { checkAttributeName, checkScope, checkUri, keyword } from './name.ts'
 import { deletionOf, isEnded, type PastDeletion } from './past-deletion.ts'

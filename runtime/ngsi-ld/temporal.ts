@@ -4,10 +4,10 @@
  * broker's business. Aggregates are in `aggregate.ts`, parts of what does not fit an answer in `temporal-part.ts`.
  */
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from './attribute.ts'
 import { kindOf } from './attribute-kind.ts'
 import type { Context } from './context.ts'
 import { msToDateTime, offsetDateTimeToMs } from './datetime.ts'
-import type { AttributeInstance } from './entity.ts'
 import type { JsonObject } from './json.ts'
 import { badRequestData } from './problem.ts'
 import { contentOf } from './query-match.ts'

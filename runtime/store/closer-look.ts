@@ -4,8 +4,7 @@
  */
 
 import type { SeenCondition, Steps } from './query-plan.ts'
-import type { Condition } from './query-sql.ts'
-import type { Arm, ArmRow } from './sql-text.ts'
+import type { Arm, ArmRow, Condition } from './sql-text.ts'
 
 const noRids: ReadonlySet<number> = new Set()
 

@@ -2,10 +2,12 @@
  * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
  * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
  */
+
 import type { Database } from './database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
 import { createRecentRows, createRowBudget } from './recent-rows.ts'
+import type { EntityRow } from './rows-within.ts'
 import { type RowsWithin, rowsWithin } from './rows-within.ts'
 
 export const entityWrites = {
@@ -32,16 +34,6 @@ export const entityWrites = {
   'place.delete': 'DELETE FROM place WHERE i IN (SELECT i FROM place_of WHERE rid = ? AND name = ?)',
   'place.forget': 'DELETE FROM place_of WHERE rid = ? AND name = ?',
 } as const
-
-export interface EntityRow {
-  readonly rid: number
-  readonly id: string
-  readonly n: number
-  readonly created: number
-  readonly modified: number
-  readonly sys: string
-  readonly doc: string
-}
 
 export interface TombstoneRow {
   readonly n: number

@@ -4,7 +4,8 @@
  * and members within JSON values are not indexed.
  */
 import type { Json } from '#contract/pipeline.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { boundingBoxOf } from '#ngsi-ld/geo.ts'
 import { isList, isObject, listOf } from '#ngsi-ld/json.ts'
 import { comparedOf, contentOf } from '#ngsi-ld/query-match.ts'

@@ -6,7 +6,7 @@ import type { CompiledOrder, EntityOrder } from '#ngsi-ld/order.ts'
 import type { OrderKey } from '#ngsi-ld/order-key.ts'
 import { isPlain } from '#ngsi-ld/query.ts'
 import { indexedTextMax, scalarKinds } from './entity-index.ts'
-import type { SqlPorts } from './query-sql.ts'
+import type { SqlPorts } from './place-sql.ts'
 import type { Sql } from './sql-text.ts'
 
 /** Where an entity stands in an order. */

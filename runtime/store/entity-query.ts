@@ -14,10 +14,11 @@ import { compileSearch, type EntitySearch } from '#ngsi-ld/search.ts'
 import { storedTimes } from './attribute-times.ts'
 import { lookAt } from './closer-look.ts'
 import type { Database } from './database.ts'
-import type { Entities, EntityRow } from './entities.ts'
+import type { Entities } from './entities.ts'
 import { scalarKinds } from './entity-index.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
 import type { ListedPage } from './known-pages.ts'
+import type { SqlPorts } from './place-sql.ts'
 import {
   armRowsStatement,
   choosePlan,
@@ -31,10 +32,12 @@ import {
   type Steps,
   severalStatement,
 } from './query-plan.ts'
-import { type Condition, compileConditions, type SqlPorts } from './query-sql.ts'
+import { compileConditions } from './query-sql.ts'
 import { createStatements } from './remembered-statements.ts'
 import { rangesOf, ridsPerStatement } from './rid-slices.ts'
 import { rowsAhead } from './rows-ahead.ts'
+import type { EntityRow } from './rows-within.ts'
+import type { Condition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
 /** What a judge sees of an entity: the stored document, or something newer. */

@@ -2,6 +2,7 @@
  * A geo-query as an SQL condition: cells of points and boxes of all other geometries that may satisfy, and a closer
  * look at each row, by which most candidates are decided without reading their entities.
  */
+
 import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
 import {
   compileBoxTest,
@@ -11,9 +12,21 @@ import {
   searchBoxesOf,
 } from '#ngsi-ld/geo.ts'
 import { scalarKinds } from './entity-index.ts'
+import type { Unwritten, ValueTest } from './newer-values.ts'
 import { boxOfCell, type CellRange, cellBlurMeters, cellRanges, middleOfCell } from './place-cell.ts'
-import type { Condition, SqlPorts } from './query-sql.ts'
+import type { Condition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
+
+export interface SqlPorts {
+  /** The number of an interned name; undefined when no entity has it. */
+  readonly nameOf: (text: string) => number | undefined
+  /** What the index does not know yet of an attribute; undefined when it is current. */
+  readonly unwritten?: (attribute: string, test: ValueTest) => Unwritten | undefined
+  /** Whether some entity has several values of an attribute of this number; left out, one may have. */
+  readonly hasSeveral?: (name: number) => boolean
+  /** Whether some entity is at a place that is no point; left out, one may be. */
+  readonly hasBoxes?: () => boolean
+}
 
 /** Places select more than equal values do, and less than ranges. */
 const rank = 2

@@ -4,7 +4,7 @@
  * each; it is exact, or a superset that the caller must judge.
  */
 import { scalarKinds } from './entity-index.ts'
-import type { Condition } from './query-sql.ts'
+import type { Condition } from './sql-text.ts'
 import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
 
 /** An answer in the making, which may rest after each step. */

@@ -3,6 +3,7 @@
  * (its arms) or ask one rid (its probe), and says of both whether the answer is exact or a superset that the caller
  * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
  */
+
 import { canonicalOf } from '#ngsi-ld/core-context.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import {
@@ -18,38 +19,12 @@ import type { ScopeQuery } from '#ngsi-ld/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/search.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
 import { indexedTextMax, scalarKinds, scopeName } from './entity-index.ts'
-import { allFit, asOfNow, testOf, type Unwritten, type ValueTest } from './newer-values.ts'
+import { allFit, asOfNow, testOf } from './newer-values.ts'
+import type { SqlPorts } from './place-sql.ts'
 import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import { type Arm, afterPrefix, joined, type Look, type Probe, type Sql } from './sql-text.ts'
-
-export interface Condition {
-  /** Together they list every rid that may satisfy; absent when no index can. */
-  readonly arms?: readonly Arm[]
-  readonly armsExact: boolean
-  /** True when every arm lists ascending rids without repetition. */
-  readonly ordered: boolean
-  /** Asks d.rid; cheap. Absent when only the predicate knows. */
-  readonly probe?: Probe
-  readonly probeExact: boolean
-  /** How selective such conditions tend to be; lower is counted first. */
-  readonly rank: number
-  /** A closer look at the rows of the arms, which leaves fewer documents to read. */
-  readonly look?: Look
-  /** True when a closer look rejects next to nothing: to know how many remain, counting is enough. */
-  readonly isTight?: boolean
-}
-
-export interface SqlPorts {
-  /** The number of an interned name; undefined when no entity has it. */
-  readonly nameOf: (text: string) => number | undefined
-  /** What the index does not know yet of an attribute; undefined when it is current. */
-  readonly unwritten?: (attribute: string, test: ValueTest) => Unwritten | undefined
-  /** Whether some entity has several values of an attribute of this number; left out, one may have. */
-  readonly hasSeveral?: (name: number) => boolean
-  /** Whether some entity is at a place that is no point; left out, one may be. */
-  readonly hasBoxes?: () => boolean
-}
+import type { Condition } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
 
 /** The conditions that together, with the test of idPattern on the id, mean the search. */
 export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {

@@ -5,7 +5,7 @@
  * is room for (TinyLFU: Einziger et al., 2017).
  */
 import { limits } from '#base/limits.ts'
-import type { EntityRow } from './entities.ts'
+import type { EntityRow } from './rows-within.ts'
 
 /** A row kept in memory, what it takes there, and whether it was read since the hand came by. */
 interface Recent {

@@ -2,7 +2,8 @@
  * Reads rows of entities ahead for a caller that goes through their rids and may stop at any of them: a statement for each row
  * would cost as much again.
  */
-import type { Entities, EntityRow } from './entities.ts'
+import type { Entities } from './entities.ts'
+import type { EntityRow } from './rows-within.ts'
 
 /** Returns the rows of these rids, which must be requested in this order; undefined for any other rid and for deleted entities. */
 export function rowsAhead(

@@ -3,7 +3,16 @@
  * not read at all: a thousand entities of 1 MB may follow a thousand small ones.
  */
 import { limits } from '#base/limits.ts'
-import type { EntityRow } from './entities.ts'
+
+export interface EntityRow {
+  readonly rid: number
+  readonly id: string
+  readonly n: number
+  readonly created: number
+  readonly modified: number
+  readonly sys: string
+  readonly doc: string
+}
 
 export interface RowsWithin {
   readonly rows: readonly EntityRow[]

@@ -4,6 +4,23 @@
 import type { ColumnPart } from './known-columns.ts'
 import type { SqlValue } from './sql-value.ts'
 
+export interface Condition {
+  /** Together they list every rid that may satisfy; absent when no index can. */
+  readonly arms?: readonly Arm[]
+  readonly armsExact: boolean
+  /** True when every arm lists ascending rids without repetition. */
+  readonly ordered: boolean
+  /** Asks d.rid; cheap. Absent when only the predicate knows. */
+  readonly probe?: Probe
+  readonly probeExact: boolean
+  /** How selective such conditions tend to be; lower is counted first. */
+  readonly rank: number
+  /** A closer look at the rows of the arms, which leaves fewer documents to read. */
+  readonly look?: Look
+  /** True when a closer look rejects next to nothing: to know how many remain, counting is enough. */
+  readonly isTight?: boolean
+}
+
 /** SQL text and its positional parameters. */
 export interface Sql {
   readonly text: string

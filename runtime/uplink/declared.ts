@@ -13,7 +13,7 @@ import { createPeer, type Peer } from '#federation/peer.ts'
 import type { Context } from '#ngsi-ld/context.ts'
 import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { parseSubscription } from '#ngsi-ld/subscription-parse.ts'
-import type { UplinkSubscription } from './uplinks.ts'
+import type { UplinkSubscription } from './uplink.ts'
 
 type Naming = Pick<Context, 'expand' | 'reference'>
 

@@ -4,11 +4,12 @@
  */
 import type { Following } from '#broker/following.ts'
 import type { EntityView, SystemTimes } from '#broker/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { systemMembers } from '#ngsi-ld/attribute.ts'
 import { isSubAttribute } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { covers } from '#ngsi-ld/digest.ts'
-import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, listOf } from '#ngsi-ld/json.ts'
 import { dropOf, instanceKeys, keyOf, type LeavingPorts } from './leaving.ts'
 import { isBelow, isSameScope } from './placing.ts'

@@ -3,6 +3,7 @@
  * is missing, from when to when, and how much at most. What is still to be told is part of the state, bounded; beyond, one gap
  * without an entity counts all the rest. Nothing is told of gaps that are refused themselves.
  */
+
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
@@ -10,19 +11,7 @@ import { gapPrefix, gapStep, gapType } from './gap-step.ts'
 import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
 import type { LetGo } from './refusals.ts'
-import type { UplinkState } from './state.ts'
-
-/** What is missing of an attribute instance, or of an entity where none is named; times are ms. */
-export interface Forgone {
-  readonly id?: string
-  readonly name?: string
-  readonly dataset?: string
-  readonly from: number
-  readonly to: number
-  readonly count: number
-  /** Time (ms) and number of the refusal that it began with; left out in states that older versions kept. */
-  readonly since?: string
-}
+import type { Forgone, UplinkState } from './state.ts'
 
 export interface ForgoneRule {
   readonly uplink: string

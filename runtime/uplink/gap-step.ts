@@ -5,8 +5,8 @@
 import { hash } from 'node:crypto'
 import type { FollowedStream } from '#broker/following.ts'
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { Placing } from './placing.ts'
 import type { Step } from './plan.ts'
 

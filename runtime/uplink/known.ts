@@ -2,9 +2,10 @@
  * What another broker holds of a history already, from its own answer: brokers other than this one write down twice what is told
  * twice, so they are asked before they are told. What an answer does not show is taken as unknown there. Pure.
  */
+
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { kindOf } from '#ngsi-ld/attribute-kind.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { isObject, type JsonObject, listOf, own, parsedJson, stableJson } from '#ngsi-ld/json.ts'
 import type { Attributes } from './plan.ts'
 

@@ -1,7 +1,8 @@
 /** What waited long to be told as current is told as past where it went meanwhile, and nothing of it twice. */
 import { expect, it } from 'vitest'
 import type { EntityView } from '#broker/stored-entity.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import { withoutGone } from './late.ts'
 import { createPlacing } from './placing.ts'

@@ -2,7 +2,9 @@
  * What waited long to be told as current, and went meanwhile, is told as past: so nothing of it is written over there long after it
  * went here, where it could not be told from what others wrote since. Pure but for looking up what is.
  */
-import { type AttributeInstance, instancesOf } from '#ngsi-ld/entity.ts'
+
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import { instancesOf } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import { headOfPast, type PlacingPorts } from './leaving.ts'
 import { type Layer, layersOf, type Step } from './plan.ts'

@@ -5,7 +5,8 @@
  */
 import type { Followed, FollowedChange, FollowedObservation, Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
-import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import type { LeavingPorts } from './leaving.ts'
 import type { Attributes, Step } from './plan.ts'
 import type { Present } from './present.ts'

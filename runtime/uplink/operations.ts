@@ -16,8 +16,7 @@ import type { ReconcileTask } from './reconcile-task.ts'
 import type { Refusals } from './refusals.ts'
 import type { UplinkStatus } from './status.ts'
 import { type Trial, tryUplink } from './trial.ts'
-import type { Uplink } from './uplink.ts'
-import type { UplinkSubscription } from './uplinks.ts'
+import type { Uplink, UplinkSubscription } from './uplink.ts'
 
 /** An uplink that runs. */
 export interface Operated {

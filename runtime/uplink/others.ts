@@ -5,8 +5,9 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import type { Seen } from './absence.ts'
 import type { Outcome } from './outcome.ts'
 import type { Went } from './plan.ts'

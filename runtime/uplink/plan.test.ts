@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { layersOf, type Step } from './plan.ts'
 
 const head = (id: string) => ({ id, type: 'T' })

@@ -3,7 +3,9 @@
  * concern different things, so they may travel together; what comes after another for the same entity is in a later layer.
  * So the order per entity is kept with few requests. Pure.
  */
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 
 /** Instances by attribute name. */
 export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>

@@ -11,8 +11,9 @@ import type {
   Following,
 } from '#broker/following.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type AttributeInstance, attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { chainOf } from '#ngsi-ld/via.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import {

@@ -2,20 +2,54 @@
  * The histories of a comparison: those of what is here, then of what was deleted here, day by day by digests. Only another
  * gateway tells these.
  */
+
 import { limits } from '#base/limits.ts'
-import type { HistoryDigests, Observed } from '#broker/digests.ts'
-import type { Span } from '#broker/following.ts'
+import type { Digests, HistoryDigests, Observed } from '#broker/digests.ts'
+import type { Following, Span } from '#broker/following.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
 import { toIdList } from '#ngsi-ld/digest.ts'
+import type { Centre } from './centre.ts'
+import type { Ghosts } from './ghosts.ts'
 import { idParts } from './id-parts.ts'
+import type { LeavingPorts } from './leaving.ts'
 import { headOfPast, stepsOfGrave } from './leaving.ts'
 import { type GapReadingPorts, type IsLetGo, type LetGoWithin, letGoOf } from './let-go.ts'
+import type { Outcome } from './outcome.ts'
 import { halvesOf } from './outcome.ts'
-import type { Head, Step } from './plan.ts'
-import type { ReconcilePorts } from './reconcile.ts'
+import type { Head, Layer, Step } from './plan.ts'
+import type { Present } from './present.ts'
 import type { ReconcileTask } from './reconcile-task.ts'
 import { areHistories } from './told.ts'
+
+export interface ReconcilePorts {
+  readonly following: Following
+  readonly digests: Digests
+  readonly centre: Centre
+  /** The same by the way of the live lane, for what is asked in its stead. */
+  readonly live: Centre
+  readonly present: Present
+  readonly reading: LeavingPorts
+  /** Types of entities that go up, where only types decide. */
+  readonly types: readonly string[] | undefined
+  readonly alias: string
+  /** Its id. */
+  readonly uplink: string
+  /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
+  readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Asks once, where others wait for the answer; undefined when it tells nothing now, or the uplink was closed. */
+  readonly once: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  /** Settles when something may be sent; with false when the uplink was closed. */
+  readonly ready: () => Promise<boolean>
+  /** Whether a task was ended, or begun anew, since. */
+  readonly isStopped: (task: ReconcileTask) => boolean
+  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  readonly deliver: (layer: Layer) => Promise<boolean>
+  /** The same of what is current, by the live lane, in whose stead that is. */
+  readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
+  /** Has go what telling of the past brought back over there; false when the uplink was closed. */
+  readonly settle: Ghosts['settle']
+}
 
 export interface PastPorts
   extends Pick<

@@ -1,5 +1,3 @@
-/** A comparison with the central broker: how far it is, and what it found. */
-
 /** How far a comparison is, and what it found. */
 export interface ReconcileTask {
   phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'graves' | 'done' | 'cancelled'

@@ -6,23 +6,19 @@
  */
 
 import { limits } from '#base/limits.ts'
-import type { Digests } from '#broker/digests.ts'
-import type { Following } from '#broker/following.ts'
 import type { EntityView } from '#broker/stored-entity.ts'
 import type { Entity } from '#ngsi-ld/entity.ts'
 import { listOf } from '#ngsi-ld/json.ts'
 import type { TombstoneRow } from '#store/entities.ts'
 import { areEntities, type Seen } from './absence.ts'
-import type { Centre } from './centre.ts'
 import { differenceOf, type IsOthers, staysOf, surplusOf } from './difference.ts'
-import type { Ghosts } from './ghosts.ts'
 import { idParts, idQuery } from './id-parts.ts'
-import { type LeavingPorts, stepsOfGrave } from './leaving.ts'
+import { stepsOfGrave } from './leaving.ts'
 import { askOthers } from './others.ts'
-import { halvesOf, later, type Outcome } from './outcome.ts'
-import type { Layer, Step } from './plan.ts'
-import type { Present } from './present.ts'
+import { halvesOf, later } from './outcome.ts'
+import type { Step } from './plan.ts'
 import { stepsOfEntity } from './reading.ts'
+import type { ReconcilePorts } from './reconcile-past.ts'
 import { cameAgain, createPastPhases, passOver } from './reconcile-past.ts'
 import type { ReconcileTask } from './reconcile-task.ts'
 import { areBuckets, isBucket, keysThere, type Told, toldBy } from './told.ts'
@@ -49,35 +45,6 @@ export const newTask = (
     observations: 0,
   },
 })
-
-export interface ReconcilePorts {
-  readonly following: Following
-  readonly digests: Digests
-  readonly centre: Centre
-  /** The same by the way of the live lane, for what is asked in its stead. */
-  readonly live: Centre
-  readonly present: Present
-  readonly reading: LeavingPorts
-  /** Types of entities that go up, where only types decide. */
-  readonly types: readonly string[] | undefined
-  readonly alias: string
-  /** Its id. */
-  readonly uplink: string
-  /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
-  readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
-  /** Asks once, where others wait for the answer; undefined when it tells nothing now, or the uplink was closed. */
-  readonly once: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
-  /** Settles when something may be sent; with false when the uplink was closed. */
-  readonly ready: () => Promise<boolean>
-  /** Whether a task was ended, or begun anew, since. */
-  readonly isStopped: (task: ReconcileTask) => boolean
-  /** Sends until it was taken; false when the uplink was closed meanwhile. */
-  readonly deliver: (layer: Layer) => Promise<boolean>
-  /** The same of what is current, by the live lane, in whose stead that is. */
-  readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
-  /** Has go what telling of the past brought back over there; false when the uplink was closed. */
-  readonly settle: Ghosts['settle']
-}
 
 export interface Reconciler {
   /** Does the next portion of a task. False when the uplink was closed, or the task ended, meanwhile. */

@@ -5,10 +5,21 @@
  */
 import type { Position, Span } from '#broker/following.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
-import type { Forgone } from './forgone.ts'
 import type { Lane } from './pace.ts'
 import type { ReconcileTask } from './reconcile-task.ts'
 import type { Met } from './told.ts'
+
+/** What is missing of an attribute instance, or of an entity where none is named; times are ms. */
+export interface Forgone {
+  readonly id?: string
+  readonly name?: string
+  readonly dataset?: string
+  readonly from: number
+  readonly to: number
+  readonly count: number
+  /** Time (ms) and number of the refusal that it began with; left out in states that older versions kept. */
+  readonly since?: string
+}
 
 /** A span of history that waits. */
 export interface Waiting {

@@ -3,8 +3,9 @@
  * says that there is nothing of the kind. What somebody on the way answers instead, a page or another object, is asked again.
  */
 import type { HistoryDigests } from '#broker/digests.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import type { Digest } from '#ngsi-ld/digest.ts'
-import { type AttributeInstance, type Entity, instancesOf } from '#ngsi-ld/entity.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import { isObject, parsedJson } from '#ngsi-ld/json.ts'
 import { endedEarly, isTooLarge, type Seen } from './absence.ts'
 import { keyOf } from './leaving.ts'

@@ -4,12 +4,15 @@
  * what happened meanwhile, from the history itself, so a long cut holds nothing in memory. In each lane things go in
  * order, nothing is told as current that is older than what was told before, and what was not taken is not forgotten.
  */
+
 import { type Breath, createBreath } from '#base/breath.ts'
 import { isGatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Digests } from '#broker/digests.ts'
 import type { Following } from '#broker/following.ts'
+import type { Peer } from '#federation/peer.ts'
+import type { Subscription } from '#ngsi-ld/subscription.ts'
 import { fillSpan } from './backfill.ts'
 import { budgetLane } from './budget-lane.ts'
 import { createComparing } from './comparing.ts'
@@ -29,6 +32,15 @@ import { createSending, type SendingPorts } from './sending.ts'
 import { owe, recall, settleGraves, type Telling, type UplinkState } from './state.ts'
 import { statusOf, type UplinkStatus } from './status.ts'
 import { createThrottle } from './throttle.ts'
+
+/** A subscription whose endpoint is a broker. */
+export interface UplinkSubscription {
+  /** Number of the subscription; undefined where it is one of the settings. */
+  readonly i: number | undefined
+  readonly subscription: Subscription
+  /** The way to its broker, where that is one of its own. */
+  readonly peer?: Peer | undefined
+}
 
 export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'reading' | 'look' | 'onChanged'> {
   readonly following: Following

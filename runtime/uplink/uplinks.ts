@@ -3,6 +3,7 @@
  * second whether one came, changed or went; one that changed goes on where it was, but tells all there is to another centre or by
  * another selection; one that went is forgotten.
  */
+
 import type { Clock } from '#base/clock.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
@@ -29,17 +30,9 @@ import { createSelectedStreams } from './selected-streams.ts'
 import { printOf, selectionOf } from './selection.ts'
 import { adapted, readState, type UplinkState } from './state.ts'
 import type { Loss } from './thinning.ts'
+import type { UplinkSubscription } from './uplink.ts'
 import { createUplink, type Uplink } from './uplink.ts'
 import { openWindows, type Windows } from './windows.ts'
-
-/** A subscription whose endpoint is a broker. */
-export interface UplinkSubscription {
-  /** Number of the subscription; undefined where it is one of the settings. */
-  readonly i: number | undefined
-  readonly subscription: Subscription
-  /** The way to its broker, where that is one of its own. */
-  readonly peer?: Peer | undefined
-}
 
 export interface UplinksPorts {
   readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates'>

@@ -4,7 +4,8 @@
  */
 import fc from 'fast-check'
 import type { Json } from '#contract/pipeline.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import type { GeoQuery } from '#ngsi-ld/geo.ts'
 import { compilePattern } from '#ngsi-ld/pattern.ts'
 import type { QueryPath, QueryScalar, QueryTree } from '#ngsi-ld/query.ts'

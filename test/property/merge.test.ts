@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { coreContext } from '#ngsi-ld/context.ts'
 import {
-  type AttributeInstance,
   attributeNames,
   type Entity,
   type Fragment,

@@ -6,8 +6,9 @@
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import type { Origin } from '#broker/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance, Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity.ts'
 import { mirrorName } from '#ngsi-ld/mirror.ts'
 import { ages, immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 

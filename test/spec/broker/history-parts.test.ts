@@ -1,9 +1,9 @@
 /** Cut answers and aggregates of a history where many values share one time, or an instance was removed. */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { parseDuration } from '#ngsi-ld/duration.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import type { TimedInstance } from '#ngsi-ld/temporal.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import {
   everySecond,
   foldMs,

@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'vitest'
 import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
+import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/datetime.ts'
 import { parseDuration } from '#ngsi-ld/duration.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity.ts'
 import { ages, historyOf, observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 

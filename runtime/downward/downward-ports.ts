@@ -1,0 +1,26 @@
+/** What the parts that act at other brokers are given. */
+import type { Clock } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import type { Metrics } from '#base/metrics.ts'
+import type { Door } from '#broker/door.ts'
+import type { Peer } from '#federation/peer.ts'
+import type { App } from '#http/app.ts'
+import type { Database } from '#store/database.ts'
+import type { CopiesPorts } from './copies.ts'
+import type { ShelfPorts } from './copy-shelf.ts'
+
+export interface DownwardPorts {
+  readonly database: Database
+  readonly door: Pick<Door, 'commit'>
+  readonly broker: ShelfPorts['broker']
+  readonly contexts: CopiesPorts['contexts']
+  readonly peer: Peer
+  /** The routes of this gateway, for what comes through tunnels. */
+  readonly app: Pick<App, 'fetch' | 'refuse'>
+  /** What this gateway calls itself among brokers, in a tenant. */
+  readonly alias: (tenant: string) => string
+  readonly clock: Clock
+  readonly dice: () => number
+  readonly log: Log
+  readonly metrics: Metrics
+}
