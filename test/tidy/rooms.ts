@@ -153,12 +153,12 @@ export function strayLibraries(files: readonly TreeFile[]): string[] {
   })
 }
 
-/** One complaint per file that can reach itself by value imports. */
+/** One complaint per file that can reach itself by imports, of types too. */
 export function cycles(files: readonly TreeFile[]): string[] {
   const graph = new Map<string, string[]>()
   for (const one of productImports(files)) {
     const target = targetOf(one)
-    if (target === undefined || one.typeOnly) continue
+    if (target === undefined) continue
     graph.set(one.from, [...(graph.get(one.from) ?? []), target])
   }
   return [...graph.keys()]
