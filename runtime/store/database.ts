@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError } from '#base/errors.ts'
 import { failpoint } from '#base/failpoints.ts'
-import { place } from './durable-files.ts'
+import { flush, place } from './durable-files.ts'
 import { type Migration, migrations } from './schema.ts'
 
 export type Database = BetterSqlite3.Database
@@ -107,13 +107,20 @@ function removeCopies(file: string): void {
       rmSync(join(dirname(file), name), { force: true })
 }
 
-/** A new file gets its name when it is complete, so that one without content is always a damaged one. */
+/**
+ * A new file gets its name when it is complete and flushed, so that one without content is always a damaged one. Until then
+ * nobody needs any of it, so no step is flushed on its own.
+ */
 function create(file: string, steps: readonly Migration[]): void {
   const fresh = `${file}.fresh`
   for (const ending of ['', '-wal', '-shm']) rmSync(fresh + ending, { force: true })
-  const database = openWriter(fresh, 'FULL')
+  const database = openWriter(fresh, 'OFF')
   try {
     take(database, steps)
+    // As it closes nothing would say that there is no room for it.
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    database.close()
+    flush(fresh)
   } catch (error) {
     throw storeError(file, error)
   } finally {
