@@ -1,6 +1,6 @@
 /**
- * Seeds that once showed a difference between a hub and its gateway, and what it was. The short run always has them; a
- * seed that fails is added here.
+ * Seeds that once showed a difference between a hub and its gateway, and what it was. `npm run judge -- --kept` runs all of
+ * them, `npm test` a quarter with each run; a seed that fails is added here.
  */
 export interface KeptSeed {
   readonly seed: number
@@ -78,3 +78,6 @@ export const keptSeeds: readonly KeptSeed[] = [
       ' entities that it had sent already, and the hub kept attributes of earlier lives',
   },
 ]
+
+/** The size of the trials of kept seeds, and of the new seeds of `npm test`. */
+export const shortTrial = { observations: 12_000, seconds: 6, rate: 2000, patienceSeconds: 60 }
