@@ -10,6 +10,7 @@ import { type Backlog, createBacklog } from '#delivery/backlog.ts'
 import type { Flight } from '#delivery/queue.ts'
 import { createDeliveries, type Delivery, deliveryWrites } from '#store/deliveries.ts'
 import { migrations } from '#store/schema.ts'
+import { runs } from '#test/kit/runs.ts'
 
 type Step =
   | { kind: 'commit'; count: number; spread: number; bytes: number; isBatch: boolean }
@@ -160,6 +161,6 @@ it('keeps every delivery, in order, exactly once in memory', () => {
       while (scene.take(Number.MAX_VALUE) || scene.backlog.isReading() || scene.finish(0));
       expect([scene.owed.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
     }),
-    { numRuns: 100 },
+    { numRuns: runs(60) },
   )
 })

@@ -11,6 +11,7 @@ import { bridges } from '#bridges/registry.ts'
 import type { Bridge, Decoded, Frame } from '#contract'
 import { objectionTo } from '#contract/decoding.ts'
 import { judgeReading } from '#intake/time-rules.ts'
+import { runs } from '#test/kit/runs.ts'
 
 interface Example {
   readonly settings?: unknown
@@ -95,14 +96,14 @@ describe.each(bridges)('the bridge $name', (bridge) => {
         expectSound(bridge, settings, frameOf(topic, bytes, type))
       },
     )
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, { numRuns: runs(1000) })
   })
 
   it('survives examples that were damaged', () => {
     const property = fc.property(anyExample, mutations, ({ topic, settings, payload }, steps) => {
       expectSound(bridge, settings, frameOf(topic, mutated(payload, steps)))
     })
-    fc.assert(property, { numRuns: 3000 })
+    fc.assert(property, { numRuns: runs(1000) })
   })
 
   it('survives any JSON, as text and as CBOR, on any topic', () => {
@@ -129,7 +130,7 @@ describe.each(bridges)('the bridge $name', (bridge) => {
       if (proposal?.source !== undefined)
         expect(bridge.check?.([{ ...proposal.source, topic: proposal.topic }]).problems).toEqual([])
     })
-    fc.assert(proposed, { numRuns: 500 })
+    fc.assert(proposed, { numRuns: runs(300) })
     const topic = fc.oneof(
       anyExample.map((one) => one.topic),
       fc.string({ maxLength: 40 }),
@@ -138,7 +139,7 @@ describe.each(bridges)('the bridge $name', (bridge) => {
       expectSound(bridge, settings, frameOf(where, Buffer.from(JSON.stringify(value) ?? '')))
       expectSound(bridge, settings, frameOf(where, encode(value)))
     })
-    fc.assert(property, { numRuns: 1000 })
+    fc.assert(property, { numRuns: runs(500) })
   })
 
   it('checks any settings without throwing', () => {
@@ -148,7 +149,7 @@ describe.each(bridges)('the bridge $name', (bridge) => {
       if (checked?.settings !== undefined)
         expectSound(bridge, checked.settings, frameOf('a/b', Buffer.from('{"a":1}')))
     })
-    fc.assert(property, { numRuns: 1000 })
+    fc.assert(property, { numRuns: runs(500) })
   })
 })
 

@@ -19,6 +19,7 @@ import {
   temporaryFolder,
 } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { runs } from '#test/kit/runs.ts'
 import {
   type Attributes,
   apply,
@@ -313,6 +314,6 @@ test('a broker is what its model is', { timeout: 300_000 }, async () => {
         remove()
       }
     }),
-    { numRuns: Number(process.env['RUNS'] ?? 30), endOnFailure: false },
+    { numRuns: runs(20), endOnFailure: false },
   )
 })

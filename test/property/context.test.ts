@@ -14,6 +14,7 @@ import { coreContextUrl, coreTerms, toIri } from '#ngsi-ld/core-context.ts'
 import { parseEntity } from '#ngsi-ld/entity.ts'
 import { isList, type JsonObject } from '#ngsi-ld/json.ts'
 import { renderEntity } from '#ngsi-ld/representation.ts'
+import { runs } from '#test/kit/runs.ts'
 
 interface Library {
   expand(document: Json, options: object): Promise<Record<string, Json>[]>
@@ -100,7 +101,7 @@ const nameUnder = (contexts: readonly Json[]): fc.Arbitrary<string> => {
 
 const local = (contexts: readonly Json[]): Context =>
   compileContext([...contexts], () => undefined) as Context
-const runs = { numRuns: 300 }
+const usual = { numRuns: runs(200) }
 
 describe('names', () => {
   it('expand to the same IRI', async () => {
@@ -115,7 +116,7 @@ describe('names', () => {
         expect(expanded?.['@type']).toEqual([iri])
         expect(Object.keys(expanded!).filter((key) => !key.startsWith('@'))).toEqual([iri])
       }),
-      runs,
+      usual,
     )
   })
 
@@ -140,7 +141,7 @@ describe('names', () => {
         expect(keys).toEqual([term])
         expect(compacted['type']).toBe(term)
       }),
-      runs,
+      usual,
     )
   })
 
@@ -156,7 +157,7 @@ describe('names', () => {
           expect(local(two).expand(local(two).compact(canonical))).toBe(canonical)
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(1000) },
     )
   })
 })
@@ -209,7 +210,7 @@ describe('normalized entities', () => {
           shown(compacted, to),
         )
       }),
-      runs,
+      usual,
     )
   })
 })

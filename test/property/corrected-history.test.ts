@@ -12,6 +12,7 @@ import { parseDuration } from '#ngsi-ld/duration.ts'
 import type { JsonObject } from '#ngsi-ld/json.ts'
 import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { runs } from '#test/kit/runs.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
@@ -360,7 +361,7 @@ test('corrected history is told, cut and summed up as what it is instance by ins
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(40) },
     )
   } finally {
     await open.close()

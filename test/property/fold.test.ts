@@ -16,6 +16,7 @@ import { type Row, writeStatements } from '#store/rows.ts'
 import { migrations } from '#store/schema.ts'
 import type { SqlValue } from '#store/sql-value.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { runs } from '#test/kit/runs.ts'
 
 setLimit('chunkObservations', 20)
 setLimit('chunkPartialMin', 10)
@@ -120,7 +121,7 @@ test('folding keeps every instance once, in order, in disjoint chunks', () => {
       if (folds.length > 0) expect(history.stream(7)?.folded).toBe(folds.length)
       close()
     }),
-    { numRuns: 150 },
+    { numRuns: runs(80) },
   )
 })
 
@@ -151,7 +152,7 @@ test('what is in order is packed as it is: no instance, shape or slot is lost', 
       expect(found).toEqual(expected)
       close()
     }),
-    { numRuns: 150 },
+    { numRuns: runs(80) },
   )
 })
 
@@ -183,6 +184,6 @@ test('records of an entity stay in order, in parts that are neither many nor hug
         close()
       },
     ),
-    { numRuns: 50 },
+    { numRuns: runs(30) },
   )
 })

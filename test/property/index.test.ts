@@ -14,6 +14,7 @@ import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
 import indexing from '#plugins/indexing/plugin.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { environment, startPlugins } from '#test/kit/plugins.ts'
+import { runs } from '#test/kit/runs.ts'
 import { iri } from '#test/spec/discovery/site.ts'
 
 // ---- Entities, all of which may lead to each other
@@ -364,7 +365,7 @@ describe('the index', () => {
           temporary.remove()
         }
       }),
-      { numRuns: Number(process.env['INDEX_RUNS'] ?? 20) },
+      { numRuns: runs(12) },
     )
   })
 })

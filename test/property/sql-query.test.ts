@@ -16,6 +16,7 @@ import type { ValueTest } from '#store/newer-values.ts'
 import type { EntityRow } from '#store/rows-within.ts'
 import { createEntityTables } from '#test/kit/entity-tables.ts'
 import { entities, entityBody, focused, geometry, plain, scalar, search } from '#test/kit/random-searches.ts'
+import { runs } from '#test/kit/runs.ts'
 import { createWholeQuery } from '#test/kit/whole-query.ts'
 
 const tables = createEntityTables()
@@ -111,7 +112,7 @@ describe('an order made from the tables', () => {
           expect(idsOf(rows)).toEqual(expected.slice(2))
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(120) },
     )
   })
 })
@@ -129,7 +130,7 @@ describe('a term answered from the tables', () => {
           }
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(50) },
     )
   })
 })
@@ -157,7 +158,7 @@ describe('a search answered from the tables', () => {
           }
         }
       }),
-      { numRuns: 120 },
+      { numRuns: runs(50) },
     )
   })
 
@@ -203,7 +204,7 @@ describe('a search answered from the tables', () => {
           }
         }
       }),
-      { numRuns: 120 },
+      { numRuns: runs(50) },
     )
   })
 })
@@ -223,7 +224,7 @@ describe('index rows', () => {
         expect(followed).toEqual(tables.indexed())
         expect(indexRows(versions.at(-1)!).attributes).toEqual(attributeNames(versions.at(-1)!))
       }),
-      { numRuns: 150 },
+      { numRuns: runs(100) },
     )
   })
 })
