@@ -216,9 +216,11 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     let told = 0
     let sheds = 0
     expect(await create(client, 'a')).toBe(201)
-    for (let round = 0; round < 6; round++) {
-      const lasts = setTimeout(() => void gateway.kill(), 1500 + round * 700)
+    for (let round = 0; round < 4; round++) {
+      // By its writes, since a busy machine is slower: the first fills the disk, the others are killed in the midst of making room.
+      const writes = 130 - round * 25
       for (let n = 0; ; n++) {
+        if (n === writes) setTimeout(() => void gateway.kill(), 50 * Math.random())
         const text = { type: 'Property', value: `${round}-${n} ${randomBytes(150_000).toString('base64')}` }
         const status = await client
           .send('PATCH', `${path}/urn:ngsi-ld:Note:a/attrs`, { text })
@@ -230,7 +232,6 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
         const id = `${round}-${n}`
         if (n % 10 === 0 && (await create(client, id).catch(() => 0)) === 201) kept.push(id)
       }
-      clearTimeout(lasts)
       expect((await gateway.exited).signal).toBe('SIGKILL')
       sheds += gateway
         .logLines()
@@ -253,7 +254,7 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     expect(lost).toBeGreaterThan(0)
     expect(left + lost).toBeGreaterThanOrEqual(told)
     // One in each round may have been on disk and not answered; the creation counts, too.
-    expect(left + lost).toBeLessThanOrEqual(told + 7)
+    expect(left + lost).toBeLessThanOrEqual(told + 5)
   }, 120_000)
 
   it('costs the backups but the newest before anything else', async () => {

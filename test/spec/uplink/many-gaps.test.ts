@@ -139,7 +139,7 @@ describe('thousands of gaps', () => {
   }
 
   it('of what a budget let go are told once, through a centre that fails and a crash', async () => {
-    await begin(2000, { key: 'selvedge:budget-observations', value: '1' })
+    await begin(1000, { key: 'selvedge:budget-observations', value: '1' })
     await vi.waitFor(
       async () => expect((await status()).toBeLetGo).toBeGreaterThanOrEqual(count * perEntity - 1),
       withinMs,
