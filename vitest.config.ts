@@ -1,5 +1,5 @@
 /**
- * How tests run: six projects, told apart by place. Real files, sockets and processes, so four at a time (forks), since
+ * How tests run: six projects, told apart by place. Real files, sockets and processes, so five at a time (forks), since
  * many wait more than they work. The files of a project share these processes: one for each file would spend a fifth
  * of all on loading what the one before had loaded. Ceilings that a file lowers are what they were for the next
  * (test/kit/shared-process.ts). Nothing is aliased or mocked here: `#room/...` comes from the `imports` of package.json, as
@@ -31,7 +31,7 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['node', 'module-sync'] } },
   test: {
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 5,
     isolate: false,
     setupFiles: ['test/kit/shared-process.ts'],
     // What holds at once on a quiet machine may take many seconds on a busy one.

@@ -7,6 +7,7 @@ import { systemClock } from '#base/clock.ts'
 import { createLog } from '#base/log.ts'
 import { loadSettings } from '#config/load.ts'
 import { createGateway } from '#gateway'
+import { lookOften } from './ceilings.ts'
 import { type HttpClient, httpClient } from './http-gateway.ts'
 
 /** Plugins are reached under the main port; a test that wants another one says so. */
@@ -45,6 +46,7 @@ export async function startGatewayInside(
   if (loaded.mistakes !== undefined) {
     throw new AssertionError({ message: `wrong settings: ${JSON.stringify(loaded.mistakes)}` })
   }
+  lookOften()
   const gateway = await createGateway({
     settings: loaded.settings,
     clock: systemClock,
