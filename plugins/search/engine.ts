@@ -44,12 +44,12 @@ export interface Engine {
   close(): void
 }
 
-export function createEngine(
+export async function createEngine(
   ports: EnginePorts,
   settings: EngineSettings,
   schemas: readonly SchemaText[],
-): Engine {
-  const { schema, model, mistakes } = buildSchema(schemas)
+): Promise<Engine> {
+  const { schema, model, mistakes } = await buildSchema(schemas)
   const documents = createDocuments({ schema, model, introspection: settings.introspection })
   const feed = createFeed(ports.changes)
   let running = 0

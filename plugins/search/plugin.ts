@@ -42,7 +42,7 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
 
     async function load(): Promise<Engine> {
       const { createEngine } = await import('./engine.ts')
-      loaded = createEngine(backend, settings, folder?.texts ?? [])
+      loaded = await createEngine(backend, settings, folder?.texts ?? [])
       mistakes = [...(folder?.mistakes ?? []), ...loaded.mistakes]
       for (const { place, message } of mistakes) host.log.warn('search.schema-mistake', { place, message })
       return loaded

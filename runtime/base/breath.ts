@@ -26,3 +26,41 @@ export function createBreath(monotonic: () => number, turnMs: number): Breath {
     })
   }
 }
+
+/** Runs a task now or in a later turn of the event loop. */
+export type Pacing = (task: () => void) => void
+
+/**
+ * Spreads tasks that arrive at the same moment over several turns of the event loop, in their order. In each turn it starts tasks for
+ * `turnMs`, what their promises do included; the others wait for the next turn. How many may wait is bounded by the caller.
+ */
+export function createPacing(monotonic: () => number, turnMs: number): Pacing {
+  /** When the first task of this turn began. */
+  let begunAt: number | undefined
+  let waiting = 0
+
+  function isOver(): boolean {
+    if (begunAt !== undefined) return monotonic() - begunAt >= turnMs
+    begunAt = monotonic()
+    setImmediate(() => {
+      begunAt = undefined
+    })
+    return false
+  }
+
+  return (task) => {
+    const retry = (): void => {
+      if (isOver()) {
+        setImmediate(retry)
+        return
+      }
+      waiting--
+      task()
+    }
+    if (waiting === 0 && !isOver()) task()
+    else {
+      waiting++
+      setImmediate(retry)
+    }
+  }
+}

@@ -32,6 +32,12 @@ export const httpLimits = {
   httpHeaderBytesMax: limit(16_384, 'bytes', 'As node:http', '431'),
   httpHeadersMs: limit(10_000, 'ms', 'A client that sends headers slowly holds a connection', '408'),
   httpRequestMs: limit(60_000, 'ms', 'The same for a whole request; 4 MB over a slow radio link', '408'),
+  httpTurnMs: limit(
+    5,
+    'ms',
+    'Requests that arrive together are started so long before others pass',
+    'the next turn',
+  ),
   httpPipelinedMax: limit(
     64,
     'requests',

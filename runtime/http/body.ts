@@ -10,6 +10,7 @@ import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGunzip } from 'node:zlib'
 import type { Context } from 'hono'
+import { createBreath } from '#base/breath.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import type { Json } from '#contract'
@@ -43,6 +44,7 @@ export type BatchBody = { readonly json: Json } | { readonly texts: ItemTexts }
 /** Readers of bodies that share one allowance of memory. */
 export function createBodies(): Bodies {
   const state = { held: 0, large: 0 }
+  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
   /** Requests whose body counts as large already, whoever reads it once more. */
   const entered = new WeakSet<IncomingMessage>()
   const raw = (c: Pick<HttpContext, 'env'>, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
@@ -76,7 +78,7 @@ export function createBodies(): Bodies {
       if (isSmall && !(isLarge(body) && shapeOf(body).hasMany)) return { json: await parse(c, body) }
       if (!isSmall) enter(c.env)
       if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
-      return { texts: splitList(body, limits.batchEntitiesMax.value) }
+      return { texts: await splitList(body, limits.batchEntitiesMax.value, yieldIfDue) }
     },
   } satisfies Bodies)
 }

@@ -3,6 +3,7 @@
  * more than its bytes is in memory. The list itself is checked whole before; whether an item is JSON shows when it is
  * parsed.
  */
+import type { Breath } from '#base/breath.ts'
 import { GatewayError } from '#base/errors.ts'
 
 export interface ItemTexts {
@@ -19,19 +20,28 @@ const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
+/** Bytes that are searched before others may have their turn. */
+const bytesAtOnce = 65_536
+
 /**
  * @param body valid UTF-8, without a byte order mark.
+ * @param yieldIfDue awaited after every part of the body.
  * @throws ngsi-ld.invalid-request for what cannot be JSON, ngsi-ld.bad-request-data for what is no list,
  *   http.body-too-large beyond `most` items.
  */
-export function splitList(body: Buffer, most: number): ItemTexts {
+export async function splitList(body: Buffer, most: number, yieldIfDue: Breath): Promise<ItemTexts> {
   let at = 0
   while (isSpace(body[at])) at++
   if (body[at] !== 0x5b) throw new GatewayError('ngsi-ld.bad-request-data', 'body: must be an array')
   const ends: number[] = []
   const starts: number[] = [++at]
   let depth = 1
+  let nextYield = bytesAtOnce
   for (; at < body.length && depth > 0; at++) {
+    if (at >= nextYield) {
+      nextYield = at + bytesAtOnce
+      await yieldIfDue()
+    }
     const byte = body[at]!
     if (byte === quote) at = endOfText(body, at)
     else if (isOpening(byte)) depth++

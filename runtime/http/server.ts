@@ -7,6 +7,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createPacing } from '#base/breath.ts'
 import { GatewayError } from '#base/errors.ts'
 import { limits } from '#base/limits.ts'
 import { productToken } from '#base/version.ts'
@@ -43,6 +44,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   const state = { closing: false }
   const listener = createListener(ports)
   const inTurn = createPipelining()
+  const pace = createPacing(() => performance.now(), limits.httpTurnMs.value)
   const writer = createAnswerWriter(ports)
   const answer: Listener = (incoming, outgoing) => {
     writer.collect(Number(incoming.headers['content-length'] ?? 0))
@@ -61,6 +63,12 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     if (isOpen) answer(incoming, outgoing)
     else writer.refuse(outgoing)
   }
+  const begin: Listener = (incoming, outgoing) => {
+    if (outgoing.destroyed) return
+    if (state.closing) outgoing.shouldKeepAlive = false
+    if (ports.outflow.isOpen() || !asksForPage(incoming)) answer(incoming, outgoing)
+    else whenOpen(incoming, outgoing)
+  }
   const server = createServer(
     {
       maxHeaderSize: limits.httpHeaderBytesMax.value,
@@ -71,15 +79,11 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       highWaterMark: limits.outflowSmallBytes.value,
       shouldUpgradeCallback: asksForWebSocket,
     },
-    inTurn((incoming, outgoing) => {
-      if (state.closing) outgoing.shouldKeepAlive = false
-      if (ports.outflow.isOpen() || !asksForPage(incoming)) answer(incoming, outgoing)
-      else whenOpen(incoming, outgoing)
-    }),
+    inTurn((incoming, outgoing) => pace(() => begin(incoming, outgoing))),
   )
   server.on('connection', ports.outflow.watch)
   server.on('clientError', refuseMalformed)
-  serveUpgrades(server, ports)
+  serveUpgrades(server, ports, pace)
   // A body that is announced as too large is refused before it is sent.
   server.on(
     'checkContinue',

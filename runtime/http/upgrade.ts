@@ -6,6 +6,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
+import type { Pacing } from '#base/breath.ts'
 import { limits } from '#base/limits.ts'
 import type { Log } from '#base/log.ts'
 import type { Outflow } from '#base/outflow.ts'
@@ -29,7 +30,12 @@ export interface HttpServerPorts {
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
-export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>): void {
+/** @param pace spreads many that arrive together, and their handshakes, over several turns. */
+export function serveUpgrades(
+  server: Server,
+  ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
+  pace: Pacing,
+): void {
   const sockets = socketsFor(limits.streamMessageBytesMax.value)
   server.on('upgrade', (incoming: IncomingMessage, connection: Duplex, head: Buffer) => {
     connection.on('error', () => connection.destroy())
@@ -39,11 +45,13 @@ export function serveUpgrades(server: Server, ports: Pick<HttpServerPorts, 'fetc
         isTaken = true
         const server = wishes === undefined ? sockets : socketsFor(wishes.messageBytesMax)
         if (wishes !== undefined) server.once('headers', (lines) => lines.push(...wishes.headers))
-        server.handleUpgrade(incoming, connection, head, use)
+        pace(() => server.handleUpgrade(incoming, connection, head, use))
       },
     }
-    void answerOf(incoming, upgrade, ports).then(async (response) => {
-      if (!isTaken) connection.end(await textOf(response))
+    pace(() => {
+      void answerOf(incoming, upgrade, ports).then(async (response) => {
+        if (!isTaken) connection.end(await textOf(response))
+      })
     })
   })
 }

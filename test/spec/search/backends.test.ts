@@ -126,7 +126,7 @@ describe('requests to the broker', () => {
   async function countOf(query: string): Promise<number> {
     const { port, asked } = noted()
     const settings = { introspection: true, timeoutMs: 10_000 }
-    const engine = createEngine({ broker: port, ranking: port, changes: undefined }, settings, [])
+    const engine = await createEngine({ broker: port, ranking: port, changes: undefined }, settings, [])
     const request = new Request(`http://x/graphql?query=${encodeURIComponent(query)}`)
     const environment = { body: async () => Buffer.alloc(0), signal: new AbortController().signal }
     const answer = await engine.http(request, environment)
