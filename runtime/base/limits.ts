@@ -351,7 +351,6 @@ export const limits = underTrial({
   deliveriesInFlightHostMax: limit(32, 'requests', 'All endpoints of one host and port', 'waits'),
   deliveriesInFlightTotalMax: limit(128, 'requests', 'Sockets and bodies in memory', 'waits'),
   deliveryTurnMs: limit(5, 'ms', 'Notifications are rendered so long before others pass', 'the next turn'),
-  deliveriesPerTurn: limit(16, 'deliveries', 'Sent in one turn; a batch goes whole', 'the next turn'),
   deliveriesAnnouncedAtOnce: limit(256, 'deliveries', 'Of one commit, to their endpoints', 'the next turn'),
   deliverySettleMax: limit(256, 'deliveries', 'Settled in one work', 'settled at once, not after a second'),
   deliverySettleMs: limit(1000, 'ms', 'Flash writes; sent again after a crash', 'settled'),

@@ -76,16 +76,14 @@ export function createPump(ports: PumpPorts): Pump {
   }
   function run(): void {
     isScheduled = false
-    let left = limits.deliveriesPerTurn.value
     const until = clock.monotonic() + limits.deliveryTurnMs.value
     for (const lane of hungry) {
       if (state !== 'running' || inFlight >= limits.deliveriesInFlightTotalMax.value) return
       const now = clock.monotonic()
-      if (left <= 0 || now >= until) break
+      if (now >= until) break
       hungry.delete(lane)
       // A set hands out what is added while one walks through it: lanes take turns.
       const count = startNext(lane, now)
-      left -= Math.max(count, 1)
       if (count > 0) hungry.add(lane)
       else rest(lane, now)
     }
